@@ -534,11 +534,11 @@ LIMITS = """
 ## Limits
 
 - `duplicate_key` needs arguments that came as text: in OpenAI's two formats and Cohere's, and in streams of
-  Anthropic and Bedrock. Where a provider sends a decoded object (whole answers of Anthropic and Bedrock, Gemini,
-  Ollama), a JSON library has taken one of the two values before anybody could look.
-- If a proxy closes the JSON of a call that a limit cut, and says nothing about a limit, the call looks whole.
-- If a stream breaks off, `error.partial` holds what came, as [Errors and codes](guides/errors.md) shows. Calls
-  that may be incomplete are bad ones there.
+  Anthropic and Bedrock. Where a provider sends a decoded object (whole answers of Anthropic and Bedrock,
+  Gemini, Ollama), a JSON library has taken one of the two values before anybody could look.
+- If a proxy closes the JSON of a call that a limit cut, and does not mention the limit, the call looks whole.
+- If a stream breaks off, `error.partial` holds what came: [Errors and codes](guides/errors.md). Calls that
+  may be incomplete are bad ones there.
 """
 
 

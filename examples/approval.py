@@ -7,7 +7,6 @@ loads them, takes the person's word, runs what was approved, and the conversatio
     python examples/approval.py yes [openai/gpt-4o-mini]     # or: no
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import dspy
 from played import language_model
 
 import sigadapt
-from sigadapt import Confirmation, ToolCalls, ToolDecl, ToolDecls, ToolResult, ToolResults
+from sigadapt import Confirmation, ToolCalls, ToolDecl, ToolDecls, ToolResults
 from sigadapt.testing import Answer, Call, Received
 
 SAVED = Path("approval.json")
@@ -57,24 +56,16 @@ def script(received: Received) -> Answer:
 def ask() -> None:
     """The first process: ask the model, save its calls, and show what a person has to decide."""
     calls = dspy.Predict(Assist)(question=QUESTION, tools=TOOLS).calls
-    waiting = calls.awaiting_confirmation(TOOLS)
-    SAVED.write_text(
-        json.dumps({"calls": calls.model_dump(), "waiting": waiting.model_dump()}), encoding="utf-8"
-    )
-    for request in waiting:
-        print(request.args["hint"])
+    SAVED.write_text(calls.model_dump_json(), encoding="utf-8")
+    for request in calls.awaiting_confirmation(TOOLS):
+        print(request.hint)
 
 
 def answer(*, approves: bool) -> None:
     """The second process: run what needs no approval or has one, and let the model go on."""
-    saved = json.loads(SAVED.read_text(encoding="utf-8"))
+    calls = ToolCalls.model_validate_json(SAVED.read_text(encoding="utf-8"))
     SAVED.unlink()  # before anything runs, so that nothing is paid twice
-    calls, waiting = (ToolCalls.model_validate(saved[key]) for key in ("calls", "waiting"))
-    rejected: dict[str, ToolResult] = {}
-    if not approves:
-        rejected = {request.approved().id: request.rejected() for request in waiting}
-    values = [rejected.get(call.id) or TOOLS[call.name].func(**call.bind(TOOLS)) for call in calls]
-    results = ToolResults.of(calls, values)
+    results = calls.run(TOOLS, {request.id: approves for request in calls.awaiting_confirmation(TOOLS)})
     print(dspy.Predict(Assist)(question=QUESTION, tools=TOOLS, results=results).answer)
 
 

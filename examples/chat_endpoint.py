@@ -1,7 +1,8 @@
 """A chat with a web page: text and calls appear while they are written, and a button approves a payment.
 
-FastAPI serves the page and two endpoints, which answer with server-sent events:
+FastAPI serves the page and three endpoints; the last two answer with server-sent events:
 
+- GET /chat tells what a conversation holds, so that a reload of the page changes nothing.
 - POST /ask starts a turn. It ends with the answer, or with calls that wait for a person.
 - POST /decide continues that turn with what the person decided.
 
@@ -11,9 +12,9 @@ FastAPI serves the page and two endpoints, which answer with server-sent events:
 
 import json
 import os
+import sqlite3
 import uuid
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from sigadapt import CallListener, PartialCall, SigadaptError, ToolCalls, ToolDe
 from sigadapt.testing import Answer, Call, Received
 
 MOST_ROUNDS = 8
-NONE = ToolResults()
 PAGE = Path(__file__).with_name("chat_page.html")
 
 
@@ -58,18 +58,63 @@ class Assist(dspy.Signature):
     calls: ToolCalls | None = dspy.OutputField()
 
 
-@dataclass
-class Chat:
-    """One conversation: its earlier turns, and the turn that is under way."""
+class LateError(Exception):
+    """Somebody else went on with the conversation: another tab, or a click before this one."""
 
-    events: list[dict[str, Any]] = field(default_factory=list)
+
+class Chat(BaseModel):
+    """One conversation as it is stored: its earlier turns, and the turn that is under way."""
+
+    key: str
+    version: int = 0  # how often it was stored: who comes with an older one is late
+    history: dspy.History = dspy.History(messages=[])
     question: str = ""
-    results: ToolResults = field(default_factory=ToolResults)
-    calls: ToolCalls | None = None
+    results: ToolResults = ToolResults()
+    calls: ToolCalls | None = None  # those that wait for a person
+
+    def waiting(self) -> ToolCalls:
+        """The requests that a person has to answer."""
+        return ToolCalls() if self.calls is None else self.calls.awaiting_confirmation(TOOLS)
+
+    def decided(self, decisions: Mapping[str, bool]) -> ToolCalls | None:
+        """Take the calls that wait, if these decisions are about them: an old button's are not."""
+        if not decisions or {request.id for request in self.waiting()} != decisions.keys():
+            raise LateError("This was decided, or the turn is over. Reload the page.")
+        calls, self.calls = self.calls, None
+        return calls
+
+    def end_turn(self, answer: str | None) -> None:
+        """Put the turn under way into the history."""
+        event = {"question": self.question, "results": self.results or None, "answer": answer}
+        if self.question and (answer or self.results):
+            self.history = dspy.History(messages=[*self.history.messages, event])
+        self.question, self.results, self.calls = "", ToolResults(), None
 
 
 app = FastAPI()
-chats: dict[str, Chat] = {}  # yours: a database. Calls, results and histories survive JSON.
+DB = sqlite3.connect(os.environ.get("CHATS", ":memory:"), check_same_thread=False)
+DB.execute("CREATE TABLE IF NOT EXISTS chats (key TEXT PRIMARY KEY, version INTEGER, state TEXT)")
+
+
+def load(key: str) -> Chat:
+    """The conversation as it was stored last; a new one under a new key."""
+    row = DB.execute("SELECT state FROM chats WHERE key = ?", [key]).fetchone()
+    if row is not None:
+        return Chat.model_validate_json(row[0])
+    chat = Chat(key=uuid.uuid4().hex)
+    with DB:
+        DB.execute("INSERT INTO chats VALUES (?, 0, ?)", [chat.key, chat.model_dump_json()])
+    return chat
+
+
+def store(chat: Chat) -> None:
+    """Store a conversation in one transaction, unless somebody stored it since it was loaded."""
+    last, chat.version = chat.version, chat.version + 1
+    given = [chat.version, chat.model_dump_json(), chat.key, last]
+    with DB:
+        done = DB.execute("UPDATE chats SET version = ?, state = ? WHERE key = ? AND version = ?", given)
+    if not done.rowcount:
+        raise LateError("This conversation went on elsewhere. Reload the page.")
 
 
 class Question(BaseModel):
@@ -80,60 +125,56 @@ class Question(BaseModel):
 
 
 class Decision(BaseModel):
-    """The body of /decide: the ids of the calls that the person approved."""
+    """The body of /decide: by the id of each request, whether the person approved it."""
 
     chat: str
-    approved: list[str]
+    decisions: dict[str, bool]
 
 
 @app.get("/")
-def page() -> FileResponse:
+async def page() -> FileResponse:
     """The page."""
     return FileResponse(PAGE)
 
 
+@app.get("/chat")
+async def show(chat: str) -> dict[str, Any]:
+    """What a page shows of a conversation after a reload."""
+    held = load(chat)
+    now = {"question": held.question, "results": held.results, "answer": None}
+    turns = [*held.history.messages, *([now] if held.question else [])]
+    return {"chat": held.key, "turns": [shown(turn) for turn in turns], "approve": asked(held.waiting())}
+
+
 @app.post("/ask")
-def ask(body: Question) -> StreamingResponse:
-    """Start a turn."""
-    key = body.chat or uuid.uuid4().hex
-    chat = chats.setdefault(key, Chat())
-    chat.question, chat.results, chat.calls = body.question, ToolResults(), None
-    return StreamingResponse(turn(key, chat), media_type="text/event-stream")
+async def ask(body: Question) -> StreamingResponse:
+    """Start a turn. One that waits for a person ends here, and its buttons decide nothing any more."""
+    return StreamingResponse(turn(body.chat, body.question), media_type="text/event-stream")
 
 
 @app.post("/decide")
-def decide(body: Decision) -> StreamingResponse:
+async def decide(body: Decision) -> StreamingResponse:
     """Run what needs no approval or has one, and go on with the turn."""
-    chat = chats[body.chat]
-    calls, chat.calls = chat.calls, None  # before anything runs, so that a second click pays nothing
-    new = ToolResults() if calls is None else run(calls, set(body.approved))
-    return StreamingResponse(turn(body.chat, chat, new), media_type="text/event-stream")
+    return StreamingResponse(turn(body.chat, "", body.decisions), media_type="text/event-stream")
 
 
-def run(calls: ToolCalls, approved: set[str]) -> ToolResults:
-    """The results of calls. A call that needs an approval and has none is rejected."""
-    requests = {request.args["call"]["id"]: request for request in calls.awaiting_confirmation(TOOLS)}
-    values: list[Any] = []
-    for call in calls:
-        request = requests.get(call.id)
-        if request is not None and call.id not in approved:
-            values.append(request.rejected())
-            continue
-        try:
-            agreed = call if request is None else request.approved()
-            values.append(TOOLS[agreed.name].func(**agreed.bind(TOOLS)))
-        except Exception as error:
-            values.append(error)
-    return ToolResults.of(calls, values)
-
-
-async def turn(key: str, chat: Chat, new: ToolResults = NONE) -> AsyncIterator[str]:
+async def turn(key: str, question: str, decisions: Mapping[str, bool] | None = None) -> AsyncIterator[str]:
     """Ask, run and ask again, until there is an answer or a call that needs an approval."""
-    yield event("chat", key)
+    chat = load(key)
+    yield event("chat", chat.key)
     try:
+        calls = None
+        if decisions is not None:
+            calls = chat.decided(decisions)
+        else:
+            chat.end_turn(None)
+            chat.question = question
+        store(chat)  # before anything runs: a second click finds no request any more, and pays nothing
         for _ in range(MOST_ROUNDS):
-            if new:
-                chat.results = chat.results + new
+            if calls:
+                new = await calls.arun(TOOLS, decisions, timeout=30)
+                chat.results, decisions = chat.results + new, None
+                store(chat)
                 yield event("results", [[result.call_id, str(result.value)] for result in new])
             out: Any = None
             async for item in stream(chat):
@@ -141,28 +182,43 @@ async def turn(key: str, chat: Chat, new: ToolResults = NONE) -> AsyncIterator[s
                     out = item
                 elif isinstance(item, StreamResponse):
                     yield of_chunk(item.chunk)
-            if not out.calls:
-                chat.events.append(
-                    {"question": chat.question, "results": chat.results or None, "answer": out.answer}
-                )
+            calls = out.calls
+            if not calls:
+                chat.end_turn(out.answer)
+                store(chat)
                 yield event("answer", out.answer)
                 return
-            if waiting := out.calls.awaiting_confirmation(TOOLS):
-                chat.calls = out.calls
-                yield event("approve", [[r.args["call"]["id"], r.args["call"]["args"]] for r in waiting])
+            if calls.awaiting_confirmation(TOOLS):
+                chat.calls = calls
+                store(chat)
+                yield event("approve", asked(chat.waiting()))
                 return
-            new = run(out.calls, set())
         yield event("error", f"There is no answer after {MOST_ROUNDS} rounds.")
-    except (SigadaptError, dspy.LMError) as error:  # the status was sent long before
+    except (SigadaptError, dspy.LMError, LateError) as error:  # the status was sent long before
         yield event("error", str(error))
+
+
+def asked(requests: ToolCalls) -> list[list[Any]]:
+    """What a page shows of requests for confirmation."""
+    return [[request.id, request.call.id, str(request.call)] for request in requests]
+
+
+def shown(turn: dict[str, Any]) -> dict[str, Any]:
+    """What a page shows of one turn: the question, each call with its result, and the answer."""
+    rounds = ToolResults.model_validate(turn["results"] or ToolResults()).rounds
+    calls = [
+        [call.id, str(call), str(result.value)]
+        for each in rounds
+        for call, result in zip(each.calls.in_order(), each.results, strict=True)
+    ]
+    return {"question": turn["question"], "calls": calls, "answer": turn["answer"]}
 
 
 def stream(chat: Chat) -> Any:
     """One request, streamed. Listeners hold the state of a stream, so they are made for each."""
     listeners = [StreamListener("answer"), CallListener("calls", partial=True)]
     program = dspy.streamify(dspy.Predict(Assist), stream_listeners=listeners)
-    history = dspy.History(messages=chat.events)
-    return program(history=history, question=chat.question, tools=TOOLS, results=chat.results or None)
+    return program(history=chat.history, question=chat.question, tools=TOOLS, results=chat.results or None)
 
 
 def of_chunk(chunk: Any) -> str:

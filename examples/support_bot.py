@@ -72,17 +72,8 @@ def ask_any(models: list[dspy.LM], **inputs: Any) -> dspy.Prediction:
 
 def run_calls(calls: ToolCalls, tools: ToolDecls) -> ToolResults:
     """Run the calls. One that needs an approval goes to a person first; here, nobody approves."""
-    waiting = {request.args["call"]["id"]: request for request in calls.awaiting_confirmation(tools)}
-    values: list[Any] = []
-    for call in calls:
-        if call.id in waiting:
-            values.append(waiting[call.id].rejected("A colleague will look at it tomorrow."))
-            continue
-        try:
-            values.append(call.execute(tools))
-        except Exception as error:
-            values.append(error)
-    return ToolResults.of(calls, values)
+    waiting = calls.awaiting_confirmation(tools)
+    return calls.run(tools, {request.id: "A colleague will look at it tomorrow." for request in waiting})
 
 
 def answer(models: list[dspy.LM], events: list[dict[str, Any]], question: str, tools: ToolDecls) -> None:

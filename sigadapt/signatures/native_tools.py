@@ -9,6 +9,7 @@ checks their calls, because the provider documents their arguments.
 """
 
 import re
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -36,6 +37,7 @@ class NativeTool:
 
     def __post_init__(self) -> None:
         check_json(self.spec, tool=self.kind)
+        object.__setattr__(self, "spec", deepcopy(self.spec))
 
     @property
     def kind(self) -> str:
@@ -55,8 +57,8 @@ class NativeTool:
         return (self.kind,) if self.kind in _OF_OPENAI else _ASKING.get(self.kind, ())
 
     def to_openai(self) -> Json:
-        """Return the entry in a new dict, otherwise unchanged."""
-        return dict(self.spec)
+        """Return a copy of the entry."""
+        return deepcopy(self.spec)
 
     def __hash__(self) -> int:
         return hash(self.kind)

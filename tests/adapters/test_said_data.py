@@ -6,11 +6,12 @@ from typing import Any
 
 import dspy
 import pytest
-from support import MADE_ID, lm_of
+from support import MADE_ID, NATIVE, lm_of
 
 import sigadapt
 from sigadapt import CallListener, InvalidHistory, PartialCall, ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.adapters.lm.native_rows import native_rows
+from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 MARKED = (
@@ -54,10 +55,10 @@ def sent(wire: str, *, adapter: Any = None, demos: Any = (), **inputs: Any) -> A
 
 def members(value: Any, key: str) -> list[Any]:
     """The values under a key, at any depth."""
-    if isinstance(value, dict):
+    if is_object(value):
         found = [each for part in value.values() for each in members(part, key)]
         return [*found, value[key]] if key in value else found
-    return [each for part in value for each in members(part, key)] if isinstance(value, list) else []
+    return [each for part in value for each in members(part, key)] if is_array(value) else []
 
 
 CALLS = ToolCalls([{"id": "a", "name": "find", "args": {}}])
@@ -89,7 +90,8 @@ def test_a_program_says_what_a_block_is(earlier: bool):
     assert contents[0]["content"] == [{"type": "text", "text": "the contract"}, BLOCK]
     with pytest.raises(InvalidHistory):
         sent("openai", results=results)
-    for wrong in ("x", ["x"], {}):
+    wrongs: list[Any] = ["x", ["x"], {}]
+    for wrong in wrongs:
         with pytest.raises(InvalidHistory):
             ToolResult(call_id="a", name="find", value="", blocks=wrong)
 
@@ -132,9 +134,15 @@ def test_what_a_user_typed_is_no_placeholder(wire: str, adapter: Any):
 
 def test_no_two_requests_have_the_same_placeholders():
     """conversations: What a user typed is no placeholder."""
-    from sigadapt.providers.provider import Route  # noqa: PLC0415
-
-    made = {native_rows([], Route("openai-chat", "lm15"), {}, (), is_late=False).mark for _ in range(9)}
+    turn: dict[str, Any] = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [],
+        "turn": sigadapt.ToolCalls().turn,
+    }
+    call = {"id": "a", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    route, groups = NATIVE["anthropic"], [[{**turn, "tool_calls": [call]}]]
+    made = {native_rows(groups, route, {}, (), is_late=False).mark for _ in range(9)}
     assert len(made) == 9
 
 
@@ -143,14 +151,14 @@ def streamed(answers: list[Answer], wire: str, question: str = "q", **how: Any) 
     partial, whole, last = set[Any](), set[Any](), set[Any]()
 
     async def go() -> None:
-        listeners = [CallListener("calls", partial=True)]
+        listeners: list[Any] = [CallListener("calls", partial=True)]
         with LoopbackProvider(answers) as provider:
             lm = lm_of(provider, wire, cache=False)
             with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**how)):
                 program: Any = dspy.streamify(dspy.Predict(Turn), stream_listeners=listeners)
                 async for item in program(question=question, tools=[find]):
                     if isinstance(item, dspy.Prediction):
-                        last.update((call.index, call.id) for call in item.calls)
+                        last.update((call.index, call.id) for call in ToolCalls(item.calls))
                     elif isinstance(item.chunk, PartialCall):
                         partial.add((item.chunk.index, item.chunk.id))
                     else:

@@ -85,3 +85,47 @@ def test_a_rejected_call_does_not_run(tab: Any) -> None:
     """documentation: The chat works in a browser."""
     tab.click("text=Reject")
     tab.wait_for_selector("text=You had 620 EUR. ERROR: The user rejected this call. It was not run.")
+
+
+def test_the_page_survives_a_reload(tab: Any) -> None:
+    """documentation: The chat survives a reload."""
+    tab.reload()
+    tab.wait_for_selector("button.no")
+    assert tab.locator(".user").all_inner_texts() == [QUESTION]
+    assert tab.locator(".call.whole").all_inner_texts() == [
+        "get_balance()\n→ 620 EUR",
+        "pay(to='Ada', eur=120)",
+    ]
+    tab.click("text=Approve")
+    tab.wait_for_selector("text=You had 620 EUR. Paid 120 EUR to Ada.")
+    tab.reload()
+    tab.wait_for_selector("text=You had 620 EUR. Paid 120 EUR to Ada.")
+    assert tab.locator("button.no").count() == 0
+
+
+def test_a_payment_is_decided_once_in_two_tabs(tab: Any) -> None:
+    """documentation: A decision counts once in the chat."""
+    other = tab.context.browser.new_page()
+    other.goto(tab.url)
+    other.wait_for_selector("button.no")
+    tab.click("text=Approve")
+    tab.wait_for_selector("text=You had 620 EUR. Paid 120 EUR to Ada.")
+    other.click("text=Approve")
+    other.wait_for_selector(".error")
+    assert "This was decided" in other.locator(".error").inner_text()
+    assert other.locator("text=Paid 120 EUR").count() == 0
+
+
+def test_an_old_button_decides_nothing_after_a_new_question(tab: Any) -> None:
+    """documentation: A decision counts once in the chat."""
+    other = tab.context.browser.new_page()
+    other.goto(tab.url)
+    other.wait_for_selector("button.no")
+    tab.fill("#question", QUESTION)
+    tab.click("text=Send")
+    tab.wait_for_selector("button.no")
+    assert tab.locator("button.no").count() == 1
+    other.click("text=Approve")
+    other.wait_for_selector(".error")
+    tab.click("text=Approve")
+    tab.wait_for_selector("text=You had 620 EUR. Paid 120 EUR to Ada.")

@@ -451,6 +451,15 @@ def test_what_the_function_fills_in_is_shown_and_is_what_runs():
     assert seen == [{**SHOWN, "note": None}]
 
 
+def test_defaults_that_have_no_hash_are_filled_in_too():
+    """confirmation: What the function fills in is shown, and runs."""
+
+    def tag(tags: list[str] = ["x"], n: int = pydantic.Field(default=2)) -> str:  # noqa: B006  (as people write it)
+        return f"{tags} {n}"
+
+    assert ToolDecl.of(tag).to_dspy()() == "['x'] 2"
+
+
 def test_a_field_that_is_a_default_is_filled_in_by_every_agent():
     """confirmation: What the function fills in is shown, and runs."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dspy
+import pydantic
 import pytest
 
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResult, ToolResults
@@ -147,6 +148,25 @@ def test_a_decision_that_is_needed_no_more_is_still_known():
     assert told(run("run", calls, tools_of(lambda args: args["eur"] > 10))) == [("Paid 10 EUR to Ada", False)]
 
 
+def test_a_default_that_is_another_one_each_time_is_decided_by_the_call_that_was_shown():
+    """tool-call-outputs: What was decided is done."""
+    numbers = iter(range(100))
+
+    def order(to: str, number: int = pydantic.Field(default_factory=lambda: next(numbers))) -> str:
+        return f"{number} for {to}"
+
+    decls = ToolDecls([ToolDecl.of(order, requires_confirmation=True)])
+    calls = turn(("order", {"to": "Ada"}))
+    [request] = ToolCalls.model_validate_json(calls.awaiting_confirmation(decls).model_dump_json())
+    shown = f"{request.call.args['number']} for Ada"
+    assert told(run("run", calls, decls, {request.id: request.call})) == [(shown, False)]
+    with pytest.raises(InvalidHistory):
+        run("run", calls, decls, {request.id: True})
+    other = turn(("order", {"to": "Eve"}))
+    with pytest.raises(InvalidHistory):
+        run("run", other, decls, {request.id: request.call})
+
+
 def test_a_function_that_asks_first_asks_unless_somebody_decided():
     """tool-call-outputs: What was decided is done."""
     asked: list[Any] = []
@@ -250,7 +270,7 @@ def test_a_call_that_takes_too_long_is_a_failed_result(how: str):
     assert ended == [True]
 
 
-@pytest.mark.parametrize("timeout", [0, -1, True, "1", float("nan")])
+@pytest.mark.parametrize("timeout", [0, -1, True, "1", float("nan"), float("inf")])
 def test_a_time_limit_is_a_number_of_seconds(timeout: Any):
     """tool-call-outputs: A time limit is that of each call."""
     with pytest.raises(InvalidOption):

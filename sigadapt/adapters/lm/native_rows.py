@@ -95,7 +95,8 @@ def native_rows(
             rows.append(None)
     headers: Mapping[str, str] = provider.headers_of_late_tools if by_name else {}
     own = tuple(rows) if any(rows) else ()
-    return NativeRows(provider, own, {**needed, **fields}, headers, f"sigadapt:{token_hex(16)}:")
+    mark = f"sigadapt:{token_hex(16)}:" if own else ""
+    return NativeRows(provider, own, {**needed, **fields}, headers, mark)
 
 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:

@@ -21,6 +21,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from copy import deepcopy
 from itertools import islice
 from typing import Any, cast
 
@@ -35,6 +36,7 @@ from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.wire.values import named_part
 from sigadapt.signatures.awaiting import Steps
+from sigadapt.signatures.tool_decls import CanonicalTools
 
 _LOG = logging.getLogger("sigadapt")
 _MOST_LOOKED_AT = 256  # entries of other calls, made meanwhile on other threads
@@ -67,7 +69,8 @@ class _Shown(callback.BaseCallback):
         """Put messages, tools and changes into the inputs, and on the span."""
         body: dict[str, Any] = dict(self._sent.request)
         messages = chat_messages(body["messages"])
-        rest = {key: value for key, value in body.items() if key not in ("model", "messages")}
+        # A copy: the declarations of later requests share the tools, and a callback may change what it gets.
+        rest = deepcopy({key: value for key, value in body.items() if key not in ("model", "messages")})
         changes = [change._asdict() for change in self._sent.changes]
         inputs.update(prompt=None, messages=messages, kwargs={**rest, **inputs.get("kwargs", {})})
         if changes:
@@ -186,6 +189,11 @@ def complete_history(lm: BaseLM, request: lm15.Request, sent: Lowered, count: in
     body: dict[str, Any] = dict(sent.request)
     rows: list[dict[str, Any]] = body.pop("messages")
     del body["model"]
+    tools: Any = body.get("tools")
+    if isinstance(tools, CanonicalTools):  # a copy for all entries: who changes it changes no declaration
+        if "history" not in tools.kept:
+            tools.kept["history"] = deepcopy(tools)
+        body["tools"] = tools.kept["history"]
     own = (entry for entry in history[: -_MOST_LOOKED_AT - 1 : -1] if entry.get("request") is request)
     for entry in islice(own, count):
         if sent.changes:

@@ -30,27 +30,13 @@ _PARTIAL_DEMO = "This is an example of the task, without {}."
 
 
 def messages_of(
-    adapter: OutputFormat, rest: type[Signature], demos: list[dict[str, Any]], inputs: Mapping[str, Any]
-) -> list[Message]:
-    """Return all messages of one call, in the canonical Request's form."""
-    messages = _messages(adapter, rest, demos, inputs)
-    if not any(row["role"] == "user" and TYPE_MARKER in row["content"] for row in messages):
-        return messages
-    # DSPy's types (images, files and the like) are marked text here, which becomes content blocks. A text
-    # that has such marks of its own stays text: they could name a file of the account.
-    stand_in = f"<<{token_hex(16)}>>"
-    demos = [_in_plain_texts(demo, rest, stand_in) for demo in demos]
-    messages = _messages(adapter, rest, demos, inputs, stand_in)
-    return [_with_types(row, stand_in) if row["role"] == "user" else row for row in messages]
-
-
-def _messages(
     adapter: OutputFormat,
     rest: type[Signature],
     demos: list[dict[str, Any]],
     inputs: Mapping[str, Any],
     stand_in: str = "",
 ) -> list[Message]:
+    """Return all messages of one call, in the canonical Request's form."""
     prompt = prompt_of(adapter, rest)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
@@ -82,7 +68,17 @@ def _messages(
     if len(messages) == system_only:
         # There are only instructions, but every provider requires a message to answer.
         messages = [{"role": "user", "content": user or prompt.system}]
-    return messages
+    for message in messages:
+        if message["role"] == "user" and TYPE_MARKER in message["content"] and not stand_in:
+            break
+    else:
+        return messages
+    # DSPy's types (images, files and the like) are marked text here, which becomes content blocks. A text
+    # that has such marks of its own stays text: they could name a file of the account.
+    stand_in = f"<<{token_hex(16)}>>"
+    demos = [_in_plain_texts(demo, rest, stand_in) for demo in demos]
+    messages = messages_of(adapter, rest, demos, inputs, stand_in)
+    return [_with_types(row, stand_in) if row["role"] == "user" else row for row in messages]
 
 
 def _in_plain_texts(values: Mapping[str, Any], rest: type[Signature], stand_in: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ descriptions that they write still say `(Required)`.
 
 import inspect
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, TypeAlias, TypeGuard
 
 import dspy
@@ -33,7 +34,7 @@ class DeclaredTool(dspy.Tool):
         shared: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
         properties: dict[str, Any] = schema.get("properties") or {}
         args: _Args = {
-            name: {**part, **shared} if isinstance(part, dict) else shared
+            name: deepcopy({**part, **shared} if isinstance(part, dict) else shared)
             for name, part in properties.items()
         }
         func = by_name(raw.function)

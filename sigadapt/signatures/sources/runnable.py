@@ -13,6 +13,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple, NoReturn, cast
 
 from pydantic.fields import FieldInfo
+from pydantic_core import core_schema
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, compact, is_object
@@ -147,11 +148,12 @@ def _argument(part: Any, kind: Any) -> Any:
     class Argument:
         @classmethod
         def __get_pydantic_core_schema__(cls, _: Any, handler: Any) -> Any:
-            return handler.generate_schema(Any if kind is None else kind)
+            # In a schema of its own: pydantic would write the method below into that of the type, for good.
+            return core_schema.chain_schema([handler.generate_schema(Any if kind is None else kind)])
 
         @classmethod
         def __get_pydantic_json_schema__(cls, *_: Any) -> Any:
-            return schema
+            return deepcopy(schema)
 
     return Argument
 
@@ -192,9 +194,11 @@ def by_name(func: Callable[..., Any]) -> Callable[..., Any]:
         return func(*given[: missing[0] if missing else None], **kwargs)
 
     made: Any = functools.update_wrapper(run, func)
-    kinds = {each: each.POSITIONAL_OR_KEYWORD if each in first else each.kind for each in every}
     made.__signature__ = signature.replace(
-        parameters=[each.replace(kind=kind) for each, kind in kinds.items()]
+        parameters=[
+            each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
+            for each in every
+        ]
     )
     return made
 

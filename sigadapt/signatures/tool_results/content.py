@@ -61,6 +61,11 @@ def is_content(value: Any) -> bool:
     return is_sequence(value) and all(map(_is_part, value))
 
 
+def refers(value: Any) -> bool:
+    """Return whether content holds more than data: an address, the id of a file, a provider's block."""
+    return is_content(value) and any(_media(part) and "data" not in part for part in value)
+
+
 def text_of(parts: list[Part]) -> str:
     """Return content as text, with each image, file or audio named in its place."""
     texts: list[str] = []

@@ -21,7 +21,7 @@ import pydantic_core
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, without_halves
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.tool_results.content import content_of, is_content
+from sigadapt.signatures.tool_results.content import content_of, is_content, refers
 from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_output import output_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -172,9 +172,13 @@ def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
         if not isinstance(call_id, str):
             continue
         if value_key in item and keys.issuperset(item):
-            flags = (bool(item.get(flag)) for flag in ("is_error", "is_mcp", "is_content"))
             value = in_order_of(item[value_key], item.get("text"))
-            return _Given(call_id, item.get("name"), value, *flags)
+            is_error, is_mcp, is_content = (
+                bool(item.get(f"is_{flag}")) for flag in ("error", "mcp", "content")
+            )
+            # A tool may return such a mapping, which names no file of the account and no address.
+            is_content = is_content and not refers(value)
+            return _Given(call_id, item.get("name"), value, is_error, is_mcp, is_content)
         if call_id in calls:  # a tool's own object, which says for which call it is
             return _Given(call_id, None, item)
     return _Given(None, None, item, is_plain=True)

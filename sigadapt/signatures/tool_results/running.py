@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from concurrent import futures
 from contextvars import copy_context
 from functools import partial
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple
 
 from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
-from sigadapt.schemas.json_values import Json, cut, is_mapping
+from sigadapt.schemas.json_values import Json, cut, equal_json, is_mapping
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.calls.tool_call import function_of_call, in_agreement, mark_approved
 from sigadapt.signatures.calls.tool_calls import question_about
@@ -100,15 +100,23 @@ async def arun(calls: ToolCalls, tools: object, decisions: object, timeout: floa
     return _results(calls, jobs, outcomes, timeout)
 
 
-def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: object) -> list[_Job]:
+def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> list[_Job]:
     """Say what to do with each call, or raise the first reason to run nothing."""
-    if timeout is not None and (not isinstance(timeout, (int, float)) or timeout is True or not timeout > 0):
+    is_number = isinstance(timeout, (int, float)) and timeout is not True
+    if timeout is not None and not (is_number and 0 < timeout <= TIMEOUT_MAX):  # the most that a thread waits
         raise InvalidOption("a timeout is a number of seconds above 0", field="timeout")
     decided = _decisions(decisions)
     decls = decls_of(tools)
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
     shown = [question_about(call, decls) for call in good]
     ids = [request_id(call.id, call.name, args) for call, (args, _) in zip(good, shown, strict=True)]
+    # A default may be another one each time, such as a new id. Then the call that was shown says what it was.
+    given = {each.id: (key, each) for key, each in decided.items() if isinstance(each, ToolCall)}
+    for place, call in enumerate(good):
+        key, edited = given.get(call.id, ("", call))
+        is_shown = request_id(edited.id, edited.name, edited.args) == key and edited.name == call.name
+        if is_shown and equal_json({**edited.args, **call.args}, edited.args):
+            ids[place] = key
     unknown = decided.keys() - {*ids}
     if unknown:
         raise InvalidHistory(

@@ -33,7 +33,7 @@ class ToolResult(OwnErrors):
             for values with images, files or audio.
         blocks: content blocks in the provider's own words, sent inside the result behind its value, such as a
             file of the account. Nothing in a value becomes such a block, because anybody may have written it.
-            They are kept in `value`.
+            They are put into `value`, and this is None afterwards.
 
     Raises:
         InvalidHistory: `unreadable_history`, for a field of another type, or if `is_content` is true and
@@ -50,6 +50,7 @@ class ToolResult(OwnErrors):
     is_error: bool = False
     is_mcp: bool = False
     is_content: bool = False
+    blocks: list[dict[str, Any]] | None = pydantic.Field(default=None, repr=False)
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -64,7 +65,7 @@ class ToolResult(OwnErrors):
                 raise ValueError("blocks are a list of objects")
             said = value if data.get("is_content") else content_of(value) or as_content(value)
             own = [{"type": "block", "value": without_halves(block)} for block in blocks]
-            data |= {"value": [*said, *own], "is_content": True}
+            data |= {"value": [*said, *own], "is_content": True, "blocks": None}
             return data
         if data.get("is_content"):
             if not is_content(value):
@@ -83,7 +84,8 @@ class ToolResult(OwnErrors):
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
         text = order_of(self.value)
-        return dict(vars(self)) if text is None else {**vars(self), "text": text}
+        saved = {key: part for key, part in vars(self).items() if key != "blocks"}
+        return saved if text is None else {**saved, "text": text}
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":
