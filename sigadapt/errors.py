@@ -223,18 +223,12 @@ class EmptyAnswer(UnusableAnswer, AdapterParseError):
         ('empty', True, True)
     """
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        choice: Any,
-        field: str | None = None,
-        adapter_name: str = "sigadapt",
-        signature: Any = None,
-    ) -> None:
+    def __init__(self, reason: str, *, choice: Any, field: str | None = None) -> None:
         super().__init__(reason, code="empty", choice=choice, field=field)
-        self.adapter_name, self.signature = adapter_name, signature
-        self.lm_response, self.parsed_result = "", None
+        # What DSPy reads of an AdapterParseError, whose constructor would write a message about text fields.
+        self.message, self.adapter_name, self.lm_response = str(self), "sigadapt", ""
+        self.signature = self.parsed_result = self.model = self.provider = self.provider_code = None
+        self.status = self.request_id = self.retry_after = None
 
 
 class UnboundToolCall(SigadaptError):

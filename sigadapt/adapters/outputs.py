@@ -248,13 +248,8 @@ def _without_calls(
     """Return the outputs in the text of a turn without calls, which must hold all of them."""
     text = choice.text
     if not text:
-        raise EmptyAnswer(
-            "the answer is empty: neither text nor a tool call came",
-            choice=choice,
-            field=plan.calls,
-            adapter_name=type(adapter).__name__,
-            signature=signature,
-        )
+        reason = "the answer is empty: neither text nor a tool call came"
+        raise EmptyAnswer(reason, choice=choice, field=plan.calls)
     if not plan.texts:
         return {}
     if adapter.holds_fields(plan.rest, text):

@@ -329,6 +329,20 @@ def test_a_reask_streams_too(wire: str) -> None:
     assert run.last["calls"] == [False, True, True]
 
 
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini"])
+def test_the_index_of_a_call_counts_on_after_a_reask(wire: str) -> None:
+    """streaming: The index of a call counts on after a reask."""
+    bad = Call("get_weather", {"city": 3})
+    script = [Answer(calls=[PARIS, bad]), Answer(calls=[ROME])]
+    with LoopbackProvider(script) as provider:
+        listener = CallListener("calls", partial=True)
+        run = stream(lm_of(provider, wire), May, sigadapt.ChatAdapter(on_invalid="reask"), listener)
+    assert {part.index for part in run.partial} == {0, 1, 2}
+    places = {call.id: call.index for call in run.calls}
+    assert [call.index for call in run.prediction.calls] == [0, 2]
+    assert all(places[call.id] == call.index for call in run.prediction.calls)
+
+
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
 def test_a_call_made_again_is_streamed_once(wire: str) -> None:
     """tool-call-outputs: A call made again after a reask comes out once."""

@@ -195,6 +195,8 @@ def test_every_error_is_pickled(pickler: Any):
             error: Any = kind(choice.tool_calls.invalid[0])
         elif issubclass(kind, ToolCallParseError):
             error = kind("is wrong", choice=choice, signature=local_signature(), **given)
+        elif kind is errors.EmptyAnswer:
+            error = kind("is empty", choice=choice, field="f")
         elif kind is errors.UnusableAnswer:
             error = kind("is wrong", choice=choice, code="refused", field="f", fix="Do.")
         else:

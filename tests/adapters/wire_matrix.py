@@ -779,19 +779,16 @@ _BEDROCK_THOUGHT = {
     "reasoningContent": {"reasoningText": {"text": "Paris it is.", "signature": "c2ln"}},
 }
 
-_UNTAKEN = (("/messages/2/turn/state", "dropped"),)
-
 REASONING = Row(
     "Reasoning replay",
     "said",
     "What a provider signed or encrypted goes back to it, in its place before the call.",
     {
         "openai": Cell(
-            [_assistant(None, _CHAT_PARIS)],
+            [{**_SHOWN, "tool_calls": [_CHAT_PARIS]}],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
-            changes=_UNTAKEN,
-            note="OpenAI's own chat wire shows no reasoning. A compatible server's `reasoning_content` goes "
-            "back to those that are known to want it, and is on record otherwise.",
+            note="OpenAI's own chat wire shows no reasoning. A compatible server gets its own back, in the "
+            "field it came in; for any other server, the record says that it stayed behind.",
         ),
         "responses": Cell([_ENCRYPTED, _RESPONSES_PARIS_HEARD], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]),
         "anthropic": Cell([_claude(_THOUGHT, _ANTHROPIC_PARIS)], heard=[_THOUGHT, _ANTHROPIC_PARIS]),
@@ -805,17 +802,15 @@ REASONING = Row(
             heard={"content": "", "thinking": "Paris it is.", "tool_calls": [_OLLAMA_PARIS_HEARD]},
         ),
         "ollama-door": Cell(
-            [_assistant(None, _CHAT_PARIS)],
+            [{**_SHOWN, "tool_calls": [_CHAT_PARIS]}],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
-            changes=_UNTAKEN,
         ),
         "bedrock": Cell(
             [_claude(_BEDROCK_THOUGHT, _BEDROCK_PARIS)], heard=[_BEDROCK_THOUGHT, _BEDROCK_PARIS]
         ),
         "openai-litellm": Cell(
-            [_without_content(_CHAT_PARIS)],
+            [{**_without_content(_CHAT_PARIS), "reasoning_content": "Paris it is."}],
             heard={**_SHOWN, "tool_calls": [_CHAT_PARIS]},
-            changes=_UNTAKEN,
         ),
         "responses-litellm": Cell(
             [_ENCRYPTED, _RESPONSES_PARIS_HEARD], heard=[_ENCRYPTED, _RESPONSES_PARIS_HEARD]

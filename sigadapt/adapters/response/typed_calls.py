@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pydantic
 
+from sigadapt.errors import printable
 from sigadapt.providers.provider import FreeText, Malformed, Reading
 from sigadapt.providers.wire.values import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, holds_half, parse_arguments
@@ -100,6 +101,7 @@ def _invalid_call(values: dict[str, Any], flaw: Json | Flaw, altered: tuple[str,
     name = values["name"] if isinstance(values["name"], str) and values["name"] else None
     if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
         flaw = Flaw("missing_name", f"the call has no name; its arguments: {cut(values['arguments'])}")
+    flaw = flaw._replace(message=printable(flaw.message, also="\n\t"))  # as the validator does
     return build_unvalidated(InvalidToolCall, {**values, "name": name, **flaw._asdict(), "altered": altered})
 
 

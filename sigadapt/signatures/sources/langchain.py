@@ -20,11 +20,11 @@ def accepts(source: object) -> bool:
 
 def _with_message(func: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that gives the content and the artifact of its tool as LangChain's `ToolMessage`."""
-    from langchain_core.messages import ToolMessage  # noqa: PLC0415  (loaded: the tool is one of LangChain's)
+    messages: Any = sys.modules["langchain_core.messages"]  # loaded, because the tool is one of LangChain's
 
     def message(result: Any) -> Any:
         content, artifact = result
-        return ToolMessage(content=content, artifact=artifact, tool_call_id="")
+        return messages.ToolMessage(content=content, artifact=artifact, tool_call_id="")
 
     async def later(result: Any) -> Any:
         return message(await result)
