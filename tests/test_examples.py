@@ -23,7 +23,7 @@ PRINTS: dict[str, list[str]] = {
         "list_notes() -> {'result': ['call', 'groceries']}",
         '<schema_mismatch: read_note({"note":"call"})> -> failed',
         "read_note(title='calls') -> failed",
-        "read_note(title='call') -> {'result': 'Ada, 15:00'}",
+        "read_note(title='call') -> Ada, 15:00",
         "Call Ada at 15:00.",
     ],
     "approval.py ask": ["Pay 500 EUR to Bob?"],
