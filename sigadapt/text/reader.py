@@ -320,7 +320,8 @@ class _Reader:
             else:
                 reader = self.another(self.text[fence.inner : fence.close], self.depth + 1)
                 reader.run()
-                if not reader.has_markup or (reader.has_said and not reader.layout.is_json):
+                has_said = reader.has_said or "".join(reader.said).strip()
+                if not reader.has_markup or (has_said and not reader.layout.is_json):
                     return None
                 said += reader.said
                 calls += reader.calls

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from internals import FORMATS, Layout, Scan, TextGate, formats_named, read_text
 from support import CORPUS
@@ -140,6 +140,7 @@ PIECES = [
 
 @settings(max_examples=300)
 @given(text=st.lists(st.sampled_from(PIECES), max_size=6).map("".join), size=st.integers(1, 30))
+@example('```>>>get_weather\n{"city": "Paris"}<tool_call>\n{"name": "get_weather", "arguments": {}}', 1)
 def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
     """streaming: Held text that is no call is shown."""
     gate, said = TextGate(SCHEMAS, ("answer",)), read_text(text, SCHEMAS).text or ""
