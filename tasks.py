@@ -49,11 +49,8 @@ DEMO_SHOWS = (
 CONFORMANCE = (
     *("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py"),
     *("safe.py", "text.py", "answers.py", "ends.py", "talk.py", "users.py"),
+    *("secure.py", "told.py", "quoted.py"),
 )
-# Where the project decided otherwise than a check: how much of it holds all the same.
-# wire.py glues texts that other blocks separate, where a Choice has a blank line (15 answers), and does not
-# count a tool search that the client runs as a call (one).
-DECIDED_OTHERWISE = {"wire.py": "531 of 547 hold"}
 ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsewhere once is enough
 
 
@@ -369,7 +366,7 @@ def whole(script: str) -> bool:
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(check, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     say(f"$ {script}\n{done.stdout}{done.stderr}")
-    return done.returncode == 0 or done.stdout.split("\n")[-2:-1] == [DECIDED_OTHERWISE.get(script)]
+    return done.returncode == 0
 
 
 def pin(distribution: metadata.Distribution) -> str:

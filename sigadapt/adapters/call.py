@@ -139,7 +139,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     if form is not None:
         generation.setdefault("response_format", form)
     inputs, repairs = heal(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
-    messages = adapter.format(plan.rest, call.demos, inputs)
+    messages = adapter.messages(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
     written = Lowered(request)
     prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, written, repairs)

@@ -39,8 +39,8 @@ class OutputFormat:
         user_message_output_requirements: Callable[..., str]
         parse: Callable[..., dict[str, Any]]
 
-        def format(
-            self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
+        def messages(
+            self, rest: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
         ) -> list[dict[str, Any]]:
             """Return the messages for these inputs."""
             ...

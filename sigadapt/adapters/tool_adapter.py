@@ -175,6 +175,14 @@ class ToolAdapter(OutputFormat):
         adapter.options = self.options
         return adapter
 
+    def messages(
+        self, rest: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Return the messages for the `rest` of a Plan, which a `format` of the user's own may write."""
+        if getattr(self.format, "__func__", None) is ToolAdapter.format:
+            return _Prompt.format(cast("Any", self), rest, demos, inputs)
+        return self.format(rest, demos, inputs)
+
     def format(
         self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:

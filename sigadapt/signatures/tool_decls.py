@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from types import GenericAlias
+from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 from weakref import ref
 
@@ -73,9 +73,9 @@ class _TakesSources(ModelMetaclass):
 
 
 def _could_be_tools(value: object, levels: int) -> bool:
-    if isinstance(value, (list, tuple)):  # asked of each input of each call
-        items = cast("list[object]", value)
-        return levels > 0 and all(_could_be_tools(item, levels - 1) for item in items)
+    if isinstance(value, (list, tuple)):  # asked of each input of each call, nearly always of functions
+        others = [item for item in cast("list[object]", value) if type(item) is not FunctionType]
+        return levels > 0 and all(_could_be_tools(item, levels - 1) for item in others)
     if issubclass(type(value), (ToolDecl, NativeTool, SeveralTools)) or is_source(value) or is_native(value):
         return True
     # Not looked inside: that would use up an iterator, and JSON text may be long.

@@ -4,9 +4,8 @@ Earlier turns and results leave as native rows (`native_rows.py`). Their parts i
 history and cache, and for an engine that the user made.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 from dspy import lm15
@@ -41,9 +40,10 @@ def to_lm15(
     alone, config = _config(request, route)
     if own is not None:
         config = replace(config, extensions={**(config.extensions or {}), "tools": own})
-    chosen = _choice_fields(request, route) or {}
-    needed = {key: {**chosen.get(key, {}), **setting} for key, setting in (settings or {}).items()}
-    groups = list(_groups(messages))
+    fields = {**(_choice_fields(request, route) or {}), **alone}
+    for key, setting in (settings or {}).items():
+        fields[key] = {**fields.get(key, {}), **setting}
+    groups = _groups(messages)
     written = lm15.Request(
         model=request["model"],
         system=system,
@@ -51,18 +51,19 @@ def to_lm15(
         tools=typed,
         config=config,
     )
-    fields = {**chosen, **needed, **alone}
     tools = request.get("tools", ())
     return written, native_rows(groups, route, fields, tools, is_late=bool(late))
 
 
-def _groups(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the messages as lm15 has them: the results of a turn are one."""
-    for is_result, group in groupby(rows, lambda row: row["role"] == "tool"):
-        if is_result:
-            yield list(group)
+def _groups(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return the messages as lm15 has them: the results of a turn are one."""
+    groups: list[list[dict[str, Any]]] = []
+    for row in rows:
+        if groups and row["role"] == groups[-1][0]["role"] == "tool":
+            groups[-1].append(row)
         else:
-            yield from ([row] for row in group)
+            groups.append([row])
+    return groups
 
 
 def _message(group: list[dict[str, Any]], route: Route) -> lm15.Message:
@@ -139,10 +140,12 @@ _DEFAULT = lm15.Config()
 
 def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config]:
     """Return the settings that only LiteLLM takes, and the others as lm15's Config."""
-    generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
-    alone = litellm_only(generation) if generation and route.client == "litellm" else {}
-    held = {key: value for key, value in generation.items() if key not in alone}
-    config = _generation_config(held) if held else _DEFAULT
+    alone, config = dict[str, Any](), _DEFAULT
+    if request.keys() - _NOT_CONFIG:
+        generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
+        alone = litellm_only(generation) if route.client == "litellm" else {}
+        held = {key: value for key, value in generation.items() if key not in alone}
+        config = _generation_config(held) if held else _DEFAULT
     choice = _tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
     return alone, config if choice is None else replace(config, tool_choice=choice)
 

@@ -22,7 +22,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import deepcopy
-from itertools import islice
 from typing import Any, cast
 
 import dspy
@@ -194,13 +193,17 @@ def complete_history(lm: BaseLM, request: lm15.Request, sent: Lowered, count: in
         if "history" not in tools.kept:
             tools.kept["history"] = deepcopy(tools)
         body["tools"] = tools.kept["history"]
-    own = (entry for entry in history[: -_MOST_LOOKED_AT - 1 : -1] if entry.get("request") is request)
-    for entry in islice(own, count):
+    for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
+        if entry.get("request") is not request:
+            continue
         if sent.changes:
             entry["changes"] = sent.changes
         entry["kwargs"] = body | entry["kwargs"]
         if any(row["role"] == "tool" for row in rows):
             entry["messages"] = chat_messages(rows)
+        count -= 1
+        if not count:
+            return
 
 
 def chat_messages(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
