@@ -29,6 +29,7 @@ except ImportError:
 with atheris.instrument_imports(include=["sigadapt"]):
     from sigadapt import Choice, SigadaptError, choice_from_stream, choice_from_text, choices_from_response
     from sigadapt.schemas.arguments import parse_arguments
+    from sigadapt.schemas.json_values import without_halves
     from sigadapt.testing import WIRES, Answer, Call, Received
     from sigadapt.text.formats import FORMATS
     from sigadapt.text.gate import TextGate
@@ -144,7 +145,7 @@ def well_formed(choice: Choice) -> None:
 def strict(text: str) -> Any:
     """The object that a text is, by a parser other than the one under test; no text is the empty one."""
     value = json.loads(text, object_pairs_hook=once) if text.strip() else None
-    return {} if value is None else value
+    return {} if value is None else without_halves(value)
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
