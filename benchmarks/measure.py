@@ -2,10 +2,11 @@
 
 A machine's speed drifts by half within minutes, so a ratio of two times is worth something only if they were
 taken in turn. That is why no runner of separate benchmarks (pytest-benchmark, pyperf) is used here: every
-function of a comparison is called once a round, and its time is the median of its rounds.
+function of a comparison is called once a round, and its processor time is the median of its rounds.
 """
 
 import gc
+import random
 import statistics
 import textwrap
 import time
@@ -33,20 +34,23 @@ class Table(NamedTuple):
 
 
 def medians(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:
-    """The median seconds that each function takes, called in turn for about so many seconds in all.
+    """The median processor seconds that each function takes, called in turn for about so many seconds in all.
 
-    With no seconds each is called once, to see that it works.
+    The order is drawn anew for each round, so that nobody always pays for the garbage of the same one. With
+    no seconds each is called once, to see that it works.
     """
     taken: list[list[float]] = [[] for _ in functions]
+    order, drawn = [*zip(functions, taken, strict=True)], random.Random(0)  # noqa: S311  (no secret)
     end, fewest = time.perf_counter() + seconds, _FEWEST if seconds else 1
     while time.perf_counter() < end or len(taken[0]) < fewest:
         gc.collect()
         gc.disable()
         for _ in range(25 if len(taken[0]) >= fewest else 1):
-            for function, times in zip(functions, taken, strict=True):
-                start = time.perf_counter()
+            drawn.shuffle(order)
+            for function, times in order:
+                start = time.process_time()
                 function()
-                times.append(time.perf_counter() - start)
+                times.append(time.process_time() - start)
         gc.enable()
     return [statistics.median(times) for times in taken]
 

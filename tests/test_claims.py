@@ -50,16 +50,10 @@ def test_formats_are_counted(text: str) -> None:
 
 def test_the_readme_s_figures_stand_on_a_page() -> None:
     """documentation: Figures stand on a page."""
-    (program,) = re.findall(r"program above takes ([\d.]+) of the processor time", README)
-    assert f"| openai | {program} |" in page("benchmarks.md")
-    times = re.findall(r"^\| ((?:[\d.]+ \| )+[\d.]+) \|$", README, re.MULTILINE)[0].split(" | ")
-    beside = (
-        page("benchmarks.md").partition("## A whole call beside other libraries")[2].partition("\n## ")[0]
+    costs = README.partition("## What it costs")[2].partition("\n## ")[0]
+    assert not re.search(r"\d\.\d", costs), (
+        "a figure of the costs stands on docs/benchmarks.md alone, with its date"
     )
-    measured = [
-        round(float(each), 1) for each in re.findall(r"^\| [^|]+ \| ([\d.]+) \|", beside, re.MULTILINE)
-    ]
-    assert sorted(map(float, times)) == sorted(measured)
     faulty, passed, litellm = re.findall(
         r"Of (\d+) faulty answers.*?on (\d+) as good \((\d+)", README, re.DOTALL
     )[0]
