@@ -258,7 +258,12 @@ def _without_calls(
         return _READS_JSON.parse(plan.rest, found)
     sole = sole_text_field(plan.rest)
     if sole is None:
-        raise _parse_error(adapter, signature, text, "The text has none of the output fields.")
+        raise AdapterParseError(
+            adapter_name=type(adapter).__name__,
+            signature=signature,
+            lm_response=text,
+            message="The text has none of the output fields.",
+        )
     return {sole: adapter.plain(text)}
 
 
@@ -269,8 +274,3 @@ def sole_text_field(rest: type[Signature]) -> str | None:
     ((name, field),) = rest.output_fields.items()
     kind: Any = field.annotation
     return name if kind in (str, str | None) else None
-
-
-def _parse_error(adapter: OutputFormat, signature: Any, text: str, message: str) -> AdapterParseError:
-    name = type(adapter).__name__
-    return AdapterParseError(adapter_name=name, signature=signature, lm_response=text, message=message)

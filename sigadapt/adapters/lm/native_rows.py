@@ -36,7 +36,8 @@ class NativeRows(NamedTuple):
 
     def fingerprint(self) -> str:
         """Return a short hash of what lm15's request lacks, for the key of DSPy's cache."""
-        return _digest([self.rows, self.fields])
+        held = compact([self.rows, self.fields])
+        return hashlib.sha256(held.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def placed_in(self, request: lm15.Request) -> lm15.Request:
         """Return a request with a placeholder for each message that has rows."""
@@ -131,10 +132,6 @@ def _sendable(rows: list[Json]) -> list[Json]:
     """Return rows without half of a surrogate pair, which no request can hold."""
     text = compact(rows)
     return rows if text.isascii() or as_unicode(text) is text else orjson.loads(as_unicode(text))
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(compact(value).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _text_in(row: Json) -> str:
