@@ -11,7 +11,7 @@ This file enforces "required is required":
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from dspy.adapters.json_adapter import JSONAdapter
 from dspy.adapters.utils import apply_output_field_defaults
@@ -260,7 +260,7 @@ def _without_calls(
     if sole is None:
         raise AdapterParseError(
             adapter_name=type(adapter).__name__,
-            signature=signature,
+            signature=cast("Any", signature),  # DSPy annotates an instance, and passes classes
             lm_response=text,
             message="The text has none of the output fields.",
         )
