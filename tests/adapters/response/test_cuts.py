@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
-from internals import events_of, without_halves
+from internals import PROVIDERS, events_of, without_halves
 from support import RECORDINGS, recorded
 
 from sigadapt import Choice, SigadaptError, ToolCalls, choice_from_response, choice_from_stream
@@ -100,6 +100,19 @@ def own() -> Iterator[Sample]:
     body = {"object": "interaction", "status": "requires_action", "steps": [said, *steps]}
     yield Sample("interaction body", "gemini-interactions", body, [])
     yield Sample("interaction stream", "gemini-interactions", None, list(interaction_events(steps)))
+    # Mistral's whole answers cannot say that a limit ended them.
+    yield Sample("conversation stream", "mistral-conversations", None, list(conversation_events()))
+
+
+def conversation_events() -> Iterator[Json]:
+    yield {"type": "conversation.response.started", "conversation_id": "c"}
+    yield {"type": "message.output.delta", "output_index": 0, "id": "m", "content": "Let me look."}
+    for number, args in enumerate(ARGS):
+        head = {"type": "function.call.delta", "output_index": number + 1, "id": f"f{number}"}
+        named = {"tool_call_id": f"c{number}", "name": f"tool_{number}"}
+        text = json.dumps(args)
+        yield from ({**head, **named, "arguments": piece} for piece in (text[:3], text[3:]))
+    yield {"type": "conversation.response.done", "usage": {}}
 
 
 def interaction_events(steps: list[Json]) -> Iterator[Json]:
@@ -205,6 +218,9 @@ PIECES: dict[str, Callable[[Json], list[tuple[Any, str]]]] = {
     "bedrock-converse": lambda event: [(at(event, "contentBlockDelta", "delta", "toolUse"), "input")],
     "cohere": lambda event: [(at(event, "delta", "message", "tool_calls", "function"), "arguments")],
     "gemini-interactions": lambda event: [(event.get("delta"), "arguments")],
+    "mistral-conversations": lambda event: (
+        [(event, "arguments")] if event["type"] == "function.call.delta" else []
+    ),
 }
 
 
@@ -322,7 +338,7 @@ def test_the_tables_of_this_file_know_every_call() -> None:
         found = [place.sent for place in calls_in(body, sample.dialect)]
         assert len(found) == len(every(choice_from_response(body))), sample.name
     assert {sample.dialect for sample, _ in BODIES} == set(LISTS)
-    assert {sample.dialect for sample in STREAMS} == set(LISTS)
+    assert {sample.dialect for sample in STREAMS} == {provider.name for provider in PROVIDERS}
 
 
 def test_a_body_cut_inside_a_call_invents_nothing() -> None:

@@ -1,0 +1,113 @@
+"""Mistral's Conversations, whole and streamed: reading only, because DSPy's engines do not send this wire.
+
+Sources: Mistral's API reference ("Conversations") and the types of its SDK (`ConversationResponse`,
+`ConversationEvents`), read on 2026-11-22.
+
+Calls are the `function.call` entries that no `function.result` answers. Mistral itself runs the tools of
+`tool.execution` entries, and hands over to another agent in `agent.handoff`; both stay in `Choice.raw`. Text
+is the text of `message.output` entries, reasoning that of their `thinking` chunks. The format has no finish
+reason: an answer ends for its calls if it has any. A stream ends with `conversation.response.done`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sigadapt.providers.provider import CutOff, JsonText, Provider, RawCall, Reading
+from sigadapt.providers.wire.turn_state import Described, state
+from sigadapt.providers.wire.values import content_parts, in_paragraphs, joined, json_text, kind_of, objects
+from sigadapt.schemas.json_values import Json
+
+NAME = "mistral-conversations"
+
+_EVENTS = ("conversation.response.", "message.output.", "function.call.", "tool.execution.", "agent.handoff.")
+
+
+def _text_in(entry: Json) -> str | None:
+    return joined([part.get("text") for part in content_parts(entry.get("content"))])
+
+
+def _thinking_in(entry: Json) -> str | None:
+    thoughts = [part for part in content_parts(entry.get("content")) if kind_of(part) == "thinking"]
+    return joined([piece.get("text") for part in thoughts for piece in content_parts(part.get("thinking"))])
+
+
+def _whole_entry(pieces: list[Json], *, ended: bool) -> Json:
+    """Return the entry that the events of one place make."""
+    entry = {**pieces[-1], **pieces[0]}
+    kind = kind_of(entry)
+    entry["type"] = ".".join(kind.split(".")[:2])  # without `delta`, `started` or `done`
+    if kind.startswith("function.call"):
+        text = JsonText(json_text(piece.get("arguments") for piece in pieces))
+        entry["arguments"] = text if ended else CutOff(text)
+    elif kind.startswith("message.output"):
+        contents: list[Any] = [piece.get("content") for piece in pieces]
+        entry["content"] = [part for content in contents for part in content_parts(content)]
+    return entry
+
+
+class MistralConversations(Provider):
+    """Conversations."""
+
+    name = NAME
+
+    def is_body(self, body: Json) -> bool:
+        return body.get("object") == "conversation.response"
+
+    # {"object": "conversation.response", "conversation_id": "conv_1", "usage": {...}, "outputs": [
+    #   {"type": "tool.execution", "name": "web_search", "arguments": "{\"query\": \"...\"}", "id": "tool_1"},
+    #   {"type": "message.output", "content": [{"type": "text", "text": "Let me look."}], ...},
+    #   {"type": "function.call", "id": "fc_1", "tool_call_id": "c1", "name": "get_weather",
+    #    "arguments": "{\"city\": \"Paris\"}"}]}
+    # https://docs.mistral.ai/api/#tag/beta.conversations
+    def read(self, body: Json) -> list[Reading]:
+        entries = objects(body.get("outputs"))
+        answered = [entry.get("tool_call_id") for entry in entries if kind_of(entry) == "function.result"]
+        calls: list[RawCall] = [
+            (entry.get("tool_call_id"), entry.get("name"), entry.get("arguments"))
+            for entry in entries
+            if self.is_call(entry) and entry.get("tool_call_id") not in answered
+        ]
+        texts = [_text_in(entry) if kind_of(entry) == "message.output" else None for entry in entries]
+        thinking = joined([_thinking_in(entry) for entry in entries])
+        finish = "tool_calls" if calls else "stop"
+        kept = state(NAME, map(self.describe, entries))
+        return [
+            Reading(in_paragraphs(texts), thinking, calls, finish if body.get("ended", True) else None, kept)
+        ]
+
+    def is_event(self, event: Json) -> bool:
+        return kind_of(event).startswith(_EVENTS)
+
+    # {"type": "conversation.response.started", "conversation_id": "conv_1"}
+    # {"type": "message.output.delta", "output_index": 0, "content_index": 0, "content": "Let me "}
+    # {"type": "function.call.delta", "output_index": 1, "tool_call_id": "c1", "name": "get_weather",
+    #  "arguments": "{\"city\""}
+    # {"type": "conversation.response.done", "usage": {...}}
+    def assemble(self, events: Iterable[Json]) -> Json:
+        body: Json = {"object": "conversation.response", "ended": False}
+        entries: dict[Any, list[Json]] = {}
+        for event in events:
+            kind = kind_of(event)
+            if kind == "conversation.response.done":
+                body |= {**event, "object": body["object"], "ended": True}
+            elif kind == "conversation.response.error":
+                body["error"] = event
+            elif not kind.startswith("conversation."):
+                place = str(event.get("output_index")), str(event.get("id")), kind.partition(".")[0]
+                entries.setdefault(place, []).append(event)
+        body["outputs"] = [_whole_entry(pieces, ended=body["ended"]) for pieces in entries.values()]
+        return body
+
+    def is_call(self, block: Json) -> bool:
+        return kind_of(block) == "function.call"
+
+    def describe(self, block: Json) -> Described:
+        kind = kind_of(block)
+        if kind == "function.call":
+            return Described("call", "", {key: block[key] for key in block if key != "arguments"})
+        if kind == "message.output":
+            return Described("text" if _text_in(block) else "", "", block)
+        return Described(kind, kind or "an entry without a type", block)
+
+
+PROVIDER = MistralConversations()
