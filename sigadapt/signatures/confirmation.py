@@ -11,7 +11,7 @@ from functools import wraps
 from inspect import isawaitable, iscoroutine
 from typing import Any, NamedTuple, TypeAlias
 
-from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, equal_json, is_array, is_object, short_hash
@@ -121,7 +121,7 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
             return await result if isawaitable(result) else result
 
         try:
-            agreed: Any = ask(decl.name, shown, asked.hint)
+            agreed: Any = ask(decl.name, shown, printable(asked.hint, also="\n"))
         except Exception as error:
             raise _asked_in_vain(decl, f"{type(error).__name__}: {error}") from error
         return later(agreed) if isawaitable(agreed) else answered(agreed)

@@ -488,6 +488,30 @@ def test_an_agent_shows_what_runs_and_not_how_python_writes_it():
     assert len(paid) == 2
 
 
+def test_a_question_steers_no_terminal():
+    """rendering: A question to a person steers no terminal."""
+
+    def send(to: str) -> None:
+        raise AssertionError
+
+    def policy(args: dict[str, Any]) -> Confirmation:
+        return Confirmation(f"Send it?\nTo {args['to']}")
+
+    decls = ToolDecls([ToolDecl.of(send, requires_confirmation=policy)])
+    args = {"to": "Eve\x1b[1A\x1b[2K\r\u202eadA 東京"}
+    seen: list[str] = []
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        seen.append(hint)
+        return False
+
+    [request] = ToolCalls([{"name": "send", "args": args}]).awaiting_confirmation(decls)
+    with pytest.raises(PermissionError):
+        decls.confirmed_by(ask).to_dspy()[0](**args)
+    assert request.call.args == args
+    assert {request.hint, *seen} == {"Send it?\nTo Eve\\x1b[1A\\x1b[2K\\r\\u202eadA 東京"}
+
+
 def test_defaults_that_have_no_hash_are_filled_in_too():
     """confirmation: What the function fills in is shown, and runs."""
 
