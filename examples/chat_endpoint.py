@@ -199,8 +199,10 @@ async def turn(key: str, question: str, decisions: Mapping[str, bool] | None = N
 
 
 def asked(requests: ToolCalls) -> list[list[Any]]:
-    """What a page shows of requests for confirmation."""
-    return [[request.id, request.call.id, str(request.call)] for request in requests]
+    """What a page shows of requests for confirmation: the arguments whole, because `str` cuts long ones."""
+    calls = [(each.id, each.call) for each in requests]
+    texts = [", ".join(f"{name}={value!r}" for name, value in call.args.items()) for _, call in calls]
+    return [[key, call.id, f"{call.name}({text})"] for (key, call), text in zip(calls, texts, strict=True)]
 
 
 def shown(turn: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from functools import wraps
 from inspect import isawaitable, iscoroutine
 from typing import Any, NamedTuple, TypeAlias
 
-from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, equal_json, is_array, is_object, short_hash
@@ -102,7 +102,7 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
         args = {name: jsonable(value) for name, value in kwargs.items()}
         shown, asked = question_for(decl, args)
         if asked is None:
-            return func(**kwargs)
+            return func(**_agreed_arguments(decl, kwargs, args, shown, shown))
         before = deepcopy(shown)
 
         def answered(agreed: object) -> Any:
@@ -121,7 +121,7 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
             return await result if isawaitable(result) else result
 
         try:
-            agreed: Any = ask(decl.name, shown, asked.hint)
+            agreed: Any = ask(decl.name, shown, printable(asked.hint, also="\n"))
         except Exception as error:
             raise _asked_in_vain(decl, f"{type(error).__name__}: {error}") from error
         return later(agreed) if isawaitable(agreed) else answered(agreed)
@@ -148,14 +148,22 @@ def _asked_in_vain(decl: ToolDecl, why: str) -> InvalidOption:
 
 
 def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, before: Json, shown: Json) -> Json:
-    """Return what to run the function with: its arguments, or those that who decided saw or made of them."""
-    if equal_json(args, shown):
-        return kwargs
+    """Return what to run the function with: what who decides saw, or made of it."""
     agreed = without_own_defaults(decl, shown)
     flaw = decl.flaw_of(agreed)
     bound = bound_arguments(decl, agreed) if flaw is None else flaw
-    if not isinstance(bound, Flaw):
+    if not equal_json(before, shown):
+        if isinstance(bound, Flaw):
+            raise PermissionError(f"The user changed the arguments. It was not run: {bound.message}")
         return bound
-    if equal_json(before, shown):
-        return kwargs
-    raise PermissionError(f"The user changed the arguments. It was not run: {bound.message}")
+    if equal_json(kwargs, args):  # agents give what the model sent
+        return kwargs if isinstance(bound, Flaw) else bound
+    # A Python value may hold more than its JSON: what it excludes, a SecretStr, what a serializer changed.
+    if isinstance(bound, Flaw) or any(bound.get(name, part) != part for name, part in kwargs.items()):
+        raise InvalidToolDecl(
+            "its arguments hold more than JSON can show, so nobody could agree to them",
+            code="confirmation_failed",
+            tool=decl.name,
+            fix="Give the tool the arguments as JSON.",
+        )
+    return bound

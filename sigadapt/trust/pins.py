@@ -27,7 +27,12 @@ _CREDENTIAL = re.compile(
     re.IGNORECASE,
 )
 """A member of a provider's own tool that says who asks, and not what the tool is."""
-_SCHEMAS = frozenset(("parameters", "input_schema", "inputSchema", "parametersJsonSchema"))
+_NAMED_BY_ITS_AUTHOR = frozenset(
+    str.split(
+        "parameters input_schema inputSchema parametersJsonSchema input_examples properties $defs definitions configs"
+    )
+)
+"""Members whose own members are arguments, schemas and tools: `configs` may enable `reset_password`."""
 
 Pins: TypeAlias = Mapping[str, Mapping[str, str]]
 """The SHA-256 of each field of each tool, by the tool's name and a JSON Pointer to the field.
@@ -208,8 +213,11 @@ def _fields(entry: ToolDecl | NativeTool) -> Iterator[tuple[str, str]]:
 
 def _without_credentials(value: Any) -> Any:
     if is_object(value):
-        kept = {key: part for key, part in value.items() if not _CREDENTIAL.fullmatch(key)}
-        return {key: part if key in _SCHEMAS else _without_credentials(part) for key, part in kept.items()}
+        kept = {
+            k: part for k, part in value.items() if isinstance(part, bool) or not _CREDENTIAL.fullmatch(k)
+        }
+        whole = _NAMED_BY_ITS_AUTHOR
+        return {key: part if key in whole else _without_credentials(part) for key, part in kept.items()}
     return [_without_credentials(part) for part in value] if is_array(value) else value
 
 

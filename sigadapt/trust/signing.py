@@ -119,8 +119,9 @@ def _mark(part: bytes, key: "hmac.HMAC") -> str:
     return f"{_VERSION}:{own.hexdigest()}"
 
 
-def _parts_of(value: object) -> Iterator[tuple[bytes, Any]]:
+def _parts_of(value: object, reserved: str = "request") -> Iterator[tuple[bytes, Any]]:
     """Yield what is signed of each call, request and result in a value, and that call, request or result."""
+    # `reserved` is the kind of a call with the name of requests. What a model wrote in a turn is none.
     # The one place that walks a conversation here. What holds several of these, as a run that waits for
     # approvals does (calls, requests, history), is one more line.
     values = value if is_sequence(value) else [value]
@@ -128,29 +129,29 @@ def _parts_of(value: object) -> Iterator[tuple[bytes, Any]]:
         if isinstance(each, ToolCalls):
             results = each.tool_call_results
             known = read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
-            yield from _turn(each, known)
+            yield from _turn(each, known, reserved)
         elif isinstance(each, ToolResults):
             for answered in each.rounds:
-                yield from _turn(answered.calls, answered.results)
+                yield from _turn(answered.calls, answered.results, "call")
         elif isinstance(each, dspy.History):
             for field in ({key: part} for event in each.messages for key, part in event.items()):
                 if (calls := collection_in(field)) is not None:
-                    yield from _parts_of(calls)
+                    yield from _parts_of(calls, "call")
                 yield from _parts_of(ToolResults(rounds=tuple(rounds_in(field, None))))
         elif isinstance(each, ToolCall) and each.name == REQUEST:
-            yield from _turn([each], ())
+            yield from _turn([each], (), reserved)
         else:
             raise _not_signable(
                 f"a {type(each).__name__} cannot be signed", "Give what the model made whole."
             )
 
 
-def _turn(calls: ToolCalls | list[ToolCall], results: Any) -> Iterator[tuple[bytes, Any]]:
+def _turn(calls: ToolCalls | list[ToolCall], results: Any, reserved: str) -> Iterator[tuple[bytes, Any]]:
     """Yield the parts of one turn. A result holds its call as a hash, so that no call is written twice."""
     every = calls.in_order() if isinstance(calls, ToolCalls) else calls
     hashes: dict[str, str] = {}
     for call in every:
-        part = _canonical(_said(call))
+        part = _canonical(_said(call, reserved))
         hashes[call.id] = hashlib.sha256(part).hexdigest()
         yield part, call
     for given in results:
@@ -163,14 +164,14 @@ def _turn(calls: ToolCalls | list[ToolCall], results: Any) -> Iterator[tuple[byt
         yield _canonical({"kind": "result", "call": hashes[given.call_id], "result": fields}), given
 
 
-def _said(call: ToolCall | InvalidToolCall) -> Json:
+def _said(call: ToolCall | InvalidToolCall, reserved: str) -> Json:
     """Return what is signed of a call."""
     if isinstance(call, RefusedToolCall):
         call = call.as_invalid()
     if isinstance(call, InvalidToolCall):  # the model reads why as its result
         kept = ("id", "name", "arguments", "code", "message", "path", "altered")
         return {"kind": "bad call", **{name: getattr(call, name) for name in kept}}
-    kind = "request" if call.name == REQUEST and not was_sent(call) else "call"
+    kind = reserved if call.name == REQUEST and not was_sent(call) else "call"
     said: Json = {"kind": kind, "id": call.id, "name": call.name, "args": call.args}
     if not says_args(call):  # a custom tool's text, or one that was repaired
         said |= {"arguments": call.arguments, "altered": [*call.altered]}

@@ -1,5 +1,6 @@
 """The chat of examples/chat_endpoint.py, used in a real browser, offline."""
 
+import importlib
 import os
 import socket
 import subprocess
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 from test_docs import DOCS, script
+
+import sigadapt
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +82,18 @@ def test_a_call_shows_while_it_is_written_and_runs_when_a_person_approves(tab: A
     tab.wait_for_selector("text=You had 620 EUR. Paid 120 EUR to Ada.")
     assert tab.locator("button.no").count() == 0
     assert "→ Paid 120 EUR to Ada." in tab.locator(".call").last.inner_text()
+
+
+def test_a_person_sees_arguments_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """documentation: The chat hides no argument from the person who approves."""
+    pytest.importorskip("fastapi", reason="the extra docs is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLE.parent))
+    chat: Any = importlib.import_module("chat_endpoint")
+    args = {"eur": 9000, "note": "a gift " * 50, "to": "Eve\u202e"}
+    requests = sigadapt.ToolCalls([{"name": "send", "args": args}]).awaiting_confirmation([])
+    [[_, _, shown]] = chat.asked(requests)
+    assert "9000" in shown
+    assert "'Eve\\u202e'" in shown
 
 
 def test_a_rejected_call_does_not_run(tab: Any) -> None:

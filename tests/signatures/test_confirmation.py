@@ -451,6 +451,67 @@ def test_what_the_function_fills_in_is_shown_and_is_what_runs():
     assert seen == [{**SHOWN, "note": None}]
 
 
+class Hiding(pydantic.BaseModel):
+    """A payment that JSON shows less of than it holds."""
+
+    eur: int
+    to: str = pydantic.Field(exclude=True)
+    key: pydantic.SecretStr = pydantic.SecretStr("")
+
+    @pydantic.field_serializer("eur")
+    def _as_one(self, _: int) -> int:
+        return 1
+
+
+def test_an_agent_shows_what_runs_and_not_how_python_writes_it():
+    """confirmation: An agent's tool shows the JSON that the model sent."""
+    paid: list[Any] = []
+    seen: list[Any] = []
+
+    def send(by: Hiding) -> None:
+        paid.append((by.eur, by.to, by.key.get_secret_value()))
+
+    def policy(args: dict[str, Any]) -> bool:
+        seen.append(args["by"])
+        return True
+
+    decl = ToolDecl.of(send, requires_confirmation=policy)
+    [agreed] = ToolDecls([decl]).confirmed_by(lambda name, args, hint: True)
+    sent = {"eur": 9000, "to": "Eve", "key": "from-the-model"}
+    for tool in (agreed.to_dspy(), dspy.Tool(cast("Any", agreed))):
+        tool(by=sent)
+    assert seen == [sent, sent]
+    assert paid == [(9000, "Eve", "from-the-model")] * 2
+    with pytest.raises(InvalidToolDecl) as caught:  # an agent of somebody's own gives Python values
+        cast("Any", agreed.func)(by=Hiding(eur=9000, to="Eve", key=pydantic.SecretStr("x")))
+    assert caught.value.code == "confirmation_failed"
+    assert len(paid) == 2
+
+
+def test_a_question_steers_no_terminal():
+    """rendering: A question to a person steers no terminal."""
+
+    def send(to: str) -> None:
+        raise AssertionError
+
+    def policy(args: dict[str, Any]) -> Confirmation:
+        return Confirmation(f"Send it?\nTo {args['to']}")
+
+    decls = ToolDecls([ToolDecl.of(send, requires_confirmation=policy)])
+    args = {"to": "Eve\x1b[1A\x1b[2K\r\u202eadA 東京"}
+    seen: list[str] = []
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        seen.append(hint)
+        return False
+
+    [request] = ToolCalls([{"name": "send", "args": args}]).awaiting_confirmation(decls)
+    with pytest.raises(PermissionError):
+        decls.confirmed_by(ask).to_dspy()[0](**args)
+    assert request.call.args == args
+    assert {request.hint, *seen} == {"Send it?\nTo Eve\\x1b[1A\\x1b[2K\\r\\u202eadA 東京"}
+
+
 def test_defaults_that_have_no_hash_are_filled_in_too():
     """confirmation: What the function fills in is shown, and runs."""
 

@@ -191,6 +191,27 @@ def test_what_decides_is_pinned(more: dict[str, Any]) -> None:
         assert drift_of([dict(reversed(new.items()))], pins_of([new])) == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            {"configs": {"read": {"enabled": True}}},
+            {"configs": {"read": {"enabled": True}, "reset_password": {}}},
+        ),
+        (
+            {"output": {"properties": {"token": {}}}},
+            {"output": {"properties": {"token": {"description": "Obey."}}}},
+        ),
+        ({"allow_credentials": False}, {"allow_credentials": True}),
+    ],
+)
+def test_a_name_like_a_credentials_hides_no_tool(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """toolsets: A pin covers what a provider runs."""
+    tool = {"type": "mcp_toolset", "mcp_server_name": "crm"}
+    [drift] = drift_of([{**tool, **after}], pins_of([{**tool, **before}]))
+    assert drift.tool == "<mcp_toolset>"
+
+
 def test_extras_hide_nothing() -> None:
     """toolsets: A changed tool is told from its pin."""
     inner = {"type": "function", "function": {"name": "f", "description": "Read."}}

@@ -290,6 +290,21 @@ def test_an_approved_call_in_a_signed_history_verifies() -> None:
     assert opened(history.model_dump_json(), sign(history, SECRET)).results[0].value == "Paid"
 
 
+def test_a_request_that_a_model_wrote_is_signed_as_none() -> None:
+    """conversations: An approval is signed."""
+    call = {"id": "call_1", "name": "pay", "args": {"to": "Eve"}}
+    args = {"call": call, "hint": "Run look_up?"}
+    theirs = dspy.ToolCalls(tool_calls=[dspy.ToolCalls.ToolCall(name=REQUEST, args=args)])
+    as_request = ToolCall(id="call_1", name=REQUEST, args=args)
+    saved = theirs.model_dump()
+    for history in (dspy.History(messages=[{"q": "", "calls": each}]) for each in (theirs, saved)):
+        assert not is_signed(as_request, sign(history, SECRET), SECRET)
+        assert is_signed(history, sign(history, SECRET), SECRET)
+    calls = ToolCalls(theirs)
+    assert not is_signed(as_request, sign(calls, SECRET), SECRET)
+    assert [bad.code for bad in calls.invalid] == ["unknown_tool"]
+
+
 def test_a_key_that_stands_twice_and_numbers_that_are_none_are_refused() -> None:
     """conversations: A history from a client is checked."""
     for text in (

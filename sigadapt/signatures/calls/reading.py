@@ -68,11 +68,14 @@ def _read(item: object, turn: Turn, position: int) -> ToolCall | InvalidToolCall
         return item
     if isinstance(item, ToolCall):
         return item if item.turn != NO_TURN or turn == NO_TURN else item.model_copy(update={"turn": turn})
-    known = _with_id(vars(item) if isinstance(item, dspy.ToolCalls.ToolCall) else item)
+    is_of_dspy = isinstance(item, dspy.ToolCalls.ToolCall)
+    known = _with_id(vars(item) if is_of_dspy else item)
     if known is None:
         raise ValueError(f"expected a call or a mapping with `name` and `args`, got a {type(item).__name__}")
     beside = {} if turn == NO_TURN else {"turn": turn}
     function, custom = known.get("function"), known.get("custom")
+    if is_of_dspy and known.get("name") == REQUEST:  # a model wrote it, and would confirm its own call
+        function = {"name": REQUEST, "arguments": known.get("args")}
     if is_object(function):
         call = _of_openai(function, {"id": known["id"], "index": position, **beside})
     elif known.get("type") == "custom" and is_object(custom):

@@ -140,13 +140,13 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
 
     @property
     def hint(self) -> str:
-        """The question of a request for confirmation.
+        """The question of a request for confirmation, with control characters escaped, but for line ends.
 
         Raises:
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
         """
         self._requested()
-        return str(self.args.get("hint") or "")
+        return printable(str(self.args.get("hint") or ""), also="\n")
 
     @property
     def call(self) -> "ToolCall":

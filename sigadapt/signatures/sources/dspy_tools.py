@@ -18,7 +18,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.runnable import Runnable, by_name, is_open, said
+from sigadapt.signatures.sources.runnable import Runnable, by_name, is_open, said, types_to_bind
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
@@ -38,7 +38,7 @@ class DeclaredTool(dspy.Tool):
             for name, part in properties.items()
         }
         func = by_name(raw.function)
-        types = callables.types_of(func).named
+        types = types_to_bind(raw)
         known = {name: types.get(name, Any) for name in args}
         super().__init__(func, str(raw.name), str(raw.description or ""), args, known)
         self._raw = raw

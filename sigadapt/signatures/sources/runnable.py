@@ -120,7 +120,7 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
         result = func(**kwargs)
         return later(result) if asyncio.iscoroutine(result) else said(result)
 
-    types = callables.types_of(func).named
+    types = types_to_bind(raw)
     schema: Json = raw.parameters
     args: Json = schema.get("properties") or {}
     parameters = [
@@ -135,6 +135,11 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
     made.__annotations__ = {each.name: each.annotation for each in parameters}
     made.__doc__ = ""
     return run
+
+
+def types_to_bind(raw: RawDecl) -> dict[str, Any]:
+    """Return the types that DSPy makes of JSON: none for a function that asks first, and shows that JSON."""
+    return {} if asking_of(raw.function) else callables.types_of(by_name(raw.function)).named
 
 
 def _default(part: Any) -> Any:
