@@ -67,9 +67,7 @@ def messages_of(
     for answered in rounds[-1]:
         messages += _round(answered, answered.calls.text)
     if adapter.options.tool_errors == "message":
-        for row in messages:
-            if row.get("is_error") and (told := message_in(row["content"], row["name"])) != row["content"]:
-                row |= {"content": told, "result": row["result"].model_copy(update={"value": told})}
+        messages = [*map(_without_traceback, messages)]
     if len(messages) == system_only:
         # There are only instructions, but every provider requires a message to answer.
         messages = [{"role": "user", "content": user or prompt.system}]
@@ -84,6 +82,14 @@ def messages_of(
     demos = [_in_plain_texts(demo, rest, stand_in) for demo in demos]
     messages = messages_of(adapter, rest, demos, inputs, stand_in)
     return [_with_types(row, stand_in) if row["role"] == "user" else row for row in messages]
+
+
+def _without_traceback(row: Message) -> Message:
+    """Return a message, and of a failed tool in one of DSPy's agents its exception's type and message alone."""
+    told = message_in(row["content"], row["name"]) if row.get("is_error") else row["content"]
+    if told is row["content"]:
+        return row
+    return {**row, "content": told, "result": row["result"].model_copy(update={"value": told})}
 
 
 def _in_plain_texts(values: Mapping[str, Any], rest: type[Signature], stand_in: str) -> dict[str, Any]:
