@@ -23,6 +23,7 @@ from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.adapters.two_step_adapter import TwoStepAdapter
 from sigadapt.adapters.xml_adapter import XMLAdapter
 from sigadapt.errors import (
+    ConfirmationNeeded,
     InvalidHistory,
     InvalidOption,
     InvalidSignature,
@@ -35,6 +36,7 @@ from sigadapt.errors import (
     UnusableAnswer,
 )
 from sigadapt.histories import trim_history
+from sigadapt.runs.rounds import rounds
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.tool_decl import ToolDecl
@@ -69,6 +71,7 @@ __all__ = [
     "ChatAdapter",
     "Choice",
     "Confirmation",
+    "ConfirmationNeeded",
     "Drift",
     "InvalidHistory",
     "InvalidOption",
@@ -102,6 +105,7 @@ __all__ = [
     "is_signed",
     "pinned",
     "pins_of",
+    "rounds",
     "sign",
     "trim_history",
     "untrusted_history",

@@ -9,17 +9,20 @@ The tree:
      +- InvalidOption         an adapter option, dialect or LM that cannot work; before any request
      +- UnreadableResponse    the value to read is not a model response
      +- UnusableAnswer        a turn that ended without an answer; says why, carries the `choice`
+     +- ConfirmationNeeded    a turn that waits for a person's yes; carries all that a run needs to go on
      +- UnboundToolCall       a call that `ToolCall.bind` found unusable; carries it as an invalid `call`
      +- ToolCallParseError    the answer holds invalid calls; carries the whole `choice`
          +- MissingToolCalls  a required calls field got no call
 
 Each carries `code`, `field`, `tool`, `path` (a JSON Pointer), `reason` and `fix`; those that do not apply are
 None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (one bad
-call). `Choice` and `InvalidToolCall` stand above this file's floor, so they are typed as Any here.
+call). `Choice`, `InvalidToolCall` and the like stand above this file's floor, so they are typed as Any here.
 """
 
 import pickle
+from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from dspy.utils.exceptions import AdapterParseError
@@ -229,6 +232,107 @@ class EmptyAnswer(UnusableAnswer, AdapterParseError):
         self.message, self.adapter_name, self.lm_response = str(self), "sigadapt", ""
         self.signature = self.parsed_result = self.model = self.provider = self.provider_code = None
         self.status = self.request_id = self.retry_after = None
+
+
+_WAITING = "sigadapt.runs.waiting"
+"""The file that resumes a run, above this one. Only a program that waits needs it."""
+
+
+class ConfirmationNeeded(SigadaptError):
+    """A turn whose calls wait for a person's yes. Nothing of the turn has run (`confirm="raise"`).
+
+    It is no ValueError, so `dspy.ReActV2` ends at once. It can be pickled, and saved as JSON.
+
+    Args:
+        calls: the ToolCalls of the turn, those that need no yes included.
+        requests: the requests for confirmation among them, as `calls.awaiting_confirmation` makes them.
+        history: a copy of the `dspy.History` before the turn.
+        event: what the event of the turn holds beside its calls: the inputs of the request, and the outputs.
+        field: the calls field of the signature.
+        results_field: the signature's field of ToolResults; None if it has none.
+
+    Example:
+        >>> import dspy
+        >>> from sigadapt import ToolCalls, ToolDecl, ToolDecls
+        >>> def pay(to: str, eur: int) -> str:
+        ...     return f"Paid {eur} EUR to {to}."
+        >>> decls = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
+        >>> calls = ToolCalls([{"id": "call_1", "name": "pay", "args": {"to": "Ada", "eur": 5}}])
+        >>> error = ConfirmationNeeded(calls, calls.awaiting_confirmation(decls), dspy.History(messages=[]))
+        >>> print(error)
+        1 of 1 calls waits for a person: pay(to='Ada', eur=5). Decide by error.requests, then \
+error.resume(tools, decisions).
+        >>> loaded = ConfirmationNeeded.model_validate_json(error.model_dump_json())
+        >>> [request] = loaded.requests
+        >>> history = loaded.resume(decls, {request.id: True})
+        >>> history.messages[0]["calls"].tool_call_results.tool_call_results[0].value
+        'Paid 5 EUR to Ada.'
+    """
+
+    code = "confirmation_needed"
+
+    def __init__(  # noqa: PLR0917  (the adapter alone makes it)
+        self,
+        calls: Any,
+        requests: Any,
+        history: Any,
+        event: Mapping[str, Any] | None = None,
+        field: str = "calls",
+        results_field: str | None = None,
+    ) -> None:
+        waits = "waits" if len(requests) == 1 else "wait"
+        super().__init__(
+            f"{len(requests)} of {len(calls.in_order())} calls {waits} for a person: "
+            f"{', '.join(str(request.call) for request in requests)}",
+            fix="Decide by error.requests, then error.resume(tools, decisions).",
+        )
+        self.calls, self.requests, self.history = calls, requests, history
+        self.event = dict(event or {})
+        self.field, self.results_field = field, results_field
+
+    def resume(
+        self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
+    ) -> Any:
+        """Run the turn's calls as a person decided, and return the history with the turn and its results.
+
+        Go on with `agent(history=...)`. This error and its history stay as they are. The library cannot know
+        whether a decision has been used: remove a request that was decided before you resume.
+
+        Args:
+            tools: the tools of the program, with their functions, in any form that ToolDecls takes.
+            decisions: as for `ToolCalls.run`.
+            timeout: as for `ToolCalls.run`.
+
+        Raises:
+            InvalidHistory: as `ToolCalls.run`: `undecided`, `unknown_decision`. Nothing has run then.
+            InvalidOption: as `ToolCalls.run`.
+        """
+        return import_module(_WAITING).resume(self, tools, decisions, timeout)
+
+    async def aresume(
+        self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
+    ) -> Any:
+        """Do the same as `resume`, with the calls run as `ToolCalls.arun` runs them."""
+        return await import_module(_WAITING).aresume(self, tools, decisions, timeout)
+
+    def model_dump_json(self) -> str:
+        """Return all of it as JSON text, for another process or another day.
+
+        Raises:
+            InvalidHistory: `unreadable_history`, for an input that JSON cannot hold.
+        """
+        return import_module(_WAITING).saved(self)
+
+    @classmethod
+    def model_validate_json(cls, text: str | bytes) -> "ConfirmationNeeded":
+        """Return the error that `model_dump_json` wrote.
+
+        Keep the text on the server: what a client could change in it has to be signed (`sigadapt.sign`).
+
+        Raises:
+            InvalidHistory: `unreadable_history`, for a text that is something else.
+        """
+        return import_module(_WAITING).loaded(cls, text)
 
 
 class UnboundToolCall(SigadaptError):

@@ -1,7 +1,7 @@
 """Metrics for tool calls: how well the calls of a prediction match the expected ones.
 
 `compare` does the work. `ExactMatch`, `SubsetMatch` and `F1` are DSPy metrics, for `dspy.Evaluate` and for
-every optimizer; for GEPA they say in words what differs. Rules:
+every optimizer; for GEPA they say in words what differs. `Trajectory` is one over a whole run. Rules:
 
  a. Two calls match if they have the same name and the same arguments. Ids count only if asked for.
  b. Arguments are compared as JSON: 1 is 1.0, key order is free, and 1 is not true. With the tools' schemas,
@@ -12,7 +12,8 @@ every optimizer; for GEPA they say in words what differs. Rules:
  d. A bad call that was made matches nothing. A bad expected call is an error of the data.
 """
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,6 +21,7 @@ import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.runs.rounds import rounds
 from sigadapt.schemas.arguments import ARGUMENT_LEVELS
 from sigadapt.schemas.json_values import (
     Json,
@@ -28,6 +30,7 @@ from sigadapt.schemas.json_values import (
     fault_in,
     is_array,
     is_object,
+    is_sequence,
     json_like,
     listed,
     pointer,
@@ -124,7 +127,8 @@ def compare(
     wanted = _gold_calls(expected, decls)
     got = _calls(made, "made").in_order()
     first, second = ([_key(call, decls, ids=ids) for call in calls] for calls in (wanted, got))
-    pairs = _in_order(first, second) if ordered else _in_any_order(first, second)
+    same = [key.same for key in first], [key.same for key in second]
+    pairs = _in_order(*same) if ordered else _in_any_order(*same)
     missing = [n for n in range(len(wanted)) if n not in pairs]
     unexpected = sorted({*range(len(got))} - {*pairs.values()})
     return Comparison(
@@ -229,6 +233,104 @@ class F1(CallMetric):
         return comparison.f1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """A DSPy metric over what a run did. The score is the mean of what is asked for, from 0 to 1.
+
+    A call counts whether it succeeded or not. A bad call counts for `forbidden` and `rounds` alone.
+
+    Args:
+        order: names of tools that have to be called in this order, other calls between them or not.
+        required: names of tools that have to be called; one that stands twice, twice.
+        forbidden: names of tools that must not be called.
+        redundant: the most calls that repeat an earlier one, with the same arguments.
+        rounds: the most rounds, as `sigadapt.rounds` counts them: that of an agent's `submit` is one.
+
+    Raises:
+        InvalidOption: for names that are no list of names, a limit that is not an int of 0 or more, or
+            nothing to judge by.
+
+    Example:
+        >>> calls = ToolCalls([{"name": "find", "args": {"city": "Rome"}}])
+        >>> run = dspy.History(messages=[{"question": "?", "calls": calls}])
+        >>> metric = Trajectory(required=["find", "book"], forbidden=["pay"])
+        >>> metric(None, run), metric(None, run, pred_name="agent").feedback
+        (0.75, 'book was called 0 of 1 times.')
+    """
+
+    order: Sequence[str] = ()
+    required: Sequence[str] = ()
+    forbidden: Sequence[str] = ()
+    redundant: int | None = None
+    rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("order", "required", "forbidden"):
+            value: Any = getattr(self, name)
+            if not is_sequence(value) or not all(isinstance(each, str) for each in value):
+                raise InvalidOption(f"expected a list of names, got {value!r}", field=name)
+        for name in ("redundant", "rounds"):
+            limit = getattr(self, name)
+            if limit is not None and (type(limit) is not int or limit < 0):
+                raise InvalidOption(f"expected an int of 0 or more, or None, got {limit!r}", field=name)
+        if not (self.order or self.required or self.forbidden) and self.redundant is self.rounds is None:
+            raise InvalidOption("there is nothing to judge by", field="order", fix="Give required=[...].")
+
+    def __call__(
+        self,
+        gold: Any,
+        pred: Any,
+        trace: Any = None,
+        pred_name: str | None = None,
+        pred_trace: Any = None,
+    ) -> Any:
+        """Score a prediction with a history, or a history in any form that `sigadapt.rounds` takes.
+
+        Raises:
+            InvalidHistory: as `sigadapt.rounds`.
+        """
+        if pred is None:
+            score, feedback = 0.0, "The program failed, so it made no calls."
+        else:
+            parts = [*self._parts(pred)]
+            score = sum(part for part, _ in parts) / len(parts)
+            told = [sentence for _, sentences in parts for sentence in sentences]
+            feedback = listed(told, _MOST_TOLD, " ") if told else "The run is as expected."
+        if pred_name is not None or pred_trace is not None:
+            return dspy.Prediction(score=score, feedback=feedback)
+        return score if trace is None else score == 1
+
+    def _parts(self, run: Any) -> Iterator[tuple[float, list[str]]]:
+        """Yield a score and what is wrong for each thing that is asked for."""
+        found = rounds(run)
+        every = [_key(call, None, ids=False) for one in found for call in one.calls.in_order()]
+        good = [key for key in every if key.same is not None]
+        names = [str(key.call.name) for key in good]
+        if self.order:
+            pairs = _in_order(self.order, names)
+            missing = dict.fromkeys(name for n, name in enumerate(self.order) if n not in pairs)
+            place = f"was not called in its place: expected {', '.join(self.order)}."
+            yield len(pairs) / len(self.order), [f"{name} {place}" for name in missing]
+        if self.required:
+            wanted, made = Counter(self.required), Counter(names)
+            missing = wanted - made
+            said = [f"{name} was called {made[name]} of {wanted[name]} times." for name in missing]
+            yield 1 - missing.total() / len(self.required), said
+        if self.forbidden:
+            seen = dict.fromkeys(key.call.name for key in every if key.call.name in self.forbidden)
+            yield float(not seen), [f"{name} must not be called." for name in seen]
+        if self.redundant is not None:
+            first = {key.same: n for n, key in reversed([*enumerate(good)])}
+            again = [key for n, key in enumerate(good) if first[key.same] < n]
+            over = max(0, len(again) - self.redundant)
+            said = [f"The call {key.call} repeats an earlier one." for key in again] if over else []
+            yield 1 - over / max(1, len(good)), said
+        if self.rounds is not None:
+            is_over = len(found) > self.rounds
+            said = [f"The run took {len(found)} rounds, and at most {self.rounds} are wanted."]
+            yield (self.rounds / len(found), said) if is_over else (1.0, [])
+
+
 class _Key(NamedTuple):
     """A call, and of a good one its comparable arguments, and what is equal for calls that match."""
 
@@ -298,26 +400,26 @@ def _as_json(call: ToolCall, name: str) -> Any:
         ) from error
 
 
-def _in_any_order(first: Sequence[_Key], second: Sequence[_Key]) -> dict[int, int]:
-    """Pair each key with an equal one that is not taken; as equality is transitive, any will do."""
+def _in_any_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int, int]:
+    """Pair each thing with an equal one that is not taken; as equality is transitive, any will do."""
     free: dict[Hashable, list[int]] = {}
     for n in reversed(range(len(second))):
-        free.setdefault(second[n].same, []).append(n)
-    return {n: free[key.same].pop() for n, key in enumerate(first) if key.same and free.get(key.same)}
+        free.setdefault(second[n], []).append(n)
+    return {n: free[key].pop() for n, key in enumerate(first) if key and free.get(key)}
 
 
-def _in_order(first: Sequence[_Key], second: Sequence[_Key]) -> dict[int, int]:
-    """Pair the keys of a longest common subsequence."""
+def _in_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int, int]:
+    """Pair the things of a longest common subsequence; None is equal to nothing."""
     # Bit m of a row is 0 where the longest subsequence of first[:n] and second grows at m, so that a row is
     # one step on integers. H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited" (2004).
     places: dict[Hashable, int] = {}
     for m, key in enumerate(second):
-        if key.same is not None:
-            places[key.same] = places.get(key.same, 0) | 1 << m
+        if key is not None:
+            places[key] = places.get(key, 0) | 1 << m
     every = (1 << len(second)) - 1
     rows = [every]
     for key in first:
-        same = rows[-1] & places.get(key.same, 0)
+        same = rows[-1] & places.get(key, 0)
         rows.append((rows[-1] + same | rows[-1] - same) & every)
     pairs: dict[int, int] = {}
     n, m = len(first), len(second)

@@ -98,6 +98,7 @@ from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, text_of
+from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import complaint
 from sigadapt.signatures.tool_results.results import result_object, result_text, text_of_result
 from sigadapt.signatures.toolset import resolving
@@ -229,6 +230,7 @@ __all__ = [
     "lower",
     "main",
     "mcp",
+    "message_in",
     "messages_of",
     "models",
     "names_in",

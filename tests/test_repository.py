@@ -27,6 +27,7 @@ FLOORS = (
     "signatures",
     "providers",
     "adapters",
+    "runs",
     "__init__",
     "testing",
     "commands",
@@ -35,7 +36,17 @@ FLOORS = (
 
 PUBLIC = {
     *("ToolDecl", "ToolDecls", "ToolCall", "InvalidToolCall", "ToolCalls", "ToolResult", "ToolResults"),
-    *("Toolset", "ToolTexts", "RequestContext", "Confirmation", "sign", "is_signed", "untrusted_history"),
+    *(
+        "Toolset",
+        "ToolTexts",
+        "RequestContext",
+        "Confirmation",
+        "ConfirmationNeeded",
+        "rounds",
+        "sign",
+        "is_signed",
+        "untrusted_history",
+    ),
     *("ChatAdapter", "JSONAdapter", "XMLAdapter", "TwoStepAdapter", "BAMLAdapter"),
     *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream", "choice_from_text"),
     *("CallListener", "PartialCall", "Change", "trim_history"),

@@ -139,7 +139,6 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
     "a function": (lambda: get_weather, "str(value)"),
     "an object": (object, "str(value)"),
     "an exception's class": (lambda: ValueError, "str(value)"),
-    "a prediction": (lambda: dspy.Prediction(answer="x"), "str(value)"),
 }
 
 

@@ -56,6 +56,7 @@ from sigadapt.adapters.request.continuation import (
     whole_turn,
     with_paused_turn,
 )
+from sigadapt.adapters.request.lost_ids import with_lost_ids
 from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.tool_budget import refuse_large
@@ -70,6 +71,7 @@ from sigadapt.adapters.response.typed_calls import (
     with_earlier_calls,
     with_later_calls,
 )
+from sigadapt.adapters.response.waiting import refuse_unasked, stop_for_person
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.errors import InvalidToolDecl
@@ -110,6 +112,8 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
     outputs: Outputs = []
     for candidate in candidates:
         outputs.append((yield from finish(prepared, candidate)))
+        if call.adapter.options.confirm:
+            stop_for_person(call.plan, prepared.decls, call.inputs, prepared.request, outputs[-1])
     return outputs
 
 
@@ -123,6 +127,8 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None or not decls.tools:
         decls = yield from _declare(call, decls)
+    if plan.defers_bad_calls and not options.confirm:
+        refuse_unasked(given, decls)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
     model = model_of(call.lm)
@@ -138,7 +144,10 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    inputs, repairs = heal(plan, call.inputs) if options.orphans == "heal" else (call.inputs, ())
+    inputs, repairs = with_lost_ids(plan.history_fields, call.inputs)
+    if options.orphans == "heal":
+        inputs, healed = heal(plan, inputs)
+        repairs = (*repairs, *healed)
     messages = adapter.messages(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
     written = Lowered(request)

@@ -16,6 +16,7 @@ from sigadapt.signatures.tool_decl import by_value
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 Orphans: TypeAlias = Literal["raise", "heal"]
+ToolErrors: TypeAlias = Literal["message", "traceback"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
 ToolChoice: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
@@ -40,6 +41,8 @@ class ToolOptions(TypedDict, total=False):
     call_format: str
     max_tool_bytes: int | None
     orphans: Orphans
+    confirm: Literal["raise"] | None
+    tool_errors: ToolErrors
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,15 @@ class Options:
     call_format: str = "hermes"
     max_tool_bytes: int | None = None
     orphans: Orphans = "raise"
+    confirm: Literal["raise"] | None = None
+    tool_errors: ToolErrors = "message"
 
     def __post_init__(self) -> None:
         if self.on_invalid is not None:
             _check_word("on_invalid", self.on_invalid, get_args(OnInvalid))
+        _check_word("confirm", self.confirm, ("raise", None))
         _check_word("orphans", self.orphans, get_args(Orphans))
+        _check_word("tool_errors", self.tool_errors, get_args(ToolErrors))
         asked = self.tool_calling
         for mode in asked.values() if isinstance(asked, Mapping) else (asked,):
             _check_word("tool_calling", mode, get_args(ToolCalling))
@@ -118,7 +125,7 @@ def _unpickle(values: dict[str, bytes]) -> Options:
     return Options(**{name: pickle.loads(value) for name, value in values.items()})  # noqa: S301  (inside a pickle)
 
 
-def _check_word(option: str, value: object, words: tuple[str, ...]) -> None:
+def _check_word(option: str, value: object, words: tuple[str | None, ...]) -> None:
     if value not in words:
         *others, last = map(repr, words)
         raise InvalidOption(f"expected {', '.join(others)} or {last}, got {value!r}", field=option)

@@ -67,6 +67,11 @@ plain: Callable[[Any], Any] = legacy_outputs.plain
 get_litellm: Callable[[], Any] = partial(_litellm.get_litellm, feature="LiteLLM engine streaming")
 
 
+def is_submit(function: object) -> bool:
+    """Return whether a tool's function is the one by which `dspy.ReActV2` ends."""
+    return getattr(function, "__qualname__", "").endswith("._make_submit_tool.<locals>.submit")
+
+
 class Lm15Provider(Protocol):
     """What is used of an lm15 provider, which writes requests in one wire format and reads the answers.
 

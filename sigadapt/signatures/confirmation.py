@@ -18,7 +18,7 @@ from sigadapt.schemas.json_values import Json, equal_json, is_array, is_object, 
 from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.binding import bound_arguments, with_own_defaults, without_own_defaults
 from sigadapt.signatures.sources.annotations import jsonable
-from sigadapt.signatures.sources.runnable import ASKS_FIRST, Asking, asking_of, by_name
+from sigadapt.signatures.sources.runnable import ASKS_FIRST, Asking, asking_of, by_name, nobody_to_ask
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 
 _LOG = logging.getLogger("sigadapt")
@@ -79,6 +79,34 @@ def _in_whole_numbers(value: Any) -> Any:
     if is_array(value):
         return [_in_whole_numbers(each) for each in value]
     return {key: _in_whole_numbers(part) for key, part in value.items()} if is_object(value) else value
+
+
+def refusing(decl: ToolDecl) -> Callable[..., Any]:
+    """Return the function of a tool, for an agent that can ask nobody: it runs what needs no yes."""
+    func = by_name(decl.raw.function)
+
+    @wraps(func)
+    def run(**kwargs: Any) -> Any:
+        if question_for(decl, {name: jsonable(value) for name, value in kwargs.items()})[1] is None:
+            return func(**kwargs)
+        error = nobody_to_ask(decl.name)
+        _LOG.error("%s", error)  # agents swallow what a tool raises
+        raise error
+
+    return run
+
+
+def waits_inside(tool: str | None) -> InvalidToolDecl:
+    """Make the error of a program inside of a tool that has to wait for a person, and warn of it."""
+    error = InvalidToolDecl(
+        "a program inside of a tool cannot wait for a person, because the run around it goes on",
+        code="nobody_to_ask",
+        tool=tool,
+        fix="Mark the outer tool instead, ToolDecl.of(program, requires_confirmation=True), and give its "
+        "program tools that need no yes, or that ask by `confirmed_by`.",
+    )
+    _LOG.warning("%s", error)
+    return error
 
 
 Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"

@@ -18,6 +18,7 @@ Mark: TypeAlias = Literal["", "good", "bad", "dim", "id"]
 
 _MOST_ROWS = 100
 _MOST_PARAMETERS = 12
+_TEXT_WIDTH = 110
 _FLAGS = ("strict", "long_running", "requires_confirmation")
 
 _LINE = "border:1px solid rgba(128,128,128,.5);padding:.2em .6em;text-align:left;vertical-align:top"
@@ -94,6 +95,17 @@ class Rendered(NamedTuple):
             table = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
             parts.append(f'<table style="{_TABLE}">{table}</table>')
         return f'<div class="sigadapt">{"".join(parts)}</div>'
+
+    def text(self) -> str:
+        """Return it as text of a fixed width, for `print`."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        console = Console(file=StringIO(), width=_TEXT_WIDTH, color_system=None, legacy_windows=False)
+        with console.capture() as captured:
+            console.print(self.rich())
+        return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
 
     def rich(self) -> "RenderableType":
         """Return a renderable of rich. Its colours are those that the terminal has for its background."""
@@ -186,6 +198,23 @@ def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
     failed = sum(result.is_error for result, _ in pairs)
     title = f"ToolResults: {_count(len(pairs), 'result')}" + (f", {failed} failed" if failed else "")
     return Rendered(title, ("", "tool", "result"), _rows(pairs, row))
+
+
+def rendered_rounds(rounds: Sequence[Sequence[tuple[Any, Any, str]]]) -> Rendered:
+    """Return what is shown of rounds, each of calls with a result and its text: one row for each call."""
+    every = [(n, *triple) for n, each in enumerate(rounds, 1) for triple in each]
+
+    def row(item: tuple[int, Any, Any, str]) -> Row:
+        number, call, result, text = item
+        arguments = call.arguments if hasattr(call, "code") else compact(call.args)
+        told = [Cell("failed", "bad"), _code(text)] if result.is_error else [_code(text)]
+        return [Cell(str(number), "dim")], [_code(call.name or "?")], [_code(arguments)], told
+
+    failed = sum(result.is_error for _, _, result, _ in every)
+    title = f"{_count(len(rounds), 'round')}, {_count(len(every), 'call')}, {failed} failed"
+    return Rendered(
+        title.removesuffix(", 0 failed"), ("round", "tool", "arguments", "result"), _rows(every, row)
+    )
 
 
 def rendered_decl(decl: Any) -> Rendered:

@@ -250,7 +250,7 @@ class ToolDecl(Shown, Immutable, Runnable):
             >>> tool.name, tool(a=1, b=2)
             ('sum', 3)
         """
-        return DeclaredTool(self.raw)
+        return DeclaredTool(self.raw, self.guarded.function)
 
     @property
     def model_description(self) -> str:

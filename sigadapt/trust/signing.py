@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import dspy
 
 from sigadapt.adapters.request.messages import collection_in, read, rounds_in
-from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, cut, is_iterable, is_sequence, is_unicode
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
@@ -23,7 +23,7 @@ from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.trust.canonical import canonical, has_large_number
 
-Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall
+Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall | ConfirmationNeeded
 Secret: TypeAlias = str | bytes
 Secrets: TypeAlias = Secret | Sequence[Secret]
 
@@ -35,7 +35,8 @@ def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str 
     """Return a signature for each call, request and result in a value, for a client to send back with it.
 
     Args:
-        value: calls, results, a history, a request for confirmation, or a list of these.
+        value: calls, results, a history, a request for confirmation, a ConfirmationNeeded, or a list of
+            these.
         secret: what only the server knows, at least 16 bytes; or a list of secrets, of which the first signs.
         context: where the signatures count, such as `"user 1, conversation 7"`. They verify with the same
             context only. Without one, what was signed for one user or conversation verifies in every other.
@@ -122,11 +123,14 @@ def _mark(part: bytes, key: "hmac.HMAC") -> str:
 def _parts_of(value: object, reserved: str = "request") -> Iterator[tuple[bytes, Any]]:
     """Yield what is signed of each call, request and result in a value, and that call, request or result."""
     # `reserved` is the kind of a call with the name of requests. What a model wrote in a turn is none.
-    # The one place that walks a conversation here. What holds several of these, as a run that waits for
-    # approvals does (calls, requests, history), is one more line.
+    # The one place that walks a conversation here.
     values = value if is_sequence(value) else [value]
     for each in values:
-        if isinstance(each, ToolCalls):
+        if isinstance(each, ConfirmationNeeded):
+            turn = dspy.History(messages=[each.event])  # which may hold the results of earlier turns
+            yield from _parts_of(each.calls, "call")
+            yield from _parts_of([each.requests, each.history, turn])
+        elif isinstance(each, ToolCalls):
             results = each.tool_call_results
             known = read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
             yield from _turn(each, known, reserved)

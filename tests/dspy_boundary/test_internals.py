@@ -338,3 +338,13 @@ def test_the_engines_write_their_messages_in_one_method(provider: LoopbackProvid
     lm = lm_of(provider, engine="litellm")
     engine = internals.native_engine(lm, request_of(lm), is_async=False)
     assert engine._arguments(request_of(lm))["messages"] == [{"role": "user", "content": "Hi"}]
+
+
+def test_the_function_by_which_an_agent_ends_is_known() -> None:
+    agent: Any = dspy.ReActV2("question -> answer", tools=[])  # pyright: ignore[reportArgumentType]
+
+    def submit() -> None: ...
+
+    assert internals.is_submit(agent.tools["submit"].func), "ReActV2 makes its submit elsewhere"
+    assert not internals.is_submit(submit)
+    assert not internals.is_submit(None)

@@ -329,13 +329,15 @@ def agrees(name: str, args: dict[str, Any], hint: str) -> bool:
     return True
 
 
-def test_an_agent_refuses_a_tool_with_nobody_to_ask():
-    """confirmation: An agent refuses a tool with nobody to ask."""
-    decls = ToolDecls(ToolDecl.of(send, requires_confirmation=True))
-    for make in (lambda: agent(decls), lambda: agent([*decls]), lambda: agent(decls.to_dspy())):
+def test_an_agents_tool_refuses_with_nobody_to_ask(caplog: pytest.LogCaptureFixture):
+    """confirmation: A tool refuses to run with nobody to ask."""
+    decls = ToolDecls(ToolDecl.of(send, requires_confirmation=over_hundred))
+    for tools in (agent(decls).tools, agent([*decls]).tools, {"send": decls.to_dspy()[0]}):
+        assert tools["send"](to="Ada", amount=10) == "sent 10 to Ada"
         with pytest.raises(InvalidToolDecl, match="confirmed_by") as caught:
-            make()
+            tools["send"](to="Ada")
         assert (caught.value.code, caught.value.tool) == ("nobody_to_ask", "send")
+    assert caplog.text.count("without asking anybody") == 3
     agent(decls.confirmed_by(agrees))
     agent(decls.confirmed_by(agrees).to_dspy())
 
@@ -613,8 +615,9 @@ def test_no_decorator_copies_that_a_function_asks():
     def logged(**args: Any) -> Any:
         return send(**args)
 
+    tool = ToolDecl.of(logged, requires_confirmation=True).to_dspy()
     with pytest.raises(InvalidToolDecl, match="without asking anybody"):
-        ToolDecl.of(logged, requires_confirmation=True).to_dspy()
+        tool(to="Ada")
 
 
 def fails(name: str, args: dict[str, Any], hint: str) -> bool:

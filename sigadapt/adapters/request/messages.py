@@ -17,6 +17,7 @@ from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_bl
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, compact, cut, is_mapping, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -65,6 +66,8 @@ def messages_of(
         messages.append({"role": "user", "content": user})
     for answered in rounds[-1]:
         messages += _round(answered, answered.calls.text)
+    if adapter.options.tool_errors == "message":
+        messages = [*map(_without_traceback, messages)]
     if len(messages) == system_only:
         # There are only instructions, but every provider requires a message to answer.
         messages = [{"role": "user", "content": user or prompt.system}]
@@ -79,6 +82,14 @@ def messages_of(
     demos = [_in_plain_texts(demo, rest, stand_in) for demo in demos]
     messages = messages_of(adapter, rest, demos, inputs, stand_in)
     return [_with_types(row, stand_in) if row["role"] == "user" else row for row in messages]
+
+
+def _without_traceback(row: Message) -> Message:
+    """Return a message, and of a failed tool in one of DSPy's agents its exception's type and message alone."""
+    told = message_in(row["content"], row["name"]) if row.get("is_error") else row["content"]
+    if told is row["content"]:
+        return row
+    return {**row, "content": told, "result": row["result"].model_copy(update={"value": told})}
 
 
 def _in_plain_texts(values: Mapping[str, Any], rest: type[Signature], stand_in: str) -> dict[str, Any]:
@@ -196,7 +207,7 @@ def _demos(
         prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""
         yield {"role": "user", "content": adapter.format_user_message_content(rest, dict(demo), prefix)}
         ids = (f"demo_{number}_{place}" for place in count())
-        last = None if calls is None else _of_own(calls, answering(calls, rounds))
+        last = None if calls is None else own_round(calls, answering(calls, rounds))
         for before in rounds:
             yield from _round(_example(before.calls, before.results, ids), before.calls.text)
         if calls is None:
@@ -231,7 +242,7 @@ def _event(
     if calls is None:
         yield from _text_of(adapter, rest, event)
     else:
-        own = _of_own(calls, last) or _of_later(calls, rounds)
+        own = own_round(calls, last) or later_round(calls, rounds)
         yield from _round(own, _text_beside(adapter, rest, event, calls))
 
 
@@ -295,8 +306,8 @@ def call_of(call: ToolCall | InvalidToolCall) -> tuple[str | None, str]:
     return call.name, compact(call.args) if isinstance(call, ToolCall) else call.arguments
 
 
-def _of_own(calls: ToolCalls, last: list[Round]) -> Round | None:
-    """The calls with the results that their own event holds."""
+def own_round(calls: ToolCalls, last: list[Round]) -> Round | None:
+    """Return the calls with the results that their own event holds; None if it holds none."""
     if last:
         results = [result for answered in last for result in answered.results]
         return ToolResults.of(calls, results).rounds[0]
@@ -306,8 +317,8 @@ def _of_own(calls: ToolCalls, last: list[Round]) -> Round | None:
     return ToolResults.of(calls, results).rounds[0]
 
 
-def _of_later(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
-    """The calls with the results that the next event that brings any, or the request, went on from."""
+def later_round(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
+    """Return the calls with the results that the next event that brings any, or the request, goes on from."""
     own, *later = rounds
     brought = next(filter(None, later), list[Round]())
     if brought and answers(brought[0], calls):

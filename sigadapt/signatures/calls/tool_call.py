@@ -19,10 +19,11 @@ from sigadapt.signatures.confirmation import REJECTED, request_id
 from sigadapt.signatures.rendering import Shown, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.runnable import asking_of, by_name
+from sigadapt.signatures.sources.runnable import asking_of, by_name, nobody_to_ask
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import ToolDecls, decls_of
 from sigadapt.signatures.tool_results.key_order import in_order_of
+from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
@@ -111,7 +112,8 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
 
         Unlike DSPy's `execute`, it does not look functions up in the caller's variables, because a model
         could name any function there. A call that requires confirmation runs if it came from `approved()` in
-        this process. `ToolCalls.run` runs all calls of a turn, with the decisions that came later.
+        this process. `ToolCalls.run` runs all calls of a turn, with the decisions that came later. Of a DSPy
+        module, the result is a dict of its outputs.
 
         Args:
             functions: the tools that were declared, in any form that ToolDecls takes, or functions by name.
@@ -136,7 +138,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             )
         decls = decls_of(functions)
         bound = self.bind(decls)
-        return function_of_call(self, decls)(**bound)
+        return program_outputs(function_of_call(self, decls)(**bound))
 
     @property
     def hint(self) -> str:
@@ -295,6 +297,8 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
         )
     decl = decls[call.name]
     if _APPROVED.get((id(call), request_id(call.id, call.name, call.args))) is not call:
+        if decl.requires_confirmation is not False and asking_of(decl.func) is None:
+            raise nobody_to_ask(decl.name)
         return decl.raw.function
     asking = asking_of(decl.func)
     return by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)

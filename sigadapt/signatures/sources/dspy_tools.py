@@ -19,6 +19,7 @@ from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Runnable, by_name, is_open, said, types_to_bind
+from sigadapt.signatures.tool_results.failures import plain_failures
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
@@ -29,7 +30,7 @@ class DeclaredTool(dspy.Tool):
 
     _raw: RawDecl
 
-    def __init__(self, raw: RawDecl) -> None:
+    def __init__(self, raw: RawDecl, function: Callable[..., Any]) -> None:
         schema: Json = raw.parameters
         shared: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
         properties: dict[str, Any] = schema.get("properties") or {}
@@ -37,7 +38,7 @@ class DeclaredTool(dspy.Tool):
             name: deepcopy({**part, **shared} if isinstance(part, dict) else shared)
             for name, part in properties.items()
         }
-        func = by_name(raw.function)
+        func = by_name(function)
         types = types_to_bind(raw)
         known = {name: types.get(name, Any) for name in args}
         super().__init__(func, str(raw.name), str(raw.description or ""), args, known)
@@ -54,11 +55,13 @@ class DeclaredTool(dspy.Tool):
 
     def __call__(self, **kwargs: Any) -> Any:
         """Run the function, as `dspy.Tool` does, and return what an MCP result says."""
-        return said(super().__call__(**kwargs))
+        with plain_failures():
+            return said(super().__call__(**kwargs))
 
     async def acall(self, **kwargs: Any) -> Any:
         """Run the function, awaited."""
-        return said(await super().acall(**kwargs))
+        with plain_failures():
+            return said(await super().acall(**kwargs))
 
 
 def accepts(source: object) -> TypeGuard[dspy.Tool]:

@@ -10,6 +10,7 @@ import inspect
 import keyword
 from collections.abc import Callable
 from copy import deepcopy
+from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, cast
 
 from pydantic.fields import FieldInfo
@@ -21,7 +22,11 @@ from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.dspy_media import MEDIA
-from sigadapt.signatures.tool_results.tool_output import for_agent, output_of
+from sigadapt.signatures.tool_results.failures import plain_failures
+from sigadapt.signatures.tool_results.tool_output import for_agent, output_of, program_outputs
+
+_CONFIRMATION = "sigadapt.signatures.confirmation"
+"""The file of policies, above this one: they are of declarations. Only who runs a tool needs it."""
 
 ASKS_FIRST = "__sigadapt_asks_first__"
 """The attribute of a function that asks a person before it runs a tool, which holds its `Asking`."""
@@ -42,6 +47,17 @@ def asking_of(function: Any) -> Asking | None:
     return asking if isinstance(asking, Asking) and asking.function is function else None
 
 
+def nobody_to_ask(tool: str) -> InvalidToolDecl:
+    """Make the error of a tool that would run without the yes that it requires."""
+    return InvalidToolDecl(
+        "it requires confirmation, and this would run it without asking anybody",
+        code="nobody_to_ask",
+        tool=tool,
+        fix="Give the agent `decls.confirmed_by(ask)`, where `ask(name, args, hint)` returns True to run it, "
+        "or its adapter confirm='raise'; in a loop by hand, use `calls.run(decls, decisions)`.",
+    )
+
+
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 _OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=Any)
 
@@ -58,20 +74,18 @@ class Runnable(Uncallable):
     def raw(self) -> RawDecl:
         """What the declaration says, with its function."""
         raw = RawDecl(**{name: getattr(self, name) for name in RawDecl._fields if name != "derived"})
-        if raw.requires_confirmation is False:
-            return raw
-        asking = asking_of(raw.function)
-        if asking is None:
-            raise InvalidToolDecl(
-                "it requires confirmation, and this would run it without asking anybody",
-                code="nobody_to_ask",
-                tool=str(raw.name),
-                fix="Give `decls.confirmed_by(ask)`, where `ask(name, args, hint)` returns True to run it; "
-                "in a loop by hand, `calls.run(decls, decisions)`.",
-            )
-        if asking.policy is raw.requires_confirmation:
+        asking = None if raw.requires_confirmation is False else asking_of(raw.func)
+        if asking is None or asking.policy is raw.requires_confirmation:
             return raw
         return raw._replace(func=asking.again(self))  # a policy that was set after `confirmed_by`
+
+    @property
+    def guarded(self) -> RawDecl:
+        """The same, with a function that refuses a call for which somebody would have to be asked."""
+        raw = self.raw
+        if raw.requires_confirmation is False or asking_of(raw.function) is not None:
+            return raw
+        return raw._replace(func=import_module(_CONFIRMATION).refusing(self))
 
     @property
     def __name__(self) -> str:
@@ -80,7 +94,7 @@ class Runnable(Uncallable):
     @property
     def __call__(self) -> Callable[..., Any]:
         """A function that runs the tool."""
-        return function_of(self.raw)
+        return function_of(self.guarded)
 
 
 class SeveralTools(Uncallable):
@@ -114,11 +128,13 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
     func = by_name(raw.function)
 
     async def later(result: Any) -> Any:
-        return said(await result)
+        with plain_failures():
+            return said(await result)
 
     def run(**kwargs: Any) -> Any:
-        result = func(**kwargs)
-        return later(result) if asyncio.iscoroutine(result) else said(result)
+        with plain_failures():
+            result = func(**kwargs)
+            return later(result) if asyncio.iscoroutine(result) else said(result)
 
     types = types_to_bind(raw)
     schema: Json = raw.parameters
@@ -164,10 +180,10 @@ def _argument(part: Any, kind: Any) -> Any:
 
 
 def said(result: Any) -> Any:
-    """Return what a tool's result says: the content of one of MCP or LangChain, any other as it is."""
+    """Return what a tool's result says: the content of one of MCP or LangChain, a program's outputs."""
     output = output_of(result)
     if output is None:
-        return result
+        return program_outputs(result)
     if output.failed:
         raise RuntimeError(text_of(output.parts))
     has_media = any(part["type"] in MEDIA for part in output.parts)

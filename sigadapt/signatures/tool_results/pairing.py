@@ -23,7 +23,7 @@ from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, w
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.content import content_of, is_content, refers
 from sigadapt.signatures.tool_results.key_order import in_order_of
-from sigadapt.signatures.tool_results.tool_output import output_of
+from sigadapt.signatures.tool_results.tool_output import output_of, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -190,6 +190,7 @@ def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
         return failed_result(call.as_invalid())
     given = given or _Given(None, None, None, is_plain=True)
     if given.is_plain:
+        given = given._replace(value=program_outputs(given.value))
         _check_sendable(call, given.value)
         given = _outcome(given, error)
     elif error and not given.is_error:

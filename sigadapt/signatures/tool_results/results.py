@@ -16,7 +16,7 @@ from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_object
-from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
@@ -34,6 +34,16 @@ class Round(OwnErrors):
     def _pair(self) -> Self:
         object.__setattr__(self, "results", in_order(self.calls, self.results))
         return self
+
+    @property
+    def text(self) -> str | None:
+        """What the model said beside the calls."""
+        return self.calls.text
+
+    @property
+    def pairs(self) -> tuple[tuple[ToolCall | InvalidToolCall, ToolResult], ...]:
+        """Each call, good or bad, with its result, in the order of the calls."""
+        return tuple(zip(self.calls.in_order(), self.results, strict=True))
 
 
 class ToolResults(Shown, OwnErrors):

@@ -14,14 +14,15 @@ from functools import partial
 from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple
 
-from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
+from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption, UnboundToolCall
 from sigadapt.schemas.json_values import Json, cut, equal_json, is_mapping
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.calls.tool_call import function_of_call, in_agreement, mark_approved
 from sigadapt.signatures.calls.tool_calls import question_about
-from sigadapt.signatures.confirmation import REJECTED, Confirmation, request_id
+from sigadapt.signatures.confirmation import REJECTED, Confirmation, request_id, waits_inside
 from sigadapt.signatures.sources.runnable import asking_of
 from sigadapt.signatures.tool_decls import ToolDecls, decls_of
+from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -198,7 +199,7 @@ def _needs_arun(call: ToolCall | InvalidToolCall) -> InvalidOption:
     return InvalidOption(
         "its function is async, and an event loop is running, which `run` cannot wait in",
         tool=call.name,
-        fix="Use `await calls.arun(decls, decisions)`.",
+        fix="Use `await calls.arun(decls, decisions)`, or `await error.aresume(...)` of a run that waits.",
     )
 
 
@@ -264,4 +265,6 @@ def _told(job: _Job, error: BaseException, timeout: float | None) -> str:
     if isinstance(error, _LateError):
         runs_on = "It was cancelled." if job.is_async else "It may still be running."
         return f"TimeoutError: there was no result after {timeout:g} seconds. {runs_on}"
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    if isinstance(error, ConfirmationNeeded):
+        error = waits_inside(job.call.name)
+    return message_of(error)

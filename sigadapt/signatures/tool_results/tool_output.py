@@ -38,6 +38,20 @@ def output_of(value: object) -> Output | None:
     return None
 
 
+def program_outputs(value: object) -> Any:
+    """Return the outputs of a DSPy program's Prediction, without the run that led to them; else the value."""
+    if not isinstance(value, dspy.Prediction):
+        return value
+    prediction: Any = value
+    outputs: dict[str, Any] = dict(prediction.items())
+    if isinstance(outputs.get("history"), dspy.History):  # ReActV2's
+        del outputs["history"]
+        outputs.pop("termination_reason", None)
+    if isinstance(outputs.get("trajectory"), dict):  # ReAct's
+        del outputs["trajectory"]
+    return outputs
+
+
 def parts_of_block(value: Any) -> list[Part] | None:
     """Return the parts that a content block of MCP's SDK is; None for any other value."""
     kind = type(value).__name__

@@ -1,0 +1,77 @@
+"""Approvals: stop a turn that wants a person's yes, and refuse an agent that would ask nobody."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import dspy
+
+from sigadapt.adapters.plan import Plan
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.messages import read
+from sigadapt.dspy_boundary.internals import is_submit, settings
+from sigadapt.errors import ConfirmationNeeded
+from sigadapt.schemas.json_values import is_object, is_sequence
+from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.calls.tool_calls import question_about, request_for
+from sigadapt.signatures.confirmation import waits_inside
+from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
+from sigadapt.signatures.tool_decls import ToolDecls
+
+_AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
+
+
+def refuse_unasked(given: object, decls: ToolDecls) -> None:
+    """Refuse an agent, which runs every call itself, if one of its tools wants a yes and asks nobody."""
+    if not (is_sequence(given) and any(isinstance(each, dspy.Tool) for each in given)):
+        return  # a loop by hand, which may ask
+    for decl in decls.tools:
+        if decl.requires_confirmation is not False and decl.func is not None and asking_of(decl.func) is None:
+            raise nobody_to_ask(decl.name)
+
+
+def stop_for_person(
+    plan: Plan, decls: ToolDecls, inputs: Mapping[str, Any], request: Request, values: Mapping[str, Any]
+) -> None:
+    """Raise ConfirmationNeeded if calls among the output values want a yes that no tool asks for itself."""
+    calls = values[plan.calls]
+    if not isinstance(calls, ToolCalls) or _is_forced_submit(request, decls):
+        return
+    asks = {decl.name for decl in decls.tools if asking_of(decl.func) is None}
+    shown = [(call, *question_about(call, decls)) for call in calls if call.name in asks]
+    requests = [request_for(call, args, asked) for call, args, asked in shown if asked is not None]
+    if not requests:
+        return
+    if _is_inside_tool():
+        raise waits_inside(requests[0].call.name)
+    fields = plan.history_fields
+    history = inputs.get(fields.history) if fields.history else None
+    before = dspy.History(messages=[]) if history is None else read(dspy.History, history, fields.history)
+    event = {name: inputs.get(name) for name in (*plan.rest.input_fields, fields.results) if name}
+    event |= {name: values.get(name) for name in plan.outputs if name != plan.calls}
+    raise ConfirmationNeeded(
+        calls,
+        ToolCalls(tool_calls=requests, turn=calls.turn),
+        # The agent goes on with the object that the caller gave, and adds to it.
+        before.model_copy(update={"messages": [dict(each) for each in before.messages]}),
+        {name: value for name, value in event.items() if value is not None},
+        plan.calls,
+        fields.results,
+    )
+
+
+def _is_forced_submit(request: Request, decls: ToolDecls) -> bool:
+    """Return whether this is the last request of `dspy.ReActV2`, which drops all calls but `submit`."""
+    choice = request.get("tool_choice")
+    function: Any = choice.get("function") if is_object(choice) else None
+    name: Any = function.get("name") if is_object(function) else None
+    return name in decls and is_submit(decls[name].func)
+
+
+def _is_inside_tool() -> bool:
+    """Return whether this program runs inside of a tool of one of DSPy's agents."""
+    around: list[Any] = settings.caller_modules or []
+    return any(
+        isinstance(outer, _AGENTS) and all(part is not inner for _, part in outer.named_sub_modules())
+        for outer, inner in pairwise(around)
+    )

@@ -1,0 +1,1 @@
+"""Whole runs of agents and loops: what happened in them, how they wait for a person, and how they go on."""

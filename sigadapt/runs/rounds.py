@@ -1,0 +1,111 @@
+"""See what happened in a run: `rounds` reads the turns with calls of any history, each with its results."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import dspy
+import jiter
+
+from sigadapt.adapters.request.lost_ids import paired_events
+from sigadapt.adapters.request.messages import answering, calls_in, later_round, own_round, read, rounds_in
+from sigadapt.errors import InvalidHistory
+from sigadapt.schemas.json_values import is_mapping, is_sequence
+from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.rendering import Rendered, Shown, rendered_rounds
+from sigadapt.signatures.tool_results.failures import message_in
+from sigadapt.signatures.tool_results.pairing import failed_result
+from sigadapt.signatures.tool_results.results import Round, text_of_result
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+
+class Rounds(Shown, tuple[Round, ...]):
+    """The rounds of a run, the earliest first. They print as a table, in a terminal and in a notebook."""
+
+    __slots__ = ()
+
+    def _rendered(self) -> Rendered:
+        return rendered_rounds(
+            [[(call, result, text_of_result(result)) for call, result in each.pairs] for each in self]
+        )
+
+    def __str__(self) -> str:
+        return self._rendered().text()
+
+    __repr__ = __str__
+
+
+def rounds(source: Any) -> Rounds:
+    """Return the rounds of a run: each turn with calls, and the results of these calls.
+
+    Args:
+        source: a `dspy.History`, what its `model_dump` or `model_dump_json` wrote, the events of one, or an
+            object with a `history`, such as the Prediction of an agent or a ConfirmationNeeded.
+
+    Returns:
+        The rounds in order, those of `submit` too. A round has `.text` (what the model said beside the
+        calls), `.calls`, `.results`, and `.pairs` of a call and its result, bad calls included. A call that
+        nobody answered has a failed result that says so. A failed tool's result is the type and the message
+        of its exception.
+
+    Raises:
+        InvalidHistory: `unreadable_history`, for what is no history and has none.
+
+    Example:
+        >>> from sigadapt import ToolResults
+        >>> calls = ToolCalls([{"id": "call_1", "name": "now", "args": {}}])
+        >>> event = {"question": "When?", "calls": calls, "results": ToolResults.of(calls, ["noon"])}
+        >>> [one] = rounds({"messages": [event]})
+        >>> [(call.name, result.value) for call, result in one.pairs]
+        [('now', 'noon')]
+    """
+    held: Any = source
+    if is_sequence(source):
+        held = {"messages": source}
+    elif isinstance(source, (str, bytes)):
+        try:
+            held = jiter.from_json(source.encode() if isinstance(source, str) else source)
+        except ValueError:
+            held = None
+    elif not isinstance(source, dspy.History) and not (is_mapping(source) and "messages" in source):
+        held = getattr(source, "history", None)
+    if held is None:
+        raise InvalidHistory(
+            f"a {type(source).__name__} is no history, and has none",
+            code="unreadable_history",
+            fix="Give a dspy.History, what it saved as, or the prediction of an agent.",
+        )
+    events = read(dspy.History, held, None).messages
+    return Rounds(_plain(each) for each in _rounds_of(paired_events(events)[0]))
+
+
+def _rounds_of(events: list[dict[str, Any]]) -> Iterable[Round]:
+    brought = [rounds_in(event, None) for event in events]
+    for number, event in enumerate(events):
+        calls = calls_in(event)
+        last = [] if calls is None else answering(calls, brought[number])
+        yield from brought[number]
+        if calls is None:
+            continue
+        try:
+            yield own_round(calls, last) or later_round(calls, [[], *brought[number + 1 :]])
+        except InvalidHistory as error:
+            if error.code != "unanswered_call":
+                raise
+            yield _unanswered(calls)
+
+
+def _unanswered(calls: ToolCalls) -> Round:
+    results = (
+        ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
+        for call in calls.in_order()
+    )
+    return Round(calls=calls, results=tuple(results))
+
+
+def _plain(one: Round) -> Round:
+    """Return a round whose failed results are as the model reads them."""
+    results = (
+        each.model_copy(update={"value": message_in(each.value, each.name)}) if each.is_error else each
+        for each in one.results
+    )
+    return one.model_copy(update={"results": tuple(results)})

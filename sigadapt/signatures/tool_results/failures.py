@@ -1,0 +1,76 @@
+"""What the model reads of a tool that failed: `Type: message`, no traceback, and no error behind it.
+
+DSPy's agents write the whole traceback: paths of the machine, lines of source, and the message of each error
+behind the last one. `message_in` reads the message back where a request is written, also of a saved history.
+In `dspy.ReAct` no adapter sees the text, so declared tools fail without a traceback there.
+"""
+
+import logging
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import dropwhile, takewhile
+from typing import Any
+
+import dspy
+
+from sigadapt.dspy_boundary.internals import settings
+
+_LOG = logging.getLogger("sigadapt")
+
+# "Execution error in find: \nTraceback (most recent call last):\n  File ..., line 3, in find\n    raise ...\n
+# ValueError: password=...\n\nThe above exception was the direct cause of the following exception:\n\n
+# Traceback (most recent call last):\n  File ...\nLookupError: There is no such city."
+_STARTS = "Execution error in {}: \n"
+_TRACEBACK = "Traceback (most recent call last):"
+_GROUP = "+ Exception Group Traceback (most recent call last):"
+_BEHIND = re.compile(
+    r"\n\n(?:The above exception was the direct cause of the following exception|"
+    r"During handling of the above exception, another exception occurred):\n\n"
+    rf"(?={re.escape(_TRACEBACK)}\n|  {re.escape(_GROUP)}\n)"
+)
+_MODULE = re.compile(r"(?:(?:\w+|<\w+>)\.)+(?=\w+(?:: |:?\Z|\n))")
+
+
+def message_of(error: BaseException) -> str:
+    """Return the type and the message of an exception."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def message_in(value: Any, tool: str) -> Any:
+    """Return the type and the message in what DSPy's agents write of a failed tool; else the value."""
+    start = _STARTS.format(tool)
+    if not isinstance(value, str) or not value.startswith(start):
+        return value
+    lines = _BEHIND.split(value[len(start) :])[-1].split("\n")
+    if lines[0] == _TRACEBACK:
+        lines = lines[1:]
+    elif lines[0].lstrip() == _GROUP:
+        lines = [line[4:] for line in takewhile(lambda line: line.startswith("  | "), lines[1:])]
+    told = "\n".join(dropwhile(lambda line: line.startswith("  "), lines))
+    place = _MODULE.match(told)
+    own = told[place.end() :] if place else told
+    return own[:-1] if re.fullmatch(r"\w+:", own) else own  # of a message that is space alone
+
+
+@contextmanager
+def plain_failures() -> Generator[None]:
+    """In `dspy.ReAct`, let a tool fail with what the model may read, unless `tool_errors` says otherwise."""
+    try:
+        yield
+    except Exception as error:
+        callers: list[Any] = settings.caller_modules or []
+        options = getattr(settings.adapter, "options", None)
+        wants_traceback = getattr(options, "tool_errors", "message") != "message"
+        if wants_traceback or not (callers and isinstance(callers[-1], dspy.ReAct)):
+            raise
+        _LOG.debug("a tool failed", exc_info=error)
+        raise _plain(error) from None
+
+
+def _plain(error: Exception) -> Exception:
+    """Return an exception of which Python formats the type's name and the message alone."""
+    text, hidden = str(error), property(lambda _: None, lambda _, __: None)
+    names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), hidden)
+    names |= {"__module__": "builtins", "__str__": lambda _: text}  # pyright: ignore[reportUnknownLambdaType]
+    return type(type(error).__name__, (Exception,), names)()

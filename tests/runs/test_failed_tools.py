@@ -1,0 +1,190 @@
+"""What the model reads of a tool that failed, in DSPy's agents, and what a program as a tool tells."""
+
+import asyncio
+import builtins
+import json
+import sys
+from typing import Any, cast
+
+import dspy
+import pytest
+from dspy.utils.exceptions import format_error_for_lm
+from hypothesis import given
+from hypothesis import strategies as st
+from internals import message_in
+
+import sigadapt
+from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+LEAKS = ("Traceback", ".py", "password", "site-packages")
+
+
+class Closed(Exception):
+    """An error of the program's own."""
+
+
+def fail() -> str:
+    """Fail."""
+    try:
+        raise ValueError("password=not-a-real-one")  # noqa: TRY301
+    except ValueError as error:
+        raise Closed("the shop is closed") from error
+
+
+def reads(tools: Any, wire: str = "openai", how: str = "sync", **options: Any) -> str:
+    """The request after the tool failed."""
+    script = [Answer(calls=[Call("fail", {})]), Answer(calls=[Call("submit", {"answer": "done"})])]
+    with (
+        LoopbackProvider(script) as provider,
+        dspy.context(
+            lm=dspy.LM(**provider.lm_options(cast("Any", wire))), adapter=sigadapt.ChatAdapter(**options)
+        ),
+    ):
+        agent = cast("Any", dspy).ReActV2("question -> answer", tools=tools)
+        out = agent(question="?") if how == "sync" else asyncio.run(agent.acall(question="?"))
+        assert out.answer == "done"
+        return json.dumps(provider.received[1].body)
+
+
+@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini", "ollama"])
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("form", ["plain", "declared", "dspy.Tool"])
+def test_the_model_reads_the_message_alone(wire: str, how: str, form: str):
+    """runs: The model reads the message alone."""
+    tools: Any = {"plain": [fail], "declared": ToolDecls([fail]), "dspy.Tool": [dspy.Tool(fail)]}
+    body = reads(tools[form], wire, how)
+    assert "Closed: the shop is closed" in body
+    assert [word for word in LEAKS if word in body] == []
+
+
+def test_dspys_traceback_on_request():
+    """runs: DSPy's traceback on request."""
+    body = reads([fail], tool_errors="traceback")
+    assert "Traceback" in body
+    assert "password" in body
+
+
+def raised(error: BaseException, behind: BaseException | None = None) -> str:
+    """What DSPy's agents write of an exception."""
+    try:
+        try:
+            if behind is not None:
+                raise behind
+        finally:
+            raise error
+    except BaseException as caught:  # noqa: BLE001
+        return f"Execution error in fail: {format_error_for_lm(caught, traceback_frames=5)}"
+
+
+PROGRAM = 'cmd failed:\nTraceback (most recent call last):\n  File "x", line 1\nOops: 1'
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError(), "PermissionError"),
+        (KeyError("k"), "KeyError: 'k'"),
+        (Closed("a: b"), "Closed: a: b"),
+        (ValueError("first\n\n  second\n    third\nlast"), "ValueError: first\n\n  second\n    third\nlast"),
+        (ValueError("\nbegins with a line"), "ValueError: \nbegins with a line"),
+        (RuntimeError(PROGRAM), f"RuntimeError: {PROGRAM}"),
+        (json.JSONDecodeError("why", "{", 1), "JSONDecodeError: why: line 1 column 2 (char 1)"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("behind", [None, ValueError("password"), ValueError(PROGRAM)])
+def test_a_message_arrives_whole(error: Exception, told: str, behind: Exception | None):
+    """runs: A message arrives whole."""
+    assert message_in(raised(error, behind), "fail") == told
+
+
+@given(st.text(), st.text())
+def test_any_message_is_read_back(message: str, behind: str):
+    """runs: A message arrives whole."""
+    written = raised(Closed(message), ValueError(f"password {behind}"))
+    assert message_in(written, "fail") == f"Closed: {message}".rstrip() if message.strip() else "Closed"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 has groups")
+def test_a_group_of_exceptions():
+    """runs: The model reads the message alone."""
+    kind: Any = vars(builtins)["ExceptionGroup"]
+    group = kind("two\nfailed", [ValueError("password"), kind("more", [KeyError("password")])])
+    for behind in (None, ValueError("password"), kind("first", [ValueError("password")])):
+        assert message_in(raised(group, behind), "fail") == "ExceptionGroup: two\nfailed (2 sub-exceptions)"
+        assert message_in(raised(Closed("after"), group), "fail") == "Closed: after"
+
+
+@pytest.mark.parametrize("value", ["Execution error", "Traceback (most recent call last):\n  x", 7, None])
+def test_any_other_value_stays(value: Any):
+    """runs: A message arrives whole."""
+    assert message_in(value, "fail") == value
+    assert message_in(raised(Closed("x")), "another") == raised(Closed("x"))
+
+
+def step(name: str) -> Answer:
+    fields = {"next_thought": "Hm.", "next_tool_name": name, "next_tool_args": "{}"}
+    return Answer(text="".join(f"[[ ## {key} ## ]]\n{text}\n\n" for key, text in fields.items()))
+
+
+@pytest.mark.parametrize("form", ["decls", "to_dspy"])
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_declared_tools_in_react(form: str, how: str):
+    """runs: Declared tools in dspy.ReAct."""
+    decls = ToolDecls([fail])
+    done = Answer(text="[[ ## reasoning ## ]]\nHm.\n\n[[ ## answer ## ]]\ndone\n\n[[ ## completed ## ]]")
+    for options, leaks in (({}, False), ({"tool_errors": "traceback"}, True)):
+        with (
+            LoopbackProvider([step("fail"), step("finish"), done]) as provider,
+            dspy.context(
+                lm=dspy.LM(**provider.lm_options("openai")),
+                adapter=sigadapt.ChatAdapter(**cast("Any", options)),
+            ),
+        ):
+            tools: Any = [*decls] if form == "decls" else decls.to_dspy()
+            agent = cast("Any", dspy).ReAct("question -> answer", tools=tools)
+            out = agent(question="?") if how == "sync" else asyncio.run(agent.acall(question="?"))
+        told = out.trajectory["observation_0"]
+        assert any(word in told for word in LEAKS) == leaks
+        if not leaks:
+            assert told == "Execution error in fail: \nClosed: the shop is closed"
+    with pytest.raises(Closed) as caught:
+        decls.to_dspy()[0]()
+    assert caught.value.__cause__ is not None
+
+
+def test_a_program_as_a_tool_tells_its_outputs():
+    """runs: A program as a tool tells its outputs."""
+    inner = cast("Any", dspy).ReActV2("question -> answer", tools=[fail])
+    decl = ToolDecl.of(inner, name="research", description="Research.")
+    call = ToolCall(id="call_1", name="research", args={"question": "?"})
+    script = [Answer(calls=[Call("submit", {"answer": "Europe"})])] * 3
+    with (
+        LoopbackProvider(script) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+    ):
+        assert call.execute([decl]) == {"answer": "Europe"}
+        [result] = ToolCalls([call]).run([decl])
+        [given_by_hand] = ToolResults.of(ToolCalls([call]), [inner(question="?")])
+        assert result.value == given_by_hand.value == {"answer": "Europe"}
+    steps = dspy.Prediction(answer="Europe", trajectory={"tool_name_0": "find"})
+    [of_react] = ToolResults.of(ToolCalls([call]), [steps])
+    assert of_react.value == {"answer": "Europe"}
+    agent = cast("Any", dspy).ReActV2("question -> answer", tools=[decl])
+
+    def play(received: Any) -> Answer:
+        rows = json.dumps(received.body["messages"])
+        if '"role": "tool"' in rows:
+            return Answer(calls=[Call("submit", {"answer": "outer"})])
+        is_outer = "Outer" in rows
+        return Answer(
+            calls=[Call("research", {"question": "?"}) if is_outer else Call("submit", {"answer": "Europe"})]
+        )
+
+    with (
+        LoopbackProvider(play) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+    ):
+        assert agent(question="Outer").answer == "outer"
+        assert provider.received[-1].body["messages"][-1]["content"] == '{"answer":"Europe"}'

@@ -1,0 +1,416 @@
+"""Runs that wait for a person, and go on: in an agent and in a Predict, in this process and in another."""
+
+import asyncio
+import json
+import logging
+import pickle
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import dspy
+import pytest
+
+import sigadapt
+from sigadapt import (
+    Confirmation,
+    ConfirmationNeeded,
+    InvalidHistory,
+    InvalidOption,
+    InvalidToolDecl,
+    ToolCall,
+    ToolCalls,
+    ToolDecl,
+    ToolDecls,
+    ToolResults,
+    is_signed,
+    rounds,
+    sign,
+)
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+SECRET = "a secret of the server"  # noqa: S105
+FIND, PAY = Call("find", {"city": "Rome"}), Call("pay", {"to": "Ada", "eur": 500})
+DONE = Answer(calls=[Call("submit", {"answer": "done"})])
+
+
+class Shop:
+    """Tools that note what ran; `pay` wants a yes."""
+
+    def __init__(self, policy: Any = True) -> None:
+        self.ran: list[tuple[Any, ...]] = []
+        self.tools = ToolDecls([ToolDecl.of(self.pay, requires_confirmation=policy), self.find])
+
+    def pay(self, to: str, eur: int, note: str = "invoice") -> str:
+        """Pay somebody."""
+        self.ran.append(("pay", to, eur, note))
+        return f"Paid {eur} EUR to {to}."
+
+    def find(self, city: str) -> str:
+        """Find a city."""
+        self.ran.append(("find", city))
+        return f"{city} lies in Europe."
+
+    def agent(self, **options: Any) -> Any:
+        return cast("Any", dspy).ReActV2("question -> answer", tools=self.tools, **options)
+
+
+class Turn(dspy.Signature):
+    """Answer."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    history: dspy.History | None = dspy.InputField(default=None)
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+@contextmanager
+def played(*script: Any, wire: str = "openai", confirm: Any = "raise", **options: Any) -> Generator[Any]:
+    adapter = sigadapt.ChatAdapter(confirm=confirm, **options)
+    with (
+        LoopbackProvider(cast("Any", script[0] if callable(script[0]) else script)) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options(cast("Any", wire))), adapter=adapter),
+    ):
+        yield provider
+
+
+def waiting(program: Any, *script: Any, wire: str = "openai", how: str = "sync", **inputs: Any) -> Any:
+    """The error that a run ends in, after as many requests as the script has answers."""
+    run = {
+        "sync": lambda: program(**inputs),
+        "async": lambda: asyncio.run(program.acall(**inputs)),
+        "streamed": lambda: asyncio.run(_streamed(program, **inputs)),
+    }[how]
+    with played(*script, wire=wire) as provider:
+        with pytest.raises(ConfirmationNeeded) as caught:
+            run()
+        assert len(provider.received) == len(script)
+    return caught.value
+
+
+async def _streamed(program: Any, **inputs: Any) -> None:
+    async for _ in cast("Any", dspy).streamify(program)(**inputs):
+        pass
+
+
+@pytest.mark.parametrize("how", ["sync", "async", "streamed"])
+def test_nothing_of_a_turn_runs_before_the_decision(how: str):
+    """runs: Nothing of a turn runs before the decision.
+
+    runs: A streamed run waits as well.
+    """
+    shop = Shop()
+    first, second = Answer(calls=[FIND]), Answer(text="I pay.", calls=[FIND, PAY, Call("find", {"city": 3})])
+    error = waiting(shop.agent(), first, second, how=how, question="Pay Ada.")
+    assert shop.ran == [("find", "Rome")]
+    assert [call.name for call in error.calls] == ["find", "pay", "find"]
+    [request] = error.requests
+    assert dict(request.call.args) == {"to": "Ada", "eur": 500, "note": "invoice"}
+    assert [event["question"] for event in error.history.messages] == ["Pay Ada."]
+    assert not isinstance(error, ValueError)
+    assert error.code == "confirmation_needed"
+    assert "pay(to='Ada', eur=500, note='invoice')" in str(error)
+
+
+def over_1000(args: dict[str, Any]) -> bool | Confirmation:
+    return args["eur"] > 1000 and Confirmation("Pay?")
+
+
+def test_a_policy_or_somebody_who_is_asked_does_not_wait():
+    """runs: What needs no yes does not wait."""
+    shop = Shop(over_1000)
+    with played(Answer(calls=[PAY]), DONE):
+        assert shop.agent()(question="Pay.").answer == "done"
+    asked = Shop()
+    asked.tools = asked.tools.confirmed_by(lambda name, args, hint: False)
+    with played(Answer(calls=[PAY]), DONE):
+        assert asked.agent()(question="Pay.").answer == "done"
+    assert (len(shop.ran), asked.ran) == (1, [])
+
+
+@pytest.mark.parametrize("wire", ["openai", "ollama"])
+def test_a_forced_submit_does_not_wait(wire: str):
+    """runs: A forced submit does not wait."""
+    shop = Shop()
+    forced = Answer(calls=[Call("submit", {"answer": "a guess"}), PAY])
+    with played(Answer(calls=[FIND]), forced, wire=wire):
+        out = shop.agent(max_iters=1)(question="Pay.")
+    assert (out.answer, shop.ran) == ("a guess", [("find", "Rome")])
+
+
+@pytest.mark.parametrize("form", ["declared", "plain"])
+def test_inside_of_a_tool_nobody_waits(form: str, caplog: pytest.LogCaptureFixture):
+    """runs: Inside of a tool nobody waits."""
+    shop = Shop()
+    inner = shop.agent()
+
+    def research(question: str) -> str:
+        """Research."""
+        return inner(question=question).answer
+
+    tool: Any = research if form == "plain" else ToolDecl.of(inner, name="research", description="Research.")
+
+    def script(received: Any) -> Answer:
+        rows = received.body["messages"]
+        if any(row["role"] == "tool" for row in rows):
+            return DONE
+        return Answer(calls=[PAY if "INNER" in json.dumps(rows) else Call("research", {"question": "INNER"})])
+
+    with played(script) as provider, caplog.at_level(logging.WARNING, "sigadapt"):
+        out = cast("Any", dspy).ReActV2("question -> answer", tools=[tool])(question="Research.")
+    assert (out.answer, shop.ran) == ("done", [])
+    assert "cannot wait for a person" in provider.received[-1].body["messages"][-1]["content"]
+    assert "Mark the outer tool" in caplog.text
+    with played(Answer(calls=[PAY])):
+        [result] = ToolCalls([{"name": "research", "args": {"question": "INNER"}}]).run([tool])
+    assert (result.is_error, shop.ran) == (True, [])
+
+
+RESUMES = '''
+import json, sys
+import dspy, sigadapt
+from sigadapt import ConfirmationNeeded, ToolDecl, ToolDecls
+
+def pay(to: str, eur: int, note: str = "invoice") -> str:
+    """Pay somebody."""
+    print("pay", to, eur, note)
+    return f"Paid {eur} EUR to {to}."
+
+def find(city: str) -> str:
+    """Find a city."""
+    return f"{city} lies in Europe."
+
+tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True), find])
+given = json.load(sys.stdin)
+error = ConfirmationNeeded.model_validate_json(given["error"])
+history = error.resume(tools, {error.requests[0].id: True})
+with dspy.context(lm=dspy.LM(**given["lm"]), adapter=sigadapt.ChatAdapter(confirm="raise")):
+    print(dspy.ReActV2("question -> answer", tools=tools)(history=history).answer)
+'''
+
+
+def test_a_run_goes_on_in_another_process(tmp_path: Path):
+    """runs: A run goes on from JSON."""
+    thinks: Any = {"reasoning": "Hm.", "signature": "c2lnbmVk"}
+    error = waiting(
+        Shop().agent(),
+        Answer(text="I pay.", calls=[PAY, FIND], **thinks),
+        wire="anthropic",
+        question="Pay Ada.",
+    )
+    program = tmp_path / "resumes.py"
+    program.write_text(RESUMES, encoding="utf-8")
+    with LoopbackProvider([DONE]) as provider:
+        given = json.dumps({"error": error.model_dump_json(), "lm": provider.lm_options("anthropic")})
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, str(program)], input=given, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.split("\n")[:2] == ["pay Ada 500 invoice", "done"], done.stderr
+        asked, made, results = provider.received[0].body["messages"]
+    assert "Pay Ada." in json.dumps(asked)
+    assert made["content"][0] == {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
+    assert [block["content"] for block in results["content"]] == [
+        "Paid 500 EUR to Ada.",
+        "Rome lies in Europe.",
+    ]
+
+
+def test_an_error_is_the_same_after_json_and_pickle():
+    """runs: A run goes on from JSON."""
+    error = waiting(Shop().agent(), Answer(text="I pay.", calls=[PAY]), question="Pay.")
+    for again in (
+        ConfirmationNeeded.model_validate_json(error.model_dump_json()),
+        pickle.loads(pickle.dumps(error)),  # noqa: S301  (its own)
+    ):
+        assert (again.calls, again.requests[0].id, again.field) == (
+            error.calls,
+            error.requests[0].id,
+            error.field,
+        )
+        assert (str(again), again.history) == (str(error), error.history)
+
+
+@pytest.mark.parametrize("given", ["own", "agent's"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_every_call_of_the_turn_is_answered(wire: str, given: str):
+    """runs: Every call of the turn is answered."""
+    shop = Shop()
+    calls = [
+        PAY,
+        Call("find", {"city": 3}),
+        Call("submit", {"answer": "early"}),
+        Call("pay", {"to": "Bob", "eur": 1}),
+    ]
+    agent = shop.agent()
+    error = waiting(agent, Answer(calls=calls), wire=wire, question="Pay.")
+    one, two = error.requests
+    tools = shop.tools if given == "own" else agent.tools.values()
+    history = asyncio.run(error.aresume(tools, {one.id: "Too much.", two.id: True}))
+    with played(DONE, wire=wire) as provider:
+        out = agent(history=history)
+        body = json.dumps(provider.received[0].body)
+    told = [(call.name, str(result.value)[:9], result.is_error) for call, result in rounds(history)[0].pairs]
+    assert told == [
+        ("pay", "Too much.", True),
+        ("find", "schema_mi", True),
+        ("submit", "This was ", True),
+        ("pay", "Paid 1 EU", False),
+    ]
+    assert out.answer == "done"
+    assert shop.ran == [("pay", "Bob", 1, "invoice")]
+    assert "submit again" in body
+
+
+def test_an_edited_call_runs_as_it_was_edited():
+    """runs: Every call of the turn is answered."""
+    shop = Shop()
+    error = waiting(shop.agent(), Answer(calls=[PAY]), question="Pay.")
+    [request] = error.requests
+    edited = ToolCall(id=request.call.id, name="pay", args={"to": "Ada", "eur": 50})
+    history = error.resume(shop.tools, {request.id: edited})
+    assert shop.ran == [("pay", "Ada", 50, "invoice")]
+    [(call, result)] = rounds(history)[0].pairs
+    assert (cast("ToolCall", call).args["eur"], result.value) == (500, "Paid 50 EUR to Ada.")
+
+
+def test_a_decision_is_checked_before_anything_runs():
+    """runs: A decision is checked before anything runs."""
+    shop, strict = Shop(), Shop()
+    strict.tools = ToolDecls(
+        [ToolDecl.of(each, requires_confirmation=True) for each in (strict.pay, strict.find)]
+    )
+    error = waiting(shop.agent(), Answer(calls=[FIND, PAY]), question="Pay.")
+    [request] = error.requests
+    for tools, decisions, code in (
+        (shop.tools, {}, "undecided"),
+        (shop.tools, {request.id: True, "confirm_other": True}, "unknown_decision"),
+        (strict.tools, {request.id: True}, "undecided"),
+    ):
+        with pytest.raises(InvalidHistory) as caught:
+            error.resume(tools, decisions)
+        assert caught.value.code == code
+    with pytest.raises(InvalidOption) as invalid:
+        error.resume(shop.tools, {request.id: 1})
+    assert invalid.value.code == "invalid_decision"
+    assert (shop.ran, strict.ran) == ([], [])
+    error.resume(shop.tools, {request.id: False})
+    assert shop.ran == [("find", "Rome")]
+
+
+def test_two_waits_in_a_row_and_histories_that_stay():
+    """runs: Two waits in a row.
+
+    runs: A history of the caller stays as it is.
+    """
+    shop = Shop()
+    with played(Answer(calls=[FIND]), DONE):
+        given = shop.agent()(question="Where is Rome?").history
+    before = given.model_dump_json()
+    error = waiting(shop.agent(), Answer(calls=[PAY]), question="Pay.", history=given)
+    yes, no = (error.resume(shop.tools, {error.requests[0].id: decision}) for decision in (True, False))
+    again = waiting(shop.agent(), Answer(calls=[Call("pay", {"to": "Bob", "eur": 7}, id="two")]), history=yes)
+    assert given.model_dump_json() == before == error.history.model_dump_json()
+    assert (len(yes.messages), len(no.messages), len(again.history.messages)) == (3, 3, 3)
+    assert "Paid 500 EUR to Ada." in again.history.model_dump_json()
+    assert again.requests[0].id != error.requests[0].id
+    with pytest.raises(InvalidHistory, match="no request of this turn"):
+        again.resume(shop.tools, {error.requests[0].id: True})
+
+
+def test_a_conversation_with_a_results_field_goes_on():
+    """runs: A conversation with a results field goes on."""
+    shop = Shop()
+    predict = dspy.Predict(Turn)
+    with played(Answer(calls=[FIND]), Answer(calls=[PAY])) as provider:
+        calls: Any = cast("Any", predict)(question="Pay.", tools=shop.tools).calls
+        with pytest.raises(ConfirmationNeeded) as caught:
+            predict(question="Pay.", tools=shop.tools, results=calls.run(shop.tools))
+    error = ConfirmationNeeded.model_validate_json(caught.value.model_dump_json())
+    history = error.resume(shop.tools, {error.requests[0].id: True})
+    history = dspy.History.model_validate_json(history.model_dump_json())
+    with played(Answer(text="Ada is paid.")) as provider:
+        assert predict(tools=shop.tools, history=history).answer == "Ada is paid."
+        rows = provider.received[0].body["messages"][1:]
+    assert [row["role"] for row in rows] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert [row["content"] for row in rows if row["role"] == "tool"] == [
+        "Rome lies in Europe.",
+        "Paid 500 EUR to Ada.",
+    ]
+
+
+def test_an_image_that_a_tool_returned_goes_on():
+    """runs: A conversation with a results field goes on."""
+
+    def look(place: str) -> Any:
+        """Look."""
+        return dspy.Image("data:image/png;base64,iVBORw0KGgo=")
+
+    tools = ToolDecls([ToolDecl.of(look, requires_confirmation=True)])
+    agent = cast("Any", dspy).ReActV2("question -> answer", tools=tools)
+    error = waiting(agent, Answer(calls=[Call("look", {"place": "here"})]), wire="anthropic", question="?")
+    history = error.resume(tools, {error.requests[0].id: True})
+    with played(DONE, wire="anthropic") as provider:
+        agent(history=dspy.History.model_validate_json(history.model_dump_json()))
+        [result] = provider.received[0].body["messages"][-1]["content"]
+    assert result["content"][0]["source"]["data"] == "iVBORw0KGgo="
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"calls": 1}', b"\xff"])
+def test_what_is_no_saved_run_is_refused(text: str | bytes):
+    """runs: What is no saved run is refused."""
+    with pytest.raises(InvalidHistory) as caught:
+        ConfirmationNeeded.model_validate_json(text)
+    assert caught.value.code == "unreadable_history"
+
+
+def test_an_input_without_a_json_form_is_refused():
+    """runs: What is no saved run is refused."""
+    shop, calls = Shop(), ToolCalls([{"name": "pay", "args": {"to": "Ada", "eur": 5}}])
+    error = ConfirmationNeeded(
+        calls, calls.awaiting_confirmation(shop.tools), dspy.History(messages=[]), {"question": object()}
+    )
+    with pytest.raises(InvalidHistory) as caught:
+        error.model_dump_json()
+    assert caught.value.code == "unreadable_history"
+
+
+def test_a_run_that_waits_can_be_signed():
+    """runs: A run that waits can be signed."""
+    error = waiting(Shop().agent(), Answer(calls=[FIND]), Answer(calls=[PAY]), question="Pay.")
+    marks, text = sign(error, SECRET, context="user 7"), error.model_dump_json()
+    again = ConfirmationNeeded.model_validate_json(text)
+    assert is_signed(again, marks, SECRET, context="user 7")
+    assert not is_signed(again, marks, SECRET, context="user 8")
+    for old, new in (("Rome", "Oslo"), ("Ada", "Eve"), ("lies in Europe", "lies in Asia")):
+        changed = ConfirmationNeeded.model_validate_json(text.replace(old, new))
+        assert not is_signed(changed, marks, SECRET, context="user 7")
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_an_agent_that_asks_nobody_is_refused_before_its_first_request(how: str):
+    """confirmation: An agent refuses a tool with nobody to ask."""
+    shop = Shop()
+    with played(Answer(calls=[PAY]), DONE, confirm=None) as provider:
+        with pytest.raises(InvalidToolDecl, match="confirmed_by") as caught:
+            shop.agent()(question="Pay.") if how == "sync" else asyncio.run(
+                shop.agent().acall(question="Pay.")
+            )
+        assert (caught.value.code, caught.value.tool, provider.received) == ("nobody_to_ask", "pay", ())
+
+
+def test_an_option_takes_what_it_knows():
+    """adapter-plug-in: A value that an option does not take is refused."""
+    for options in (
+        {"confirm": "perhaps"},
+        {"confirm": True},
+        {"tool_errors": "none"},
+        {"tool_errors": None},
+    ):
+        with pytest.raises(InvalidOption):
+            sigadapt.ChatAdapter(**cast("Any", options))
