@@ -85,7 +85,7 @@ def messages_of(
 
 
 def _without_traceback(row: Message) -> Message:
-    """Return a message, and of a failed tool in one of DSPy's agents its exception's type and message alone."""
+    """Return a message; of a tool that failed in one of DSPy's agents, its exception's type and message."""
     told = message_in(row["content"], row["name"]) if row.get("is_error") else row["content"]
     if told is row["content"]:
         return row
