@@ -8,8 +8,9 @@ Other files import these names from here. `tests/dspy_boundary/test_internals.py
 # DSPy does not annotate these names, or not for a strict type checker.
 
 import copy
+import logging
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeGuard
@@ -253,8 +254,13 @@ def native_values(kinds: Mapping[str, Any], response: lm15.Response, reasoning: 
         output["reasoning_content"] = reasoning
     values: dict[str, Any] = {}
     for name, kind in kinds.items():
-        # `dspy.Citations` fits citations of documents; those of a web search have other fields.
-        with suppress(pydantic.ValidationError):
+        try:
             value = kind.parse_lm_response(output)
-            values |= {} if value is None else {name: value}
+        except pydantic.ValidationError as error:
+            # `dspy.Citations` fits citations of documents; those of a web search have other fields.
+            told = "; ".join(each["msg"] for each in error.errors(include_url=False)[:2])
+            logging.getLogger("sigadapt").info("%s stays None: what came is no %s: %s", name, kind, told)
+            continue
+        if value is not None:
+            values[name] = value
     return values | ({"logprobs": output["logprobs"]} if "logprobs" in output else {})

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from dspy.experimental import Citations
 from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import AdapterParseError
 from support import ADAPTERS, ENGINES, PARIS, ROME, Ask, May, Must, lm_of
@@ -688,3 +689,25 @@ async def test_an_empty_answer_is_paid_once(engine: str, is_streamed: bool) -> N
         (error,) = error.exceptions
     assert isinstance(error, sigadapt.UnusableAnswer)
     assert (error.code, error.choice.finish_reason, len(provider.received)) == ("empty", "stop", 1)
+
+
+def test_citations_of_a_web_search_do_not_cost_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """adapter-plug-in: A native type that does not fit what came is None."""
+
+    class Cited(dspy.Signature):
+        question: str = dspy.InputField()
+        tools: ToolDecls = dspy.InputField()
+        answer: str | None = dspy.OutputField()
+        sources: Citations = dspy.OutputField()  # pyright: ignore[reportGeneralTypeIssues]
+        calls: ToolCalls | None = dspy.OutputField()
+
+    cited = {"type": "web_search_result_location", "url": "https://a.example", "cited_text": "Sunny."}
+    text = {"type": "text", "text": "[[ ## answer ## ]]\nSunny.", "citations": [cited]}
+    body = {"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": [text]}
+    with LoopbackProvider([{**body, "id": "m", "model": "m", "usage": {}}]) as provider:
+        lm = dspy.LM(**provider.lm_options("anthropic"))
+        adapter = sigadapt.ChatAdapter(native_response_types=[Citations])
+        with dspy.context(lm=lm, adapter=adapter), caplog.at_level("INFO", "sigadapt"):
+            out = dspy.Predict(Cited)(question="weather?", tools=[get_weather])
+    assert (out.answer, out.sources, len(provider.received)) == ("Sunny.", None, 1)
+    assert "sources stays None" in caplog.text
