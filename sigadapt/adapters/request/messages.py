@@ -67,7 +67,7 @@ def messages_of(
     for answered in rounds[-1]:
         messages += _round(answered, answered.calls.text)
     if adapter.options.tool_errors == "message":
-        messages = [*map(_without_traceback, messages)]
+        messages = [_in_a_message(row) if row.get("is_error") else row for row in messages]
     if len(messages) == system_only:
         # There are only instructions, but every provider requires a message to answer.
         messages = [{"role": "user", "content": user or prompt.system}]
@@ -84,9 +84,9 @@ def messages_of(
     return [_with_types(row, stand_in) if row["role"] == "user" else row for row in messages]
 
 
-def _without_traceback(row: Message) -> Message:
-    """Return a message; of a tool that failed in one of DSPy's agents, its exception's type and message."""
-    told = message_in(row["content"], row["name"]) if row.get("is_error") else row["content"]
+def _in_a_message(row: Message) -> Message:
+    """Return the message of a failed tool, with what failed in the place of a traceback of DSPy's agents."""
+    told = message_in(row["content"], row["name"])
     if told is row["content"]:
         return row
     return {**row, "content": told, "result": row["result"].model_copy(update={"value": told})}
