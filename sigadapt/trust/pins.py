@@ -28,9 +28,10 @@ _CREDENTIAL = re.compile(
 )
 """A member of a provider's own tool that says who asks, and not what the tool is."""
 _NAMED_BY_ITS_AUTHOR = frozenset(
-    str.split(
-        "parameters input_schema inputSchema parametersJsonSchema input_examples properties $defs definitions configs"
-    )
+    str.split("""
+    parameters input_schema inputSchema parametersJsonSchema input_examples
+    properties $defs definitions configs
+    """)
 )
 """Members whose own members are arguments, schemas and tools: `configs` may enable `reset_password`."""
 
