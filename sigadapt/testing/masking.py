@@ -9,15 +9,17 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from html import escape
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from sigadapt.schemas.json_values import Json, is_array, is_object, pointer
 
 MASK = "***"
 LOOPBACK_KEY = "loopback"
 """The key that a loopback provider is asked with unless a test gives another; no secret."""
+_OWN = frozenset((LOOPBACK_KEY, f"Bearer {LOOPBACK_KEY}"))
 
 HARMLESS_QUERY = frozenset({"alt", "api-version", "beta"})
 _HEADERS = frozenset(
@@ -70,7 +72,8 @@ _SECRET_MEMBER = re.compile(
     r"|(?:access|auth|authorization|bearer|id|refresh|session)[-_]?token",
     re.IGNORECASE,
 )  # also inside of what is harmless, such as a message
-_SECRET_IN_TEXT = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|\bBearer\s+([^\s\"',]+)")
+_SECRET_IN_TEXT = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|\b[Bb]earer\s+([^\s\"',]+)")
+_QUOTES = "\"'{}[]()<>"
 _SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
 
 
@@ -90,7 +93,8 @@ class Masking:
         for name, value in headers.items():
             if name not in _HEADERS and not name.startswith(_HEADER_FAMILIES):
                 self._secrets |= {value, *re.split(r"[\s,;]+", value)}
-        for name, value in parse_qsl(urlsplit(path).query):
+        url = urlsplit(path)
+        for name, value in query_of(f"{url.query}&{url.fragment}"):
             if name not in HARMLESS_QUERY:
                 self.places["/path"] = None
                 self._secrets.add(value)
@@ -144,10 +148,13 @@ class Masking:
         if url.rstrip("/") == origin:
             return url
         self._mask(url, place)
-        self._secrets |= {value for _, value in parse_qsl(parts.query)}
-        self._secrets |= {part for part in (parts.username, parts.password) if part}
-        self._secrets |= {word for word in parts.path.split("/") if not word.islower()}  # no `messages`
-        return f"{origin}/{MASK}"
+        self._secrets |= {value for _, value in query_of(f"{parts.query}&{parts.fragment}")}
+        self._secrets |= {unquote(part) for part in (parts.username, parts.password) if part}
+        words = [*map(unquote, parts.path.split("/"))]
+        self._secrets |= {
+            word for word in words if not word.islower() or _NUMBER.search(word)
+        }  # no `messages`
+        return f"{origin}/{MASK}" if parts.hostname else MASK
 
     def _mask(self, value: Any, place: tuple[str, ...]) -> Any:
         """Return a mask in the place of a value; true, false, null and what is empty are no secrets."""
@@ -177,12 +184,23 @@ class Masking:
     def secrets(self) -> set[str]:
         """The texts to be masked wherever they stand."""
         words = self._secrets | {secret.partition("=")[2] for secret in self._secrets}  # of a cookie
+        # What stands in quotes, as in Digest or JSON, and no secret with a quote of the text around it.
+        words |= {part for word in words for part in re.split(f"[{re.escape(_QUOTES)}]+", word)}
+        words = {word.strip(_QUOTES) for word in words}
         for word in [word for word in words if len(word) % 4 == 0 and _IN_BASE64.fullmatch(word)]:
             # The password of Basic.
             words |= {*b64decode(word).decode("utf-8", "surrogateescape").split(":", 1)}
         words |= {_octets(word).decode("latin-1") for word in words}  # as some write headers
         words -= _MEMBERS | _TOOLS | _PARTS_OF_TOOLS | _MEMBERS_OF_TOOLS  # what JSON is made of
-        return {word for word in words if len(word) >= _SHORTEST_SECRET and LOOPBACK_KEY not in word}
+        return {word for word in words if len(word) >= _SHORTEST_SECRET and word not in _OWN}
+
+
+def query_of(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of a query. What stands alone in it is a value without a name."""
+    for part in re.split("[&;]", text):
+        name, _, value = map(unquote_plus, part.partition("="))
+        if part:
+            yield (name, value) if value else ("", name)
 
 
 class Echoes:
@@ -231,6 +249,8 @@ def _named_secrets(body: Any) -> Iterator[str]:
             if _SECRET_MEMBER.search(name):
                 yield value
             yield from (secret for found in _SECRET_IN_TEXT.findall(value) for secret in found if secret)
+            with suppress(ValueError, RecursionError):  # arguments and results are JSON in a text
+                pending += [(name, json.loads(value))] if value.lstrip().startswith(("{", "[")) else []
         elif is_object(value):
             pending += value.items()
         elif is_array(value):
@@ -267,6 +287,8 @@ def _written(char: str) -> str:
         "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
         f"&(?:amp;){{0,3}}#(?:0{{0,5}}{ord(char)}|x0{{0,5}}{ord(char):x});",
     ]
+    if char == " ":  # in a form
+        forms.append(r"\+")
     if (named := escape(char)) != char:
         forms.append(f"&(?:amp;){{0,3}}{named[1:]}")
     return f"(?:{forms[0]}|(?i:{'|'.join(forms[1:])}))"

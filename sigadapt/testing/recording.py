@@ -10,14 +10,15 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 
-from sigadapt.schemas.json_values import is_array, is_object
+from sigadapt.schemas.json_values import is_array, is_object, pointer
+from sigadapt.schemas.subschemas import key_of
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
 from sigadapt.testing.exchange import Response
-from sigadapt.testing.masking import HARMLESS_QUERY, Echoes, Masking
+from sigadapt.testing.masking import HARMLESS_QUERY, Echoes, Masking, query_of
 from sigadapt.testing.script import Received
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
@@ -48,7 +49,7 @@ class Exchange(NamedTuple):
         """Return the exchange as a line of a recording."""
         text = self.response.decode("utf-8", "surrogateescape")
         url = urlsplit(self.path)
-        query = urlencode([(name, value) for name, value in parse_qsl(url.query) if name in HARMLESS_QUERY])
+        query = urlencode([(name, value) for name, value in query_of(url.query) if name in HARMLESS_QUERY])
         path = url.path + (f"?{query}" if query else "")  # a key may stand in the query
         return json.dumps({**self._asdict(), "path": path, "response": text})
 
@@ -66,7 +67,9 @@ class Exchange(NamedTuple):
             name: echoes.hidden_in(line[name], (name,), places) for name in ("path", "request", "response")
         }
         response = hidden.pop("response").encode("utf-8", "surrogateescape")
-        return self._replace(**hidden, response=response, masked=tuple(map(echoes.hidden, places)))
+        # By steps: a secret with a slash is another text in a pointer.
+        steps = [[echoes.hidden(key_of(step)) for step in place.split("/")[1:]] for place in places]
+        return self._replace(**hidden, response=response, masked=tuple(dict.fromkeys(map(pointer, steps))))
 
     @property
     def reply(self) -> Reply:

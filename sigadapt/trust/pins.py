@@ -27,10 +27,12 @@ _CREDENTIAL = re.compile(
     re.IGNORECASE,
 )
 """A member of a provider's own tool that says who asks, and not what the tool is."""
-_NAMED_BY_ITS_AUTHOR = frozenset((
-    *("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "input_examples"),
-    *("properties", "$defs", "definitions", "configs"),
-))  # fmt: skip
+_NAMED_BY_ITS_AUTHOR = frozenset(
+    str.split("""
+    parameters input_schema inputSchema parametersJsonSchema input_examples
+    properties $defs definitions configs
+    """)
+)
 """Members whose own members are arguments, schemas and tools: `configs` may enable `reset_password`."""
 
 Pins: TypeAlias = Mapping[str, Mapping[str, str]]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 from urllib.error import HTTPError
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 from urllib.request import Request, urlopen
 
 import dspy
@@ -142,6 +142,60 @@ def test_an_encoded_key_that_comes_back_is_not_recorded(form: str) -> None:
     masked = exchange.without([KEY]).response.decode()
     assert "***" in masked
     assert max(map(len, masked.partition("<")[2].split("***"))) < 8
+
+
+def hosted(url: str) -> dict[str, Any]:
+    return {
+        "model": "m",
+        "messages": [],
+        "tools": [{"type": "mcp", "server_label": "crm", "server_url": url}],
+    }
+
+
+def said(message: dict[str, Any]) -> dict[str, Any]:
+    return {"model": "m", "messages": [message]}
+
+
+HIDDEN = "sk-hidden/q7 x2"
+PLACES: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
+    "a query without a name": (f"?{quote(HIDDEN, safe='')}", {}, {}),
+    "a second query": (f"?alt=sse;key={quote(HIDDEN, safe='')}", {}, {}),
+    "quotes of a header": ("", {"authorization": f'Digest username="me", response="{HIDDEN}"'}, {}),
+    "JSON in a header": ("", {"x-login": json.dumps({"key": HIDDEN})}, {}),
+    "a path": ("", {}, hosted(f"https://x.test/s/{quote(HIDDEN, safe='')}/sse")),
+    "an address without a scheme": ("", {}, hosted(f"x.test/{quote(HIDDEN, safe='')}")),
+    "an address's fragment": ("", {}, hosted(f"https://x.test/#{quote(HIDDEN, safe='')}")),
+    "arguments": (
+        "",
+        {},
+        said({"tool_calls": [{"function": {"arguments": json.dumps({"api_key": HIDDEN})}}]}),
+    ),
+    "a result": ("", {}, said({"content": json.dumps([{"rows": [{"password": HIDDEN}]}])})),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_key_is_found_in_every_place(place: str) -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    query, headers, body = PLACES[place]
+    echo = json.dumps(
+        {"error": [HIDDEN, quote(HIDDEN, safe=""), quote_plus(HIDDEN), {HIDDEN: HIDDEN}]}
+    ).encode()
+    path = f"/v1/chat/completions{query}"
+    masking = Masking(headers, path)
+    request = masking.request(body or said({HIDDEN: {"a": HIDDEN}}))
+    exchange = Exchange("openai", path, request, 401, "application/json", echo, tuple(masking.places))
+    masked = exchange.without(masking.secrets)
+    assert json.loads(masked.response) == {"error": ["***", "***", "***", {"***": "***"}]}
+    assert "q7" not in masked.line()
+    assert bool(query) == ("/path" in masked.masked)
+
+
+def test_a_key_that_holds_the_loopback_key_is_one(tmp_path: Path) -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    reply = Failure(401, "No: loopback-of-ours-99, loopback")
+    exchange = recorded(tmp_path / "r", {"Authorization": "Bearer loopback-of-ours-99"}, BODY, reply=reply)
+    assert b"No: ***, loopback" in exchange.response
 
 
 def recorded(path: Path, headers: dict[str, str], body: dict[str, Any], **options: Any) -> Exchange:
