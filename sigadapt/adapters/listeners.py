@@ -106,16 +106,16 @@ class CallTap:
     recorder: "Recorder | None" = None
 
     def __init__(self, stream: Any) -> None:
-        self._stream = stream
+        self.stream = stream
         self._fragments: list[Json] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
     async def send(self, item: Any) -> None:
         """Send a chunk to DSPy's stream, and what the listeners get of it."""
         if not isinstance(item, EngineChunk):
-            await self._stream.send(item)
+            await self.stream.send(item)
             return
         chunk: Any = item
         delta: Json = chunk["choices"][0]["delta"]
@@ -125,7 +125,7 @@ class CallTap:
                 return
             self._fragments += fragments
         for each in self._on_chunk(chunk, delta.get("content") or "", fragments):
-            await self._stream.send(each)
+            await self.stream.send(each)
 
     def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
         return [chunk]
@@ -152,6 +152,7 @@ class CallSubscription(CallTap):
         made: returns the id of a call without one, by its index.
         texts: the listeners to plain text; None if there is no plain text output.
         gate: holds back the markup of calls; None if calls are not read from text.
+        run: the listener of a whole run (`runs/watching.py`), which gets everything; None if there is none.
     """
 
     def __init__(
@@ -166,6 +167,7 @@ class CallSubscription(CallTap):
         made: Callable[[int], str],
         texts: TextSubscription | None,
         gate: "TextGate | None",
+        run: Any = None,
     ) -> None:
         super().__init__(stream)
         self._texts = texts
@@ -176,7 +178,8 @@ class CallSubscription(CallTap):
         self._earlier = earlier
         self._accepted = accepted
         self._made = made
-        own = own_listeners()
+        own = own_listeners() if run is None else [run]
+        self._run = run
         self._listeners = [each for each in own if each.signature_field_name == field]
         for each in own:
             if isinstance(each, CallListener) and each not in self._listeners:
@@ -231,7 +234,7 @@ class CallSubscription(CallTap):
 
     def on_end(self, answer: Answer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
-        items: list[Any] = []
+        items: list[Any] = [] if self._run is None else [answer.choice_by(self._read)]
         if self._gate is not None and self._latest is not None:
             text = self._gate.rest(answer.choice_by(self._read).text)
             if text:

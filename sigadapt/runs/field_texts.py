@@ -1,0 +1,156 @@
+"""Tell which output field each piece of a streamed text belongs to, without what marks the fields.
+
+The three forms are those of DSPy's adapters: a line `[[ ## name ## ]]`, a tag `<name>`, and a key of a JSON
+object. Text that nothing marks belongs to `default`. Space around a value is told only if more of it follows.
+"""
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from sigadapt.adapters.output_format import CHAT_MARKER
+from sigadapt.adapters.text_listeners import overlap
+
+NOWHERE = ""
+"""The name of no field: what belongs to it is not told."""
+
+Piece = tuple[str | None, str]
+
+_LINE = re.compile(r"\n[ \t]*\[\[ ## (\w+) ## \]\]")
+_BEGUN = re.compile(r"\s*\n[ \t]*(?:\[|\[\[(?: (?:##?(?: (?:\w+(?: (?:##?(?: \]?)?)?)?)?)?)?)?)?\Z")
+_SPACE = re.compile(r"\s{1,80}\Z")
+# A string's characters, halves of surrogate pairs together; and what an object is made of besides.
+_CHARACTERS = re.compile(
+    r"(?:[^\"\\]|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u(?![dD][89abAB])[\da-fA-F]{4}|\\[^u])*"
+)
+_STRING, _SIGN = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r'["{}\[\],:]')
+
+
+class _Mark(NamedTuple):
+    start: int
+    end: int
+    field: str | None
+
+
+class MarkedText:
+    """A text whose fields are marked by lines, or by tags."""
+
+    def __init__(self, fields: Collection[str], marker: str, default: str | None) -> None:
+        self._fields, self._field = fields, default
+        self._by_lines = marker == CHAT_MARKER
+        self._tags = {f"<{name}>": name for name in fields}
+        self._buffer = "\n" if self._by_lines else ""
+        self._is_fresh, self._is_in_tag = True, False
+
+    def take(self, text: str) -> list[Piece]:
+        """Take a piece of the text, and return what may be told now."""
+        self._buffer += text
+        told: list[Piece] = []
+        while (mark := self._mark()) is not None:
+            self._tell(self._buffer[: mark.start].rstrip(), told)
+            self._buffer, self._field, self._is_fresh = self._buffer[mark.end :], mark.field, True
+        space = _SPACE.search(self._buffer)
+        kept = len(self._buffer) - space.start() if space else 0
+        if self._by_lines:
+            begun = _BEGUN.search(self._buffer, max(0, len(self._buffer) - 160))
+            kept = max(kept, len(self._buffer) - begun.start() if begun else 0)
+        else:
+            kept = max([kept, *(overlap(self._buffer, tag) for tag in self._expected())])
+        self._tell(self._buffer[: len(self._buffer) - kept], told)
+        self._buffer = self._buffer[len(self._buffer) - kept :]
+        return told
+
+    def _expected(self) -> list[str]:
+        return [f"</{self._field}>"] if self._is_in_tag else [*self._tags]
+
+    def _mark(self) -> _Mark | None:
+        if self._by_lines:
+            found = _LINE.search(self._buffer)
+            name = found[1] if found else ""
+            return found and _Mark(*found.span(), name if name in self._fields else NOWHERE)
+        places = [(self._buffer.find(tag), tag) for tag in self._expected()]
+        start, tag = min((each for each in places if each[0] >= 0), default=(-1, ""))
+        if start < 0:
+            return None
+        self._is_in_tag = not tag.startswith("</")
+        return _Mark(start, start + len(tag), self._tags.get(tag, NOWHERE))
+
+    def _tell(self, text: str, told: list[Piece]) -> None:
+        text = text.lstrip() if self._is_fresh else text
+        if text:
+            self._is_fresh = False
+            if self._field != NOWHERE:
+                told.append((self._field, text))
+
+
+class JsonText:
+    """A text that is one JSON object, of which the strings under the fields' names are told, decoded."""
+
+    def __init__(self, fields: Collection[str], marker: str, default: str | None) -> None:
+        self._fields, self._default = fields, default
+        self._buffer = ""
+        self._is_object: bool | None = None
+        self._depth, self._key, self._before = 0, NOWHERE, ""
+        self._field: str | None = None  # of the string that is being read
+
+    def take(self, text: str) -> list[Piece]:
+        """Take a piece of the text, and return what may be told now."""
+        self._buffer += text
+        begun = self._buffer.lstrip()
+        if self._is_object is None and begun:
+            self._is_object = begun[0] in "{[`" or self._default == NOWHERE
+        if not self._is_object:
+            self._buffer = self._buffer if self._is_object is None else ""
+            return [(self._default, begun if begun == text.lstrip() else text)] if begun else []
+        told: list[Piece] = []
+        while self._buffer and self._read(told):
+            pass
+        return told
+
+    def _read(self, told: list[Piece]) -> bool:
+        """Read the next part of the object, and return whether it was there."""
+        if self._field is not None:
+            found: Any = _CHARACTERS.match(self._buffer)
+            if found[0] and self._field != NOWHERE:
+                told.append((self._field, json.loads(f'"{found[0]}"', strict=False)))
+            self._buffer = self._buffer[found.end() :]
+            if not self._buffer.startswith('"'):
+                return False
+            self._buffer, self._field = self._buffer[1:], None
+            return bool(self._buffer)
+        sign = _SIGN.search(self._buffer) if self._depth else re.search(r"\{", self._buffer)
+        if sign is None:
+            self._buffer = ""
+            return False
+        if sign[0] == '"' and self._depth == 1 and self._before in "{,":
+            key = _STRING.match(self._buffer, sign.start())
+            if key is None:
+                return False
+            self._key, self._buffer, self._before = key[0][1:-1], self._buffer[key.end() :], ""
+            return True
+        self._buffer = self._buffer[sign.end() :]
+        if sign[0] == '"':
+            is_told = self._depth == 1 and self._key in self._fields
+            self._field = self._key if is_told else NOWHERE
+        else:
+            self._depth += (sign[0] in "{[") - (sign[0] in "}]")
+            self._before = sign[0]
+        return True
+
+
+class NoText:
+    """A text that a second model reads: nothing of it is told."""
+
+    def take(self, text: str) -> list[Piece]:
+        """Take a piece of the text."""
+        return []
+
+
+def field_texts(
+    fields: Collection[str], marker: str, default: str | None
+) -> MarkedText | JsonText | NoText:
+    """Return the reader of a text in which `marker` (an adapter's `field_marker`) marks the fields."""
+    if not marker:
+        return NoText()
+    return (JsonText if marker.startswith('"') else MarkedText)(fields, marker, default)
