@@ -69,7 +69,7 @@ class ResultReady(Event):
 
 @dataclass(frozen=True)
 class Confirm(Event):
-    """The run waits for a person, who decides on these requests. `Failed` follows, with the error to resume."""
+    """The run waits for a person to decide on these requests. `Failed` follows, with the error to resume."""
 
     requests: Sequence[Any]
 

@@ -6,8 +6,10 @@ object. Text that nothing marks belongs to `default`. Space around a value is to
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+import dspy
 
 from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.adapters.text_listeners import overlap
@@ -36,12 +38,13 @@ class _Mark(NamedTuple):
 class MarkedText:
     """A text whose fields are marked by lines, or by tags."""
 
-    def __init__(self, fields: Collection[str], marker: str, default: str | None) -> None:
-        self._fields, self._field = fields, default
+    def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
+        self._told, self._field = text_fields(fields), default
         self._by_lines = marker == CHAT_MARKER
         self._tags = {f"<{name}>": name for name in fields}
+        self._tag = ""  # the name of the one that is open
         self._buffer = "\n" if self._by_lines else ""
-        self._is_fresh, self._is_in_tag = True, False
+        self._is_fresh = True
 
     def take(self, text: str) -> list[Piece]:
         """Take a piece of the text, and return what may be told now."""
@@ -50,31 +53,32 @@ class MarkedText:
         while (mark := self._mark()) is not None:
             self._tell(self._buffer[: mark.start].rstrip(), told)
             self._buffer, self._field, self._is_fresh = self._buffer[mark.end :], mark.field, True
-        space = _SPACE.search(self._buffer)
-        kept = len(self._buffer) - space.start() if space else 0
+        kept = max([0, *(overlap(self._buffer, tag) for tag in self._expected())])
+        space = _SPACE.search(self._buffer, 0, len(self._buffer) - kept)
+        kept = len(self._buffer) - space.start() if space else kept
         if self._by_lines:
             begun = _BEGUN.search(self._buffer, max(0, len(self._buffer) - 160))
             kept = max(kept, len(self._buffer) - begun.start() if begun else 0)
-        else:
-            kept = max([kept, *(overlap(self._buffer, tag) for tag in self._expected())])
         self._tell(self._buffer[: len(self._buffer) - kept], told)
         self._buffer = self._buffer[len(self._buffer) - kept :]
         return told
 
     def _expected(self) -> list[str]:
-        return [f"</{self._field}>"] if self._is_in_tag else [*self._tags]
+        if self._by_lines:
+            return []
+        return [f"</{self._tag}>"] if self._tag else [*self._tags]
 
     def _mark(self) -> _Mark | None:
         if self._by_lines:
             found = _LINE.search(self._buffer)
             name = found[1] if found else ""
-            return found and _Mark(*found.span(), name if name in self._fields else NOWHERE)
+            return found and _Mark(*found.span(), name if name in self._told else NOWHERE)
         places = [(self._buffer.find(tag), tag) for tag in self._expected()]
         start, tag = min((each for each in places if each[0] >= 0), default=(-1, ""))
         if start < 0:
             return None
-        self._is_in_tag = not tag.startswith("</")
-        return _Mark(start, start + len(tag), self._tags.get(tag, NOWHERE))
+        self._tag = self._tags.get(tag, "")
+        return _Mark(start, start + len(tag), self._tag if self._tag in self._told else NOWHERE)
 
     def _tell(self, text: str, told: list[Piece]) -> None:
         text = text.lstrip() if self._is_fresh else text
@@ -87,8 +91,8 @@ class MarkedText:
 class JsonText:
     """A text that is one JSON object, of which the strings under the fields' names are told, decoded."""
 
-    def __init__(self, fields: Collection[str], marker: str, default: str | None) -> None:
-        self._fields, self._default = fields, default
+    def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
+        self._told, self._default = text_fields(fields), default
         self._buffer = ""
         self._is_object: bool | None = None
         self._depth, self._key, self._before = 0, NOWHERE, ""
@@ -131,7 +135,7 @@ class JsonText:
             return True
         self._buffer = self._buffer[sign.end() :]
         if sign[0] == '"':
-            is_told = self._depth == 1 and self._key in self._fields
+            is_told = self._depth == 1 and self._key in self._told
             self._field = self._key if is_told else NOWHERE
         else:
             self._depth += (sign[0] in "{[") - (sign[0] in "}]")
@@ -147,10 +151,16 @@ class NoText:
         return []
 
 
+def text_fields(fields: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the fields that hold text. A value of another type is told when it is whole."""
+    kinds = (str, str | None, dspy.Reasoning, dspy.Reasoning | None)
+    return frozenset(name for name, field in fields.items() if field.annotation in kinds)
+
+
 def field_texts(
-    fields: Collection[str], marker: str, default: str | None
+    fields: Mapping[str, Any], marker: str, default: str | None
 ) -> MarkedText | JsonText | NoText:
-    """Return the reader of a text in which `marker` (an adapter's `field_marker`) marks the fields."""
+    """Return the reader of a text in which `marker` (an adapter's `field_marker`) marks the output fields."""
     if not marker:
         return NoText()
     return (JsonText if marker.startswith('"') else MarkedText)(fields, marker, default)

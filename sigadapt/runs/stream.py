@@ -1,8 +1,8 @@
 """Watch a whole run as one stream of typed events: `stream` in a loop, `stream_sync` anywhere else.
 
 a. An async program runs as a task of the caller's loop. One whose tools are all sync, or that has no
-   `aforward`, runs in a worker thread, so that nothing in it blocks the loop. That thread's chunks need a loop
-   that outlives them (DSPy waits for `send` in it), so a second thread holds one, and never the caller's.
+   `aforward`, runs in a worker thread, so that nothing in it blocks the loop. DSPy waits for `send` in a loop
+   there, which must outlive the program, so it is the loop of a second thread, not the caller's.
 b. The program runs in a copy of the caller's context, taken when `stream` is called.
 c. Whoever leaves cancels a task at once. A thread ends at its next chunk, predictor, request or tool.
 """
@@ -10,7 +10,8 @@ c. Whoever leaves cancels a task at once. A thread ends at its next chunk, predi
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -25,6 +26,7 @@ from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.events import Ended, Event, Failed
 from sigadapt.runs.watching import Watch, is_async
+from sigadapt.schemas.json_values import is_array, is_mapping
 
 _PATIENCE = 0.5
 """How many seconds the end of a stream waits for the end of a program that was left."""
@@ -38,9 +40,9 @@ def stream(program: dspy.Module, /, **inputs: Any) -> AsyncIterator[Event]:
         inputs: the inputs of the program.
 
     Returns:
-        An async generator of events (`sigadapt.runs.events`). The last one is `Ended`, with the prediction, or
-        `Failed`, whose error is raised next. A run that waits for a person ends in `Confirm` and `Failed`.
-        After the generator is closed, no request is sent and no tool begins. Close it with `aclose()` if you
+        An async generator of events (`sigadapt.runs.events`). The last one is `Ended`, with the prediction,
+        or `Failed`, whose error is raised next. A run that waits for a person ends in `Confirm` and `Failed`.
+        Once the generator is closed, no request is sent and no tool begins. Close it with `aclose()` if you
         leave it early and keep it.
 
     Raises:
@@ -115,8 +117,9 @@ async def _events(program: Any, inputs: dict[str, Any], context: Context) -> Asy
     def set_here(event: asyncio.Event) -> None:
         if threading.get_ident() == home:
             event.set()
-        elif not event.is_set() and not loop.is_closed():
-            loop.call_soon_threadsafe(event.set)
+        elif not event.is_set():
+            with suppress(RuntimeError):  # the loop is closed, so nobody reads
+                loop.call_soon_threadsafe(event.set)
 
     def tell(event: Event) -> None:
         inbox.append(event)
@@ -146,7 +149,8 @@ async def _events(program: Any, inputs: dict[str, Any], context: Context) -> Asy
     finally:
         watch.is_left = True
         cancel()
-        await asyncio.wait([asyncio.ensure_future(over.wait())], timeout=_PATIENCE)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(over.wait(), _PATIENCE)
 
 
 def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Iterator[Event]:
@@ -171,7 +175,7 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
 async def _run(call: Callable[..., Awaitable[Any]], inputs: dict[str, Any], watch: Watch) -> None:
     """Run the program, watched, and tell how it ended. Its settings are those of this task alone."""
     # A stream inside of a tool has ears of its own, and the outer one hears the tool.
-    callbacks = [each for each in settings.callbacks or [] if not isinstance(each, Watch)]
+    callbacks: list[Any] = [each for each in settings.callbacks or () if not isinstance(each, Watch)]
     try:
         with settings.context(send_stream=watch, stream_listeners=[], callbacks=[*callbacks, watch]):
             prediction = await call(**inputs)
@@ -207,22 +211,21 @@ def _start_thread(
     loop, task = begun.get()
 
     def cancel() -> None:
-        if not blocks and not loop.is_closed():
-            loop.call_soon_threadsafe(task.cancel)
+        if not blocks:
+            with suppress(RuntimeError):  # the loop is closed, and the program over
+                loop.call_soon_threadsafe(task.cancel)
 
     return cancel
 
 
 def _blocks(program: dspy.Module) -> bool:
     """Return whether to run a program in a thread: it is sync, or all its tools are."""
-    if not hasattr(program, "aforward"):
+    if not hasattr(type(program), "aforward"):
         return True
     functions: list[Any] = []
     for _, module in program.named_sub_modules():
-        tools: Any = getattr(module, "tools", None)
-        each_tool = tools.values() if isinstance(tools, Mapping) else tools if isinstance(tools, list) else ()
+        held: Any = getattr(module, "tools", None)
+        tools: list[Any] = [*held.values()] if is_mapping(held) else held if is_array(held) else []
         own = {"submit", "finish"}  # the agents' own
-        functions += [
-            tool.func for tool in each_tool if isinstance(tool, dspy.Tool) and tool.name not in own
-        ]
-    return bool(functions) and hasattr(program, "forward") and not any(map(is_async, functions))
+        functions += [tool.func for tool in tools if isinstance(tool, dspy.Tool) and tool.name not in own]
+    return bool(functions) and hasattr(type(program), "forward") and not any(map(is_async, functions))

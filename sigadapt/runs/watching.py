@@ -12,6 +12,7 @@ comes by, in whatever thread. DSPy's id of what runs says where: a `_Place`. Rul
  e. Once the run was left, `LeftError` comes out of every chunk, and before every predictor, request and tool.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -19,8 +20,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock, get_ident
 from typing import Any
+from uuid import uuid4
 
 import dspy
+from anyio import from_thread
 from dspy.utils.callback import BaseCallback
 from pydantic_core import to_jsonable_python
 
@@ -43,8 +46,8 @@ from sigadapt.runs.events import (
     TextDelta,
     Used,
 )
-from sigadapt.runs.field_texts import NOWHERE, NoText, field_texts
-from sigadapt.schemas.json_values import Json
+from sigadapt.runs.field_texts import NOWHERE, NoText, field_texts, text_fields
+from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.runnable import asking_of
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
@@ -52,8 +55,7 @@ from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall = ToolCall | InvalidToolCall
-NOT_OUTPUTS = frozenset({"history", "trajectory", "termination_reason"})
-"""What DSPy's agents add to the outputs of their predictions."""
+_NOT_OUTPUTS = frozenset({"history", "trajectory", "termination_reason"})
 
 
 class LeftError(BaseException):
@@ -68,16 +70,19 @@ class _Step:
     within: str | None
     owner: "_Place"
     fields: list[str]
+    texts_of: frozenset[str]  # the fields that hold text
     has_tools: bool
     texts: Any
-    held: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list)
+    held: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
     is_open: bool = True
-    told: dict[str | None, list[str]] = field(default_factory=dict)  # by the answer that came last
-    told_before: set[str | None] = field(default_factory=set)
+    told: dict[str | None, list[str]] = field(
+        default_factory=dict[str | None, list[str]]
+    )  # by the answer that came last
+    told_before: set[str | None] = field(default_factory=set[str | None])
     thoughts: bool = False
-    lengths: dict[int, int] = field(default_factory=dict)
-    calls: dict[str, AnyCall] = field(default_factory=dict)
-    usage: dict[str, Any] = field(default_factory=dict)
+    lengths: dict[int, int] = field(default_factory=dict[int, int])
+    calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
+    usage: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(eq=False)
@@ -97,9 +102,20 @@ class _Place:
     within: str | None = None
     step: _Step | None = None
     instance: Any = None
-    calls: list[_Open] = field(default_factory=list)  # of the predictors that a module has called
+    calls: list[_Open] = field(default_factory=list[_Open])  # of the predictors that a module has called
     run: _Open | None = None
-    silent: AbstractContextManager[Any] | None = None
+    _silent: AbstractContextManager[Any] | None = None
+
+    def silence(self) -> None:
+        """Let nothing stream in it: DSPy could not wait for `send` there. It is told when it ends."""
+        silent: Any = settings.context(send_stream=None)
+        silent.__enter__()
+        self._silent = silent
+
+    def speak(self) -> None:
+        """Let things stream again."""
+        if self._silent is not None:
+            self._silent.__exit__(None, None, None)
 
 
 class Watch(BaseCallback):
@@ -115,7 +131,8 @@ class Watch(BaseCallback):
         self.is_left = False
         self.loop_thread: int | None = None  # the thread of an async program
 
-    def _refuse_left(self) -> None:
+    def refuse_left(self) -> None:
+        """End the program, if nobody reads its events any more."""
         if self.is_left:
             raise LeftError
 
@@ -134,7 +151,7 @@ class Watch(BaseCallback):
 
     async def send(self, item: Any) -> None:
         """Hear a chunk of a predictor without tools; a subscription sends those of all others."""
-        self._refuse_left()
+        self.refuse_left()
         step = self._here().step
         if step is not None and not step.has_tools:
             self.hear_chunk(step, step.texts, item)
@@ -144,12 +161,11 @@ class Watch(BaseCallback):
     def begin_answer(self, calls: str, rest: Any, marker: str, default: str | None) -> "_Answer":
         """Return what hears the answer of one request, whose calls are typed."""
         here = self._here()
-        self._refuse_left()
+        self.refuse_left()
         step = here.step or self._step_between(here)
         step.told_before |= step.told.keys()  # an answer to a reask is another answer
         step.told.clear()
-        names = list(rest.output_fields)
-        return _Answer(self, step, calls, field_texts(names, marker, default))
+        return _Answer(self, step, calls, field_texts(rest.output_fields, marker, default))
 
     def hear_chunk(self, step: _Step, texts: Any, chunk: Any) -> bool:
         """Tell the text and the thinking of a chunk, and return whether it had text."""
@@ -204,7 +220,7 @@ class Watch(BaseCallback):
 
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Begin a step, if it is a predictor."""
-        self._refuse_left()
+        self.refuse_left()
         parent = self._here()
         place = _Place(parent, parent.within, instance=instance)
         self._places[call_id] = place
@@ -212,30 +228,36 @@ class Watch(BaseCallback):
             given: dict[str, Any] = inputs.get("kwargs") or {}
             self._hear_results(parent, given.values())
             place.step = self._begin_step(parent, given.get("signature") or instance.signature)
+            if not _can_send():
+                place.silence()
 
     def _begin_step(self, owner: _Place, signature: Any) -> _Step:
         try:
             has_tools = plan_of(signature) is not None
         except SigadaptError:  # which the adapter raises
             has_tools = True
-        fields = list(signature.output_fields)
+        fields: Any = signature.output_fields
         marker = "" if has_tools else getattr(settings.adapter, "field_marker", "")
         with self._lock:
             self._count += 1
             texts = field_texts(fields, marker, NOWHERE)
-            step = _Step(self._count, owner.within, owner, fields, has_tools, texts)
+            names = text_fields(fields)
+            step = _Step(self._count, owner.within, owner, [*fields], names, has_tools, texts)
             self._steps.append(step)
         return step
 
     def _step_between(self, owner: _Place) -> _Step:
         """Return a step for what no predictor did."""
-        return _Step(max(self._count, 1), owner.within, owner, [], has_tools=True, texts=NoText())
+        return _Step(
+            max(self._count, 1), owner.within, owner, [], frozenset(), has_tools=True, texts=NoText()
+        )
 
     def on_module_end(
         self, call_id: str, outputs: Any | None, exception: BaseException | None = None
     ) -> None:
         """Tell what a predictor gave that did not stream, and what was kept for its end."""
         place = self._places.pop(call_id, self._root)
+        place.speak()
         step = place.step
         if isinstance(outputs, dspy.Prediction) and place.calls:
             self._hear_results(place, [outputs.get("history")])
@@ -256,7 +278,7 @@ class Watch(BaseCallback):
         if isinstance(value, dspy.ToolCalls):
             for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
                 self.hear_call(step, call)
-        elif isinstance(value, str):
+        elif isinstance(value, str) and name in step.texts_of:
             told = "".join(step.told.get(name, ()))
             if not told and name in step.told_before:
                 return
@@ -276,7 +298,7 @@ class Watch(BaseCallback):
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Stop the request of a run that was left."""
-        self._refuse_left()
+        self.refuse_left()
         parent = self._here()
         self._places[call_id] = _Place(parent, parent.within, parent.step, instance)
 
@@ -286,40 +308,70 @@ class Watch(BaseCallback):
         if outputs is None or place.step is None:
             return
         for entry in reversed(place.instance.history[-50:]):
-            if entry["outputs"] is outputs or any(each is outputs for each in _listed(entry["response"])):
-                for name, count in (entry.get("usage") or {}).items():
+            responses: Any = entry["response"]
+            own = [entry["outputs"], *(responses if is_array(responses) else [responses])]
+            if any(each is outputs for each in own):
+                usage: Json = entry.get("usage") or {}
+                for name, count in usage.items():
                     if isinstance(count, int):
                         place.step.usage[name] = place.step.usage.get(name, 0) + count
                 return
 
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Find the call that a tool answers."""
-        self._refuse_left()
+        args: Any = inputs.get("kwargs") or {}
+        self._begin_tool(call_id, str(instance.name), args, instance.func)
+
+    def _begin_tool(self, run_id: str, name: str, args: Any, function: Any, call_id: str = "") -> None:
+        self.refuse_left()
         parent = self._here()
-        name, args = str(instance.name), inputs.get("kwargs") or {}
         with self._lock:
-            run = _waiting(parent, name, args)
+            run = _waiting(parent, name, args, call_id)
             if run is None:
-                call = ToolCall(id=f"call_{call_id[:22]}", name=name, args=jsonable(args))
+                call = ToolCall(id=call_id or f"call_{run_id[:22]}", name=name, args=jsonable(args))
                 self.hear_call(self._step_between(parent), call)
                 run = next(each for each in parent.calls if each.call is call)
             run.has_begun = True
-        place = _Place(parent, run.call.id, run=run)
-        if get_ident() == self.loop_thread and not is_async(instance.func):
-            # A program in it would send its chunks from the loop's own thread, where DSPy cannot wait.
-            place.silent = settings.context(send_stream=None)
-            place.silent.__enter__()
-        self._places[call_id] = place
+        place = self._places[run_id] = _Place(parent, run.call.id, run=run)
+        if get_ident() == self.loop_thread and not is_async(function):
+            place.silence()
 
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Tell the result of a tool."""
-        place = self._places.pop(call_id, None)
-        if place is None or place.run is None:
-            return
-        if place.silent is not None:
-            place.silent.__exit__(None, None, None)
-        if exception is None or isinstance(exception, Exception):
+        place = self._places.pop(call_id, self._root)
+        place.speak()
+        if place.run is not None and (exception is None or isinstance(exception, Exception)):
             self._result(place.run, _result(place.run.call, outputs, exception))
+
+    def hear_run(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
+        """Run the function of a call for a program that runs its calls itself, and tell the result."""
+        run_id = uuid4().hex
+        self._begin_tool(run_id, call.name, call.args, function, call.id)
+        before = running_id.set(run_id)
+        value, error = None, None
+        try:
+            value = function(**args)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            running_id.reset(before)
+            if not inspect.iscoroutine(value):
+                self.on_tool_end(run_id, value, error)
+        return self._awaited_run(run_id, value) if inspect.iscoroutine(value) else value
+
+    async def _awaited_run(self, run_id: str, running: Any) -> Any:
+        before = running_id.set(run_id)
+        value, error = None, None
+        try:
+            value = await running
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            running_id.reset(before)
+            self.on_tool_end(run_id, value, error)
+        return value
 
     def _result(self, answered: _Open, result: ToolResult) -> None:
         with self._lock:
@@ -355,7 +407,7 @@ class Watch(BaseCallback):
 
 
 class _Answer:
-    """Hears the answer to one request: the listener of its subscription, and the stream that this sends to."""
+    """Hears the answer to one request: the listener of its subscription, and the stream behind it."""
 
     partial = True
     predict_name = ""
@@ -366,11 +418,14 @@ class _Answer:
         self._watch, self._step, self._texts = watch, step, texts
         self._has_text = False
 
+    def refuse_left(self) -> None:
+        """End the program before it asks again."""
+        self._watch.refuse_left()
+
     async def send(self, item: Any) -> None:
         """Hear a chunk, a call that is whole or not, or the whole answer."""
         watch, step = self._watch, self._step
-        if watch.is_left:
-            raise LeftError
+        watch.refuse_left()
         if isinstance(item, Choice):
             watch.hear_choice(step, None if self._has_text else self._texts, item)
         elif not isinstance(item, StreamResponse):
@@ -380,6 +435,11 @@ class _Answer:
                 watch.hear_call(step, call)
         else:
             watch.hear_partial(step, item.chunk)
+
+
+def outputs_of(prediction: Any) -> Json:
+    """Return the outputs of a prediction, without what an agent adds to them."""
+    return {name: value for name, value in prediction.items() if name not in _NOT_OUTPUTS}
 
 
 def waits_of(error: object) -> Any:
@@ -404,12 +464,19 @@ def jsonable(value: Any) -> Any:
         return str(value)
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def _can_send() -> bool:
+    """Return whether DSPy can send chunks from this thread: from a loop, and from AnyIO's workers."""
+    for asked in (asyncio.get_running_loop, from_thread.check_cancelled):
+        try:
+            asked()
+        except RuntimeError:
+            continue
+        return True
+    return False
 
 
-def _waiting(place: _Place | None, name: str, args: Any) -> _Open | None:
-    """Return the first call of a tool that waits to be run here; one with these arguments, if there is."""
+def _waiting(place: _Place | None, name: str, args: Any, call_id: str) -> _Open | None:
+    """Return the first call of a tool that waits to be run here; this one or one with these arguments."""
     while place is not None:
         found = [
             each
@@ -417,8 +484,9 @@ def _waiting(place: _Place | None, name: str, args: Any) -> _Open | None:
             if each.call.name == name and not each.has_begun and isinstance(each.call, ToolCall)
         ]
         if found or place.run is not None:  # inside of a tool, nothing answers a call outside of it
-            same = (each for each in found if isinstance(each.call, ToolCall) and each.call.args == args)
-            return next(same, found[0] if found else None)
+            same = [each for each in found if isinstance(each.call, ToolCall) and each.call.args == args]
+            this = [each for each in found if each.call.id == call_id]
+            return next(iter([*this, *(() if call_id else [*same, *found])]), None)
         place = place.parent
     return None
 
@@ -426,9 +494,7 @@ def _waiting(place: _Place | None, name: str, args: Any) -> _Open | None:
 def _result(call: AnyCall, value: Any, error: Exception | None) -> ToolResult:
     try:
         if error is None:
-            if isinstance(value, dspy.Prediction):
-                value = {name: each for name, each in value.items() if name not in NOT_OUTPUTS}
-            return result_of(call, value)
+            return result_of(call, outputs_of(value) if isinstance(value, dspy.Prediction) else value)
     except Exception as unreadable:  # noqa: BLE001  (the tool has run; what it gave cannot be a result)
         error = unreadable
     text = f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -9,6 +10,7 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
+from sigadapt.dspy_boundary.internals import stream_now
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json, is_object, without_halves
@@ -295,9 +297,12 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
         )
     decl = decls[call.name]
     if _APPROVED.get((id(call), request_id(call.id, call.name, call.args))) is not call:
-        return decl.raw.function
-    asking = asking_of(decl.func)
-    return by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)
+        function = decl.raw.function
+    else:
+        asking = asking_of(decl.func)
+        function = by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)
+    hear = getattr(stream_now(), "hear_run", None)  # of a whole run (`runs/watching.py`)
+    return partial(hear, call, function) if hear else function
 
 
 def in_agreement(call: ToolCall) -> ToolCall:
