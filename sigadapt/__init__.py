@@ -89,6 +89,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'sigadapt' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return [*globals(), *_LATER]
+
+
 __all__ = [
     "BAMLAdapter",
     "CallDelta",

@@ -101,12 +101,14 @@ class JsonText:
     def take(self, text: str) -> list[Piece]:
         """Take a piece of the text, and return what may be told now."""
         self._buffer += text
-        begun = self._buffer.lstrip()
-        if self._is_object is None and begun:
-            self._is_object = begun[0] in "{[`" or self._default == NOWHERE
+        if self._is_object is None:
+            self._buffer = self._buffer.lstrip()
+            if not self._buffer:
+                return []
+            self._is_object = self._buffer[0] in "{[`" or self._default == NOWHERE
         if not self._is_object:
-            self._buffer = self._buffer if self._is_object is None else ""
-            return [(self._default, begun if begun == text.lstrip() else text)] if begun else []
+            plain, self._buffer = self._buffer, ""
+            return [(self._default, plain)]
         told: list[Piece] = []
         while self._buffer and self._read(told):
             pass
