@@ -119,7 +119,7 @@ class _Place:
 
 
 class Watch(BaseCallback):
-    """The ears of one run. `tell` takes each event, in whichever thread it happens."""
+    """The ears of one run. `tell` takes each event, in the thread in which it happens."""
 
     def __init__(self, tell: Callable[[Event], None]) -> None:
         self._tell = tell
