@@ -96,7 +96,7 @@ def read(form: str, text: str, folder: Path) -> dict[str, Any]:
 
 
 def test_an_answer_for_the_ai_sdk() -> None:
-    """runs: The official clients read every run."""
+    """watching-runs: The official clients read every run."""
     text = "".join(ui.ai_sdk(RUNS["an answer"], message_id="m"))
     assert rows(text) == [
         {"type": "start", "messageId": "m"},
@@ -116,7 +116,7 @@ def test_an_answer_for_the_ai_sdk() -> None:
 
 @pytest.mark.parametrize(("writer", "count"), [(ui.ai_sdk, 1), (ui.ag_ui, 1)])
 def test_what_is_submitted(writer: Any, count: int) -> None:
-    """runs: What an agent submits is a text."""
+    """watching-runs: What an agent submits is a text."""
     text = "".join(writer(RUNS["an agent"]))
     assert text.count("Europe.") == count
     assert "inside" not in text
@@ -125,7 +125,7 @@ def test_what_is_submitted(writer: Any, count: int) -> None:
 
 @pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
 def test_errors(writer: Any) -> None:
-    """runs: An error tells a page its type alone."""
+    """watching-runs: An error tells a page its type alone."""
     for name in ("an error", "a wait"):
         text = "".join(writer(RUNS[name]))
         assert ("ValueError" in text) == (name == "an error")
@@ -149,7 +149,7 @@ def test_errors(writer: Any) -> None:
 
 
 def test_a_page_that_leaves_ends_the_run() -> None:
-    """runs: Leaving early ends the program."""
+    """watching-runs: Leaving early ends the program."""
     closed: list[bool] = []
 
     async def events() -> Any:
@@ -171,7 +171,7 @@ def test_a_page_that_leaves_ends_the_run() -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_ai_sdk_reads(name: str, tmp_path: Path) -> None:
-    """runs: The official clients read every run."""
+    """watching-runs: The official clients read every run."""
     client = read("ai_sdk", "".join(ui.ai_sdk(RUNS[name])), tmp_path)
     states = {part.get("toolCallId"): part["state"] for part in client["parts"] if "toolCallId" in part}
     wanted = {
@@ -193,7 +193,7 @@ def test_the_ai_sdk_reads(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_ag_ui_reads(name: str, tmp_path: Path) -> None:
-    """runs: The official clients read every run."""
+    """watching-runs: The official clients read every run."""
     written = rows("".join(ui.ag_ui(RUNS[name], thread_id="t", run_id="r")))
     kinds = [row["type"] for row in written]
     assert kinds[0] == "RUN_STARTED"

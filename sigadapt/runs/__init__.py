@@ -1,1 +1,1 @@
-"""Whole runs: what a program with tools does from its first request to its last."""
+"""Whole runs of agents and loops: what happened in them, how they wait for a person, and how they go on."""

@@ -29,7 +29,7 @@ CUTS = st.lists(st.integers(0, 400), max_size=60)
 
 @given(VALUES, VALUES, CUTS, st.booleans())
 def test_json(answer: str, last: str, cuts: list[int], ascii_only: bool) -> None:
-    """runs: The pieces of a text are its output."""
+    """watching-runs: The pieces of a text are its output."""
     row = {"score": 1.5, "x": {"answer": "no"}, "answer": answer, "y": ["]", {"last": "no"}], "last": last}
     fields = told('"{}"', json.dumps(row, ensure_ascii=ascii_only), cuts)
     assert fields == {name: value for name, value in (("answer", answer), ("last", last)) if value}
@@ -37,7 +37,7 @@ def test_json(answer: str, last: str, cuts: list[int], ascii_only: bool) -> None
 
 @given(VALUES, VALUES, CUTS)
 def test_lines(answer: str, last: str, cuts: list[int]) -> None:
-    """runs: The pieces of a text are its output."""
+    """watching-runs: The pieces of a text are its output."""
     text = f"Sure.\n[[ ## score ## ]]\n1.5\n\n[[ ## answer ## ]]\n{answer}\n\n[[ ## last ## ]]\n{last}\n\n"
     fields = told("[[ ## {} ## ]]", f"{text}[[ ## completed ## ]]\n", cuts)
     wanted = {"answer": answer.strip(), "last": last.strip()}
@@ -46,7 +46,7 @@ def test_lines(answer: str, last: str, cuts: list[int]) -> None:
 
 @given(VALUES, VALUES, CUTS)
 def test_tags(answer: str, last: str, cuts: list[int]) -> None:
-    """runs: The pieces of a text are its output."""
+    """watching-runs: The pieces of a text are its output."""
     text = f"<score>1.5</score>\n<answer>\n{answer}\n</answer>\n<last>{last}</last>"
     wanted = {"answer": answer.strip(), "last": last.strip()}
     assert told("<{}>", text, cuts) == {name: value for name, value in wanted.items() if value}
@@ -54,7 +54,7 @@ def test_tags(answer: str, last: str, cuts: list[int]) -> None:
 
 @given(CUTS)
 def test_text_without_marks_is_the_default(cuts: list[int]) -> None:
-    """runs: The pieces of a text are its output."""
+    """watching-runs: The pieces of a text are its output."""
     for marker in ("[[ ## {} ## ]]", "<{}>", '"{}"'):
         assert told(marker, "It is <b>sunny</b> [today].", cuts, None) == {
             None: "It is <b>sunny</b> [today]."

@@ -80,7 +80,7 @@ def text_of(events: list[Any], field: str | None = "answer") -> str:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_text(wire: str, adapter: Any) -> None:
-    """runs: The pieces of a text are its output."""
+    """watching-runs: The pieces of a text are its output."""
     texts = {
         sigadapt.ChatAdapter: f"[[ ## answer ## ]]\n{SAID}\n\n[[ ## completed ## ]]",
         sigadapt.JSONAdapter: json.dumps({"answer": SAID}),
@@ -97,7 +97,7 @@ def test_text(wire: str, adapter: Any) -> None:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("tool", [SYNC, ASYNC])
 def test_agents(wire: str, tool: dspy.Tool) -> None:
-    """runs: An agent's calls come before their results, and these before the next step."""
+    """watching-runs: An agent's calls come before their results, and these before the next step."""
     calls = [Call("find", {"city": "Rome"}), Call("find", {"city": "Atlantis"})]
     with play([Answer(calls=calls), DONE], wire):
         events = watch(dspy.ReActV2("question -> answer", tools=[tool]), question="?")
@@ -117,7 +117,7 @@ def test_agents(wire: str, tool: dspy.Tool) -> None:
 
 
 def test_bad_calls() -> None:
-    """runs: A bad call has its code and its result."""
+    """watching-runs: A bad call has its code and its result."""
     bad = [Call("find", {"city": 3}), Call("nowhere", {}), Call("find", {"city": "Rome"})]
     with play([Answer(calls=bad), DONE]):
         events = watch(dspy.ReActV2("question -> answer", tools=[find]), question="?")
@@ -130,7 +130,7 @@ def test_bad_calls() -> None:
 
 
 def test_the_cache() -> None:
-    """runs: An answer from the cache has the same events in larger pieces."""
+    """watching-runs: An answer from the cache has the same events in larger pieces."""
     question = f"cached at {time.time_ns()}"
     answer = Answer(text=SAID, reasoning="Hm.", calls=[Call("find", {"city": "Rome"})])
     with play([answer], "anthropic", cache=True) as net:
@@ -141,7 +141,7 @@ def test_the_cache() -> None:
 
 
 def test_reasks() -> None:
-    """runs: A reask counts on."""
+    """watching-runs: A reask counts on."""
     script = [Answer(calls=[Call("find", {"city": city})]) for city in (3, "Rome")]
     with play(script, adapter=sigadapt.ChatAdapter(on_invalid="reask")):
         events = watch(dspy.Predict(May), question="?", tools=[find])
@@ -151,7 +151,7 @@ def test_reasks() -> None:
 
 
 def test_candidates() -> None:
-    """runs: Only the first candidate is told."""
+    """watching-runs: Only the first candidate is told."""
     texts = [Answer(text=f"[[ ## answer ## ]]\n{text}") for text in ("One.", "Two.")]
     for program, inputs in (
         (dspy.Predict(May, n=2), {"tools": [find]}),
@@ -189,7 +189,7 @@ def inner(received: Any) -> Answer:
 
 
 def test_loops_by_hand() -> None:
-    """runs: The results of a loop by hand are told."""
+    """watching-runs: The results of a loop by hand are told."""
     with play(inner):
         events = watch(Loop(), question="?")
     [ready], [result] = of(sigadapt.CallReady, events), of(sigadapt.ResultReady, events)
@@ -201,7 +201,7 @@ def test_loops_by_hand() -> None:
 
 
 def test_react() -> None:
-    """runs: A tool without a typed call has one."""
+    """watching-runs: A tool without a typed call has one."""
     thought = (
         "[[ ## next_thought ## ]]\nHm.\n\n[[ ## next_tool_name ## ]]\n{}\n\n[[ ## next_tool_args ## ]]\n{}"
     )
@@ -217,7 +217,7 @@ def test_react() -> None:
 
 @pytest.mark.parametrize("others", [[], [ASYNC]])
 def test_agents_in_agents(others: list[Any]) -> None:
-    """runs: A program inside a tool has steps of its own."""
+    """watching-runs: A program inside a tool has steps of its own."""
 
     def script(received: Any) -> Answer:
         text = json.dumps(received.body["messages"])
@@ -263,7 +263,7 @@ def numbers(received: Any) -> Answer:
 
 @pytest.mark.parametrize("program", [Several(), SeveralLater()])
 def test_side_by_side(program: dspy.Module) -> None:
-    """runs: Predictors that run side by side do not mix."""
+    """watching-runs: Predictors that run side by side do not mix."""
     with play(numbers):
         events = watch(program, question="?")
     texts = {text_of([each for each in events if each.step == step]) for step in (1, 2, 3)}
@@ -271,7 +271,7 @@ def test_side_by_side(program: dspy.Module) -> None:
 
 
 def test_two_streams() -> None:
-    """runs: Two streams at once do not mix."""
+    """watching-runs: Two streams at once do not mix."""
 
     async def both() -> Any:
         runs = (gathered(dspy.Predict("question -> answer"), question=f"number {n}") for n in range(2))
@@ -284,7 +284,7 @@ def test_two_streams() -> None:
 
 
 def test_errors() -> None:
-    """runs: The end of a run is Ended or Failed."""
+    """watching-runs: The end of a run is Ended or Failed."""
     with play([Failure(401, "no such key")]):
         events = watch(dspy.Predict(May), question="?", tools=[find])
     assert kinds(events) == ["Failed"]
@@ -320,7 +320,7 @@ class Waits(dspy.Module):
 
 
 def test_waits() -> None:
-    """runs: A run that waits ends in Confirm and Failed."""
+    """watching-runs: A run that waits ends in Confirm and Failed."""
     tools = ToolDecls([ToolDecl.of(find, requires_confirmation=True)])
     with play([Answer(calls=[Call("find", {"city": "Rome"})])]):
         events = watch(Waits(), tools=tools)
@@ -330,7 +330,7 @@ def test_waits() -> None:
 
 
 def test_refusals() -> None:
-    """runs: A stream that cannot be is refused before a request."""
+    """watching-runs: A stream that cannot be is refused before a request."""
     program: Any = dspy.Predict("question -> answer")
 
     async def in_a_loop() -> None:
@@ -359,7 +359,7 @@ def no_thread_is_left(before: set[threading.Thread]) -> bool:
 @pytest.mark.parametrize("tool", [SYNC, ASYNC])
 @pytest.mark.parametrize("how", ["aclose", "cancel", "forget"])
 def test_leaving(tool: dspy.Tool, how: str) -> None:
-    """runs: Leaving early ends the program."""
+    """watching-runs: Leaving early ends the program."""
     ran: list[str] = []
     noting = dspy.Tool(find, name="find") if tool is SYNC else dspy.Tool(find_later, name="find")
     inner_function: Any = noting.func
@@ -412,7 +412,7 @@ def test_leaving(tool: dspy.Tool, how: str) -> None:
 
 
 def test_leaving_a_sync_stream() -> None:
-    """runs: Leaving early ends the program."""
+    """watching-runs: Leaving early ends the program."""
     threads = set(threading.enumerate())
     with play([Answer(text=SAID * 20, chunk=4)]) as net:
         for event in sigadapt.stream_sync(Loop(), question="?"):
@@ -424,7 +424,7 @@ def test_leaving_a_sync_stream() -> None:
 
 @pytest.mark.parametrize("program", [dspy.Predict("question -> answer"), Loop()])
 def test_settings(program: dspy.Module) -> None:
-    """runs: The caller's settings stay the caller's."""
+    """watching-runs: The caller's settings stay the caller's."""
     heard: list[str] = []
 
     class Hears(BaseCallback):

@@ -138,7 +138,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             )
         decls = decls_of(functions)
         bound = self.bind(decls)
-        return function_of_call(self, decls)(**bound)
+        return heard(self, function_of_call(self, decls))(**bound)
 
     @property
     def hint(self) -> str:
@@ -297,11 +297,14 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
         )
     decl = decls[call.name]
     if _APPROVED.get((id(call), request_id(call.id, call.name, call.args))) is not call:
-        function = decl.raw.function
-    else:
-        asking = asking_of(decl.func)
-        function = by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)
-    hear = getattr(stream_now(), "hear_run", None)  # of a whole run (`runs/watching.py`)
+        return decl.raw.function
+    asking = asking_of(decl.func)
+    return by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)
+
+
+def heard(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call's function so that a run that is watched hears of it (`runs/watching.py`)."""
+    hear = getattr(stream_now(), "hear_run", None)
     return partial(hear, call, function) if hear else function
 
 
