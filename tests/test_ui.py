@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -132,11 +133,11 @@ def test_errors(writer: Any) -> None:
         assert "secret" not in text
     assert "a secret" in "".join(writer(RUNS["an error"], error_text=str))
 
-    def breaks() -> Any:
+    def breaks() -> Iterator[Any]:
         yield RUNS["an answer"][1]
         raise OSError("a secret")
 
-    async def breaks_later() -> Any:
+    async def breaks_later() -> AsyncIterator[Any]:
         for event in breaks():
             yield event
 
@@ -152,7 +153,7 @@ def test_a_page_that_leaves_ends_the_run() -> None:
     """watching-runs: Leaving early ends the program."""
     closed: list[bool] = []
 
-    async def events() -> Any:
+    async def events() -> AsyncIterator[Any]:
         try:
             while True:
                 yield RUNS["an answer"][1]

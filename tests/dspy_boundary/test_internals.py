@@ -12,6 +12,7 @@ from typing import Any
 import dspy
 import pytest
 from dspy.clients import call_context
+from dspy.utils.callback import BaseCallback
 from internals import internals
 
 from sigadapt.testing import Answer, LoopbackProvider
@@ -338,3 +339,22 @@ def test_the_engines_write_their_messages_in_one_method(provider: LoopbackProvid
     lm = lm_of(provider, engine="litellm")
     engine = internals.native_engine(lm, request_of(lm), is_async=False)
     assert engine._arguments(request_of(lm))["messages"] == [{"role": "user", "content": "Hi"}]
+
+
+def test_what_runs_has_an_id_everywhere() -> None:
+    """`runs/watching.py` knows by it what a callback and a chunk belong to, also in DSPy's threads."""
+    parents: dict[str, str | None] = {}
+
+    class Hears(BaseCallback):
+        def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+            parents[call_id] = internals.running_id.get()
+
+        def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+            parents[call_id] = internals.running_id.get()
+
+    signature: Any = "question -> answer"
+    rows: Any = [(dspy.Predict(signature), {"question": "Hi"})] * 2
+    provider = LoopbackProvider([Answer(text="[[ ## answer ## ]]\nHi.")] * 2)
+    with provider, dspy.context(lm=lm_of(provider), adapter=dspy.ChatAdapter(), callbacks=[Hears()]):
+        dspy.Parallel(num_threads=2, disable_progress_bar=True)(rows)
+    assert [own for own, parent in parents.items() if parent not in parents] == [next(iter(parents))]

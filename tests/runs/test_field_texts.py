@@ -2,14 +2,22 @@
 
 import json
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import dspy
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import NOWHERE, field_texts
 
-FIELDS: Any = dspy.Signature("question -> answer, last, score: float").output_fields
+
+class Three(dspy.Signature):
+    question: str = dspy.InputField()
+    answer: str = dspy.OutputField()
+    last: str | None = dspy.OutputField()
+    score: float = dspy.OutputField()
+
+
+FIELDS: Any = cast("Any", Three).output_fields
 VALUES = st.text(
     st.sampled_from(["a", "é", "😀", " ", "\n", "[", "]", "#", "<", ">", '"', "\\", "{", ",", ":"])
 )

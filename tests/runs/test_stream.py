@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
 SAID = "It is sunny today in Paris, and it was yesterday."
+ANSWER: Any = "question -> answer"
 DONE = Answer(calls=[Call("submit", {"answer": "done"})])
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
@@ -42,7 +43,7 @@ SYNC, ASYNC = dspy.Tool(find), dspy.Tool(find_later, name="find")
 @contextmanager
 def play(
     script: Any, wire: str = "openai", adapter: Any = None, cache: bool = False
-) -> Iterator[LoopbackProvider]:
+) -> Generator[LoopbackProvider]:
     with LoopbackProvider(script) as net:
         lm = lm_of(net, wire, cache=cache)
         with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter()):
@@ -86,7 +87,7 @@ def test_text(wire: str, adapter: Any) -> None:
         sigadapt.JSONAdapter: json.dumps({"answer": SAID}),
         sigadapt.XMLAdapter: f"<answer>\n{SAID}\n</answer>",
     }
-    for program, inputs in ((dspy.Predict(May), {"tools": [find]}), (dspy.Predict("question -> answer"), {})):
+    for program, inputs in ((dspy.Predict(May), {"tools": [find]}), (dspy.Predict(ANSWER), {})):
         with play([Answer(text=texts[adapter])], wire, adapter()):
             events = watch(program, question="?", **inputs)
         assert text_of(events) == SAID == events[-1].prediction.answer
@@ -100,8 +101,8 @@ def test_agents(wire: str, tool: dspy.Tool) -> None:
     """watching-runs: An agent's calls come before their results, and these before the next step."""
     calls = [Call("find", {"city": "Rome"}), Call("find", {"city": "Atlantis"})]
     with play([Answer(calls=calls), DONE], wire):
-        events = watch(dspy.ReActV2("question -> answer", tools=[tool]), question="?")
-    told = [each for each in events if isinstance(each, sigadapt.CallReady | sigadapt.ResultReady)]
+        events = watch(dspy.ReActV2(ANSWER, tools=[tool]), question="?")
+    told: list[Any] = [each for each in events if kinds([each])[0] in {"CallReady", "ResultReady"}]
     assert [(type(each).__name__, each.step) for each in told] == [
         ("CallReady", 1),
         ("CallReady", 1),
@@ -120,7 +121,7 @@ def test_bad_calls() -> None:
     """watching-runs: A bad call has its code and its result."""
     bad = [Call("find", {"city": 3}), Call("nowhere", {}), Call("find", {"city": "Rome"})]
     with play([Answer(calls=bad), DONE]):
-        events = watch(dspy.ReActV2("question -> answer", tools=[find]), question="?")
+        events = watch(dspy.ReActV2(ANSWER, tools=[find]), question="?")
     calls = [each.call for each in of(sigadapt.CallReady, events)][:3]
     assert [getattr(call, "code", None) for call in calls] == ["schema_mismatch", "unknown_tool", None]
     results = {each.call_id: each.result for each in of(sigadapt.ResultReady, events)}
@@ -155,7 +156,7 @@ def test_candidates() -> None:
     texts = [Answer(text=f"[[ ## answer ## ]]\n{text}") for text in ("One.", "Two.")]
     for program, inputs in (
         (dspy.Predict(May, n=2), {"tools": [find]}),
-        (dspy.Predict("question -> answer", n=2), {}),
+        (dspy.Predict(ANSWER, n=2), {}),
     ):
         with play(texts):
             events = watch(program, question="?", **inputs)
@@ -164,7 +165,8 @@ def test_candidates() -> None:
 
 def research(question: str) -> str:
     """Research a question."""
-    return dspy.Predict("question -> answer")(question="INNER").answer
+    out: Any = dspy.Predict(ANSWER)(question="INNER")
+    return out.answer
 
 
 class Loop(dspy.Module):
@@ -172,10 +174,10 @@ class Loop(dspy.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.turn = dspy.Predict(Talk)
+        self.turn: Any = dspy.Predict(Talk)
 
     def forward(self, question: str) -> Any:
-        calls = self.turn(question=question, tools=[research]).calls
+        calls: Any = self.turn(question=question, tools=[research]).calls
         return self.turn(tools=[research], results=calls.run([research]))
 
 
@@ -208,7 +210,7 @@ def test_react() -> None:
     script = [thought.format("find", '{"city": "Rome"}'), thought.format("finish", "{}")]
     last = "[[ ## reasoning ## ]]\nSo.\n\n[[ ## answer ## ]]\nEurope."
     with play([Answer(text=text) for text in (*script, last)]):
-        events = watch(dspy.ReAct("question -> answer", tools=[find]), question="?")
+        events = watch(dspy.ReAct(ANSWER, tools=[find]), question="?")
     ready, result = of(sigadapt.CallReady, events)[0], of(sigadapt.ResultReady, events)[0]
     assert (ready.call.name, dict(ready.call.args)) == ("find", {"city": "Rome"})
     assert (result.call_id, result.result.value) == (ready.call.id, "Rome lies in Europe.")
@@ -226,10 +228,10 @@ def test_agents_in_agents(others: list[Any]) -> None:
             return DONE if is_answered else Answer(calls=[Call("ask", {"question": "INNER"})])
         return DONE if is_answered else Answer(calls=[Call("find", {"city": "Rome"})])
 
-    agent = dspy.ReActV2("question -> answer", tools=[SYNC])
-    decl = ToolDecl.of(agent, name="ask", description="Ask.")
+    agent = dspy.ReActV2(ANSWER, tools=[SYNC])
+    decl: Any = ToolDecl.of(agent, name="ask", description="Ask.")
     with play(script):
-        events = watch(dspy.ReActV2("question -> answer", tools=[decl, *others]), question="OUTER")
+        events = watch(dspy.ReActV2(ANSWER, tools=[decl, *others]), question="OUTER")
     ask = next(each.call for each in of(sigadapt.CallReady, events) if each.call.name == "ask")
     inside = [each for each in events if each.within == ask.id]
     assert {each.step for each in inside} == {2, 3}
@@ -243,7 +245,7 @@ class Several(dspy.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.say = dspy.Predict("question -> answer")
+        self.say = dspy.Predict(ANSWER)
 
     def forward(self, **inputs: Any) -> Any:
         rows = [dspy.Example(question=f"number {n}").with_inputs("question") for n in range(3)]
@@ -274,7 +276,7 @@ def test_two_streams() -> None:
     """watching-runs: Two streams at once do not mix."""
 
     async def both() -> Any:
-        runs = (gathered(dspy.Predict("question -> answer"), question=f"number {n}") for n in range(2))
+        runs = (gathered(dspy.Predict(ANSWER), question=f"number {n}") for n in range(2))
         return await asyncio.gather(*runs)
 
     with play(numbers):
@@ -297,9 +299,7 @@ def test_errors() -> None:
     assert kinds(events)[-3:] == ["CallReady", "Used", "Failed"]
     assert isinstance(events[-1].error, ToolCallParseError)
     with play([Answer(text="[[ ## answer ## ]]\nHi.")]):
-        assert (
-            kinds(list(sigadapt.stream_sync(dspy.Predict("question -> answer"), question="?")))[-1] == "Ended"
-        )
+        assert kinds(list(sigadapt.stream_sync(dspy.Predict(ANSWER), question="?")))[-1] == "Ended"
 
 
 class WaitsError(Exception):
@@ -312,10 +312,10 @@ class WaitsError(Exception):
 class Waits(dspy.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.turn = dspy.Predict(May)
+        self.turn: Any = dspy.Predict(May)
 
     def forward(self, tools: ToolDecls) -> Any:
-        calls = self.turn(question="?", tools=tools).calls
+        calls: Any = self.turn(question="?", tools=tools).calls
         raise WaitsError(calls, calls.awaiting_confirmation(tools))
 
 
@@ -331,7 +331,7 @@ def test_waits() -> None:
 
 def test_refusals() -> None:
     """watching-runs: A stream that cannot be is refused before a request."""
-    program: Any = dspy.Predict("question -> answer")
+    program: Any = dspy.Predict(ANSWER)
 
     async def in_a_loop() -> None:
         sigadapt.stream_sync(program, question="?")
@@ -361,18 +361,17 @@ def no_thread_is_left(before: set[threading.Thread]) -> bool:
 def test_leaving(tool: dspy.Tool, how: str) -> None:
     """watching-runs: Leaving early ends the program."""
     ran: list[str] = []
-    noting = dspy.Tool(find, name="find") if tool is SYNC else dspy.Tool(find_later, name="find")
-    inner_function: Any = noting.func
 
     def note(city: str) -> str:
+        """Note a city."""
         ran.append(city)
-        return inner_function(city)
+        return city
 
     async def note_later(city: str) -> str:
-        ran.append(city)
-        return await inner_function(city)
+        """Note a city."""
+        return note(city)
 
-    noting.func = note if tool is SYNC else note_later
+    noting = dspy.Tool(note if tool is SYNC else note_later, name="find")
 
     async def until(events: Any) -> None:
         async for event in events:
@@ -382,7 +381,7 @@ def test_leaving(tool: dspy.Tool, how: str) -> None:
                 return
 
     async def leave() -> tuple[int, int]:
-        events: Any = sigadapt.stream(dspy.ReActV2("question -> answer", tools=[noting]), question="?")
+        events: Any = sigadapt.stream(dspy.ReActV2(ANSWER, tools=[noting]), question="?")
         if how == "cancel":
             task = asyncio.create_task(until(events))
             await asyncio.sleep(1)
@@ -422,7 +421,7 @@ def test_leaving_a_sync_stream() -> None:
         assert len(net.received) == 1
 
 
-@pytest.mark.parametrize("program", [dspy.Predict("question -> answer"), Loop()])
+@pytest.mark.parametrize("program", [dspy.Predict(ANSWER), Loop()])
 def test_settings(program: dspy.Module) -> None:
     """watching-runs: The caller's settings stay the caller's."""
     heard: list[str] = []
