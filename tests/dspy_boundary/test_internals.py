@@ -352,9 +352,14 @@ def test_what_runs_has_an_id_everywhere() -> None:
         def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
             parents[call_id] = internals.running_id.get()
 
-    signature: Any = "question -> answer"
-    rows: Any = [(dspy.Predict(signature), {"question": "Hi"})] * 2
+    class Both(dspy.Module):
+        def forward(self) -> Any:
+            signature: Any = "question -> answer"
+            rows: Any = [(dspy.Predict(signature), {"question": "Hi"})] * 2
+            return dspy.Parallel(num_threads=2, disable_progress_bar=True)(rows)
+
     provider = LoopbackProvider([Answer(text="[[ ## answer ## ]]\nHi.")] * 2)
     with provider, dspy.context(lm=lm_of(provider), adapter=dspy.ChatAdapter(), callbacks=[Hears()]):
-        dspy.Parallel(num_threads=2, disable_progress_bar=True)(rows)
+        Both()()
+    assert len(parents) == 5
     assert [own for own, parent in parents.items() if parent not in parents] == [next(iter(parents))]
