@@ -12,7 +12,7 @@ Rules:
 
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 from uuid import uuid4
 
 from sigadapt.runs.events import (
@@ -161,7 +161,7 @@ def _texts(writer: "_Writer", events: Any) -> Iterator[str]:
 
 
 def _data(row: Json) -> str:
-    return f"data: {json.dumps(jsonable(row), separators=(',', ':'))}\n\n"
+    return f"data: {json.dumps(row, separators=(',', ':'))}\n\n"
 
 
 class _Writer:
@@ -244,41 +244,21 @@ class _Writer:
             self._calls[call_id] = "written"
             yield from self._arguments(call_id, arguments)
 
-    # What each form writes.
-
-    def begin(self) -> Rows:
-        """Return what to write before any event."""
-        raise NotImplementedError
-
     def _step(self, number: int) -> Rows:
         yield from ()
 
-    def _begin_text(self) -> Rows:
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what each form writes
 
-    def _delta(self, text: str) -> Rows:
-        raise NotImplementedError
-
-    def _end_text(self) -> Rows:
-        raise NotImplementedError
-
-    def _begin_call(self, call_id: str, name: str) -> Rows:
-        raise NotImplementedError
-
-    def _arguments(self, call_id: str, text: str) -> Rows:
-        raise NotImplementedError
-
-    def _ready(self, call: Any) -> Rows:
-        raise NotImplementedError
-
-    def _result(self, call_id: str, result: Any) -> Rows:
-        raise NotImplementedError
-
-    def _more(self, event: Event) -> Rows:
-        yield from ()
-
-    def _end(self, error: str | None) -> Rows:
-        raise NotImplementedError
+        def begin(self) -> Rows: ...
+        def _begin_text(self) -> Rows: ...
+        def _delta(self, text: str) -> Rows: ...
+        def _end_text(self) -> Rows: ...
+        def _begin_call(self, call_id: str, name: str) -> Rows: ...
+        def _arguments(self, call_id: str, text: str) -> Rows: ...
+        def _ready(self, call: Any) -> Rows: ...
+        def _result(self, call_id: str, result: Any) -> Rows: ...
+        def _more(self, event: Event) -> Rows: ...
+        def _end(self, error: str | None) -> Rows: ...
 
 
 class _AiSdk(_Writer):
@@ -329,14 +309,14 @@ class _AiSdk(_Writer):
         if isinstance(call, InvalidToolCall):
             yield {"type": "tool-input-error", **row, "input": call.arguments, "errorText": _flaw(call)}
         else:
-            yield {"type": "tool-input-available", **row, "input": call.args}
+            yield {"type": "tool-input-available", **row, "input": jsonable(call.args)}
 
     def _result(self, call_id: str, result: Any) -> Rows:
         row: Json = {"toolCallId": call_id, "dynamic": True}
         if result.is_error:
             yield {"type": "tool-output-error", **row, "errorText": _text_of(result.value)}
         else:
-            yield {"type": "tool-output-available", **row, "output": result.value}
+            yield {"type": "tool-output-available", **row, "output": jsonable(result.value)}
 
     def _more(self, event: Event) -> Rows:
         if isinstance(event, Confirm):
@@ -349,7 +329,7 @@ class _AiSdk(_Writer):
         elif isinstance(event, ServerCall):
             call = event.call
             row: Json = {"toolCallId": call.id or f"server-{self._texts}", "toolName": call.name}
-            row |= {"input": call.input, "providerExecuted": True, "dynamic": True}
+            row |= {"input": jsonable(call.input), "providerExecuted": True, "dynamic": True}
             yield {"type": "tool-input-available", **row}
         elif isinstance(event, SourceReady) and event.source.url:
             source = event.source

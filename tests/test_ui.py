@@ -206,3 +206,14 @@ def test_ag_ui_reads(name: str, tmp_path: Path) -> None:
         assert (interrupt["id"], interrupt["toolCallId"]) == ("confirm_1", "c1")
     client = read("ag_ui", "".join(ui.ag_ui(RUNS[name])), tmp_path)
     assert client == {"bad": [], "types": kinds}
+
+
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+@pytest.mark.parametrize(
+    "value", [float("nan"), "half \ud83d", {1: object()}, b"\xff", [dspy.Prediction(a=1)]]
+)
+def test_any_result_is_written(writer: Any, value: Any) -> None:
+    """watching-runs: The official clients read every run."""
+    result = ToolResult.model_construct(call_id="c1", name="find", value=value, is_error=False)
+    written = rows("".join(writer([READY, sigadapt.ResultReady("c1", result, step=1), ended(answer="")])))
+    assert any(row["type"] in {"tool-output-available", "TOOL_CALL_RESULT"} for row in written)

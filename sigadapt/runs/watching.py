@@ -308,8 +308,8 @@ class Watch(BaseCallback):
         if outputs is None or place.step is None:
             return
         for entry in reversed(place.instance.history[-50:]):
-            responses: Any = entry["response"]
-            own = [entry["outputs"], *(responses if is_array(responses) else [responses])]
+            responses: Any = entry.get("response")
+            own = [entry.get("outputs"), *(responses if is_array(responses) else [responses])]
             if any(each is outputs for each in own):
                 usage: Json = entry.get("usage") or {}
                 for name, count in usage.items():
