@@ -30,6 +30,7 @@ from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, own_li
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold, fold
+from sigadapt.providers.wire.values import json_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
@@ -191,6 +192,7 @@ class CallSubscription(CallTap):
         self._for_partial = [each for each in self._listeners if getattr(each, "partial", False)]
         self._fold = Fold()
         self._index: dict[Call, int] = {}
+        self._told: dict[Call, int] = {}  # how many pieces of it a run has got
         self._sent: dict[int, AnyCall] = {}
         self._known: set[tuple[str, str]] = set()  # id and `identity` of the good ones
 
@@ -224,7 +226,10 @@ class CallSubscription(CallTap):
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)
             call_id = call.id or self._made(index)
-            chunk = PartialCall(self._earlier + index, call_id, name, call.arguments)
+            # A run gets the piece alone: the whole text for each piece is work that grows with its square.
+            told, self._told[call] = self._told.get(call, 0), len(call.pieces)
+            arguments = call.arguments if self._run is None else json_text(call.pieces[told:])
+            chunk = PartialCall(self._earlier + index, call_id, name, arguments)
             for each in self._for_partial:
                 yield response_to(each, chunk, is_last=False, ends=False)
         newest = self._fold.calls[-1]

@@ -80,7 +80,7 @@ class _Step:
     )  # by the answer that came last
     told_before: set[str | None] = field(default_factory=set[str | None])
     thoughts: bool = False
-    lengths: dict[int, int] = field(default_factory=dict[int, int])
+    begun: set[int] = field(default_factory=set[int])  # the calls of which a piece was told
     calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -187,10 +187,9 @@ class Watch(BaseCallback):
 
     def hear_partial(self, step: _Step, call: Any) -> None:
         """Tell what is new of a call that is being written."""
-        before = step.lengths.get(call.index)
-        if before is None or len(call.arguments) > before:
-            step.lengths[call.index] = len(call.arguments)
-            self._emit(step, CallDelta, call.index, call.id, call.name, call.arguments[before or 0 :])
+        if call.arguments or call.index not in step.begun:
+            step.begun.add(call.index)
+            self._emit(step, CallDelta, call.index, call.id, call.name, call.arguments)
 
     def hear_choice(self, step: _Step, texts: Any, choice: Choice) -> None:
         """Tell what a whole answer holds that did not stream; `texts` is None if its text did."""
