@@ -27,6 +27,7 @@ SHARED = ROOT.parent / "shared"
 VENV = ROOT / ".venv"
 OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
 OPENSPEC = "@fission-ai/openspec@1.13.2"
+UI_CLIENTS = ("ai@6", "@ag-ui/core@1")  # the npm packages that read what sigadapt.ui writes
 # What can be installed, each holding the one before: the package, its tests, and all that CI checks.
 PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
 BUILT_WITH_THE_SITE = ("make_wires.py", "make_text_formats.py")
@@ -49,7 +50,7 @@ DEMO_SHOWS = (
 CONFORMANCE = (
     *("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py"),
     *("safe.py", "text.py", "answers.py", "ends.py", "talk.py", "users.py"),
-    *("secure.py", "told.py", "quoted.py"),
+    *("secure.py", "told.py", "quoted.py", "runs.py"),
 )
 ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsewhere once is enough
 
@@ -156,6 +157,22 @@ def specs() -> None:
         sys.exit("specs: node is missing, and CI must validate the specs")
     else:
         say("specs: skipped, node is missing")
+
+
+def ui() -> None:
+    """Let the npm packages of the AI SDK and AG-UI read what `sigadapt.ui` writes (needs node)."""
+    npm = shutil.which("npm")
+    if npm is None:
+        say("ui: skipped, node is missing")
+        return
+    install(TESTS)
+    with tempfile.TemporaryDirectory() as folder:
+        run(npm, "install", "--no-audit", "--no-fund", "--prefix", folder, *UI_CLIENTS)
+        os.environ["SIGADAPT_NPM"] = folder
+        run(command(VENV, "python"), "-m", "pytest", "-n", "0", "tests/test_ui.py")
+        runs = SHARED / "conformance" / "runs.py"
+        if runs.exists():
+            run(command(VENV, "python"), runs, "--only", "ui", "--npm", folder)
 
 
 def answers() -> None:
@@ -292,7 +309,7 @@ def ci() -> None:
     install(EVERYTHING)
     with tempfile.TemporaryDirectory() as name:
         fetch_schema_suite(Path(name))
-        for recipe in (lint, types, specs, site, coverage, conformance, wheel):
+        for recipe in (lint, types, specs, site, coverage, ui, conformance, wheel):
             began = time.monotonic()
             try:
                 recipe()
@@ -410,7 +427,7 @@ def say(text: str) -> None:
 RECIPES: dict[str, Callable[..., None]] = {
     f.__name__: f
     for f in (
-        *(demo, test, lint, types, specs, site, coverage, conformance, wheel, ci),
+        *(demo, test, lint, types, specs, site, coverage, ui, conformance, wheel, ci),
         *(
             bench,
             answers,

@@ -55,24 +55,61 @@ logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless 
 
 if TYPE_CHECKING:
     from sigadapt import metrics as metrics
+    from sigadapt import ui as ui
+    from sigadapt.runs.events import CallDelta as CallDelta
+    from sigadapt.runs.events import CallReady as CallReady
+    from sigadapt.runs.events import Confirm as Confirm
+    from sigadapt.runs.events import Ended as Ended
+    from sigadapt.runs.events import Failed as Failed
+    from sigadapt.runs.events import FileReady as FileReady
+    from sigadapt.runs.events import ReasoningDelta as ReasoningDelta
+    from sigadapt.runs.events import ResultReady as ResultReady
+    from sigadapt.runs.events import ServerCall as ServerCall
+    from sigadapt.runs.events import SourceReady as SourceReady
+    from sigadapt.runs.events import TextDelta as TextDelta
+    from sigadapt.runs.events import Used as Used
+    from sigadapt.runs.stream import stream as stream
+    from sigadapt.runs.stream import stream_sync as stream_sync
+
+# What only some programs need is imported when it is asked for.
+_EVENTS = (
+    "CallDelta CallReady Confirm Ended Failed FileReady ReasoningDelta ResultReady ServerCall SourceReady "
+    "TextDelta Used"
+)
+_LATER = {
+    **dict.fromkeys(_EVENTS.split(), "sigadapt.runs.events"),
+    "stream": "sigadapt.runs.stream",
+    "stream_sync": "sigadapt.runs.stream",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # Only a program that evaluates something needs the metrics.
-    if name == "metrics":
-        return import_module("sigadapt.metrics")
+    if name in ("metrics", "ui"):
+        return import_module(f"sigadapt.{name}")
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'sigadapt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_LATER]
 
 
 __all__ = [
     "BAMLAdapter",
+    "CallDelta",
     "CallListener",
+    "CallReady",
     "Change",
     "ChatAdapter",
     "Choice",
+    "Confirm",
     "Confirmation",
     "ConfirmationNeeded",
     "Drift",
+    "Ended",
+    "Failed",
+    "FileReady",
     "InvalidHistory",
     "InvalidOption",
     "InvalidSignature",
@@ -81,8 +118,13 @@ __all__ = [
     "JSONAdapter",
     "MissingToolCalls",
     "PartialCall",
+    "ReasoningDelta",
     "RequestContext",
+    "ResultReady",
+    "ServerCall",
     "SigadaptError",
+    "SourceReady",
+    "TextDelta",
     "ToolCall",
     "ToolCallParseError",
     "ToolCalls",
@@ -96,6 +138,7 @@ __all__ = [
     "UnboundToolCall",
     "UnreadableResponse",
     "UnusableAnswer",
+    "Used",
     "XMLAdapter",
     "choice_from_response",
     "choice_from_stream",
@@ -107,6 +150,8 @@ __all__ = [
     "pins_of",
     "rounds",
     "sign",
+    "stream",
+    "stream_sync",
     "trim_history",
     "untrusted_history",
 ]

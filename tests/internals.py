@@ -53,6 +53,7 @@ from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, CHAT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
 from sigadapt.providers.stream_parts import whole_arguments
+from sigadapt.runs.field_texts import NOWHERE, field_texts
 from sigadapt.schemas import checking
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
@@ -126,6 +127,7 @@ __all__ = [
     "FORMATS",
     "MOST_CALLS",
     "NOT_JSON",
+    "NOWHERE",
     "OWN_ENGINE",
     "PROVIDERS",
     "REQUEST",
@@ -206,6 +208,7 @@ __all__ = [
     "executions_of",
     "facts_of",
     "fault_in",
+    "field_texts",
     "flaw_in",
     "formats_named",
     "heal",

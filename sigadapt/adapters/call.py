@@ -408,10 +408,14 @@ class Prepared(NamedTuple):
 
     def subscribe(self, stream: Any) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
-        if self.streamed_field is None or not all_listeners():
+        run: Any = None
+        begin_answer = getattr(stream, "begin_answer", None)  # of a whole run (`runs/watching.py`)
+        if self.streamed_field is None or not (begin_answer or all_listeners()):
             return None
-        sole = sole_text_field(self.plan.rest)
-        texts = TextSubscription(sole, self.call.adapter.field_marker) if sole else None
+        sole, marker = sole_text_field(self.plan.rest), self.call.adapter.field_marker
+        if begin_answer is not None:
+            stream = run = begin_answer(self.streamed_field, self.plan.rest, marker, sole)
+        texts = TextSubscription(sole, marker) if sole and run is None else None
         gate = None
         if self.calling.reads_text:
             from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
@@ -428,6 +432,7 @@ class Prepared(NamedTuple):
             made=self.made,
             texts=texts,
             gate=gate,
+            run=run,
         )
 
     def answers(self) -> Steps[list[Answer]]:

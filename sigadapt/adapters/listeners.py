@@ -30,6 +30,7 @@ from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, own_li
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.stream_parts import Call, Fold, fold
+from sigadapt.providers.wire.values import json_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
@@ -106,16 +107,16 @@ class CallTap:
     recorder: "Recorder | None" = None
 
     def __init__(self, stream: Any) -> None:
-        self._stream = stream
+        self.stream = stream
         self._fragments: list[Json] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
     async def send(self, item: Any) -> None:
         """Send a chunk to DSPy's stream, and what the listeners get of it."""
         if not isinstance(item, EngineChunk):
-            await self._stream.send(item)
+            await self.stream.send(item)
             return
         chunk: Any = item
         delta: Json = chunk["choices"][0]["delta"]
@@ -125,7 +126,7 @@ class CallTap:
                 return
             self._fragments += fragments
         for each in self._on_chunk(chunk, delta.get("content") or "", fragments):
-            await self._stream.send(each)
+            await self.stream.send(each)
 
     def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
         return [chunk]
@@ -152,6 +153,7 @@ class CallSubscription(CallTap):
         made: returns the id of a call without one, by its index.
         texts: the listeners to plain text; None if there is no plain text output.
         gate: holds back the markup of calls; None if calls are not read from text.
+        run: the listener of a whole run (`runs/watching.py`), which gets everything; None if there is none.
     """
 
     def __init__(
@@ -166,6 +168,7 @@ class CallSubscription(CallTap):
         made: Callable[[int], str],
         texts: TextSubscription | None,
         gate: "TextGate | None",
+        run: Any = None,
     ) -> None:
         super().__init__(stream)
         self._texts = texts
@@ -176,7 +179,8 @@ class CallSubscription(CallTap):
         self._earlier = earlier
         self._accepted = accepted
         self._made = made
-        own = own_listeners()
+        own = own_listeners() if run is None else [run]
+        self._run = run
         self._listeners = [each for each in own if each.signature_field_name == field]
         for each in own:
             if isinstance(each, CallListener) and each not in self._listeners:
@@ -188,6 +192,7 @@ class CallSubscription(CallTap):
         self._for_partial = [each for each in self._listeners if getattr(each, "partial", False)]
         self._fold = Fold()
         self._index: dict[Call, int] = {}
+        self._told: dict[Call, int] = {}  # how many pieces of it a run has got
         self._sent: dict[int, AnyCall] = {}
         self._known: set[tuple[str, str]] = set()  # id and `identity` of the good ones
 
@@ -221,7 +226,10 @@ class CallSubscription(CallTap):
         if self._for_partial:
             name = self._declared.get(call.name or "", call.name)
             call_id = call.id or self._made(index)
-            chunk = PartialCall(self._earlier + index, call_id, name, call.arguments)
+            # A run gets the piece alone: the whole text for each piece is work that grows with its square.
+            told, self._told[call] = self._told.get(call, 0), len(call.pieces)
+            arguments = call.arguments if self._run is None else json_text(call.pieces[told:])
+            chunk = PartialCall(self._earlier + index, call_id, name, arguments)
             for each in self._for_partial:
                 yield response_to(each, chunk, is_last=False, ends=False)
         newest = self._fold.calls[-1]
@@ -231,7 +239,7 @@ class CallSubscription(CallTap):
 
     def on_end(self, answer: Answer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
-        items: list[Any] = []
+        items: list[Any] = [] if self._run is None else [answer.choice_by(self._read)]
         if self._gate is not None and self._latest is not None:
             text = self._gate.rest(answer.choice_by(self._read).text)
             if text:

@@ -59,7 +59,7 @@ class TextSubscription:
         """Take the text that is no part of a marker off what is held."""
         for marker in self._markers:
             self._held = self._without(marker)
-        kept = max((_overlap(self._held, marker) for marker in self._markers), default=0)
+        kept = max((overlap(self._held, marker) for marker in self._markers), default=0)
         ready = self._held[: len(self._held) - kept]
         self._held = self._held[len(ready) :]
         line = f"{self._line}{ready}".rpartition("\n")[2]
@@ -88,8 +88,8 @@ def response_to(listener: Any, chunk: Any, *, is_last: bool, ends: bool = True) 
     return StreamResponse(listener.predict_name, listener.signature_field_name, chunk, is_last_chunk=is_last)
 
 
-def _overlap(text: str, marker: str) -> int:
-    """How many characters at the end of a text could begin a marker."""
+def overlap(text: str, marker: str) -> int:
+    """Return how many characters at the end of a text could begin a marker."""
     sizes = range(min(len(text), len(marker) - 1), 0, -1)
     return next((size for size in sizes if marker.startswith(text[-size:])), 0)
 

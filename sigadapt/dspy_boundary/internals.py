@@ -37,6 +37,7 @@ from dspy.dsp.utils.settings import settings as _settings
 from dspy.signatures.signature import Signature
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
+from dspy.utils import callback_context
 
 _execution: Any = execution
 settings: Any = _settings
@@ -58,6 +59,8 @@ legacy_output: Callable[..., dict[str, Any]] = call_result.legacy_output
 EngineChunk: type[Any] = streaming.EngineChunk
 StreamResponse: Any = messages.StreamResponse
 sync_send_to_stream: Callable[[Any, Any], None] = messages.sync_send_to_stream
+# The id of the module, model or tool that runs, which DSPy's callbacks are given too; also in its threads.
+running_id: Any = callback_context.ACTIVE_CALL_ID
 
 # With these DSPy's LiteLLM engines stream, and close a stream.
 ChatStream: Any = litellm_engine._ChatStream

@@ -12,6 +12,7 @@ from typing import Any
 import dspy
 import pytest
 from dspy.clients import call_context
+from dspy.utils.callback import BaseCallback
 from internals import internals
 
 from sigadapt.testing import Answer, LoopbackProvider
@@ -348,3 +349,27 @@ def test_the_function_by_which_an_agent_ends_is_known() -> None:
     assert internals.is_submit(agent.tools["submit"].func), "ReActV2 makes its submit elsewhere"
     assert not internals.is_submit(submit)
     assert not internals.is_submit(None)
+
+
+def test_what_runs_has_an_id_everywhere() -> None:
+    """`runs/watching.py` knows by it what a callback and a chunk belong to, also in DSPy's threads."""
+    parents: dict[str, str | None] = {}
+
+    class Hears(BaseCallback):
+        def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+            parents[call_id] = internals.running_id.get()
+
+        def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+            parents[call_id] = internals.running_id.get()
+
+    class Both(dspy.Module):
+        def forward(self) -> Any:
+            signature: Any = "question -> answer"
+            rows: Any = [(dspy.Predict(signature), {"question": "Hi"})] * 2
+            return dspy.Parallel(num_threads=2, disable_progress_bar=True)(rows)
+
+    provider = LoopbackProvider([Answer(text="[[ ## answer ## ]]\nHi.")] * 2)
+    with provider, dspy.context(lm=lm_of(provider), adapter=dspy.ChatAdapter(), callbacks=[Hears()]):
+        Both()()
+    assert len(parents) == 5
+    assert [own for own, parent in parents.items() if parent not in parents] == [next(iter(parents))]

@@ -142,6 +142,7 @@ class _OneRequestEngine:
         recorder = Recorder(self._provider, provider, request.model)
         stream = stream_now()
         if isinstance(stream, CallTap):
+            getattr(stream, "refuse_left", bool)()  # of a whole run (`runs/watching.py`)
             stream.recorder = recorder
         return recorder
 

@@ -110,7 +110,7 @@ def _answer(
     if tap.recorder is not None:
         answer.provider, answer.events = tap.recorder.provider, tap.recorder.events
     for item in tap.on_end(answer):
-        yield _Show(stream, item)
+        yield _Show(tap.stream, item)
     return answer
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -9,6 +10,7 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
+from sigadapt.dspy_boundary.internals import stream_now
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json, is_object, without_halves
@@ -138,7 +140,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             )
         decls = decls_of(functions)
         bound = self.bind(decls)
-        return program_outputs(function_of_call(self, decls)(**bound))
+        return program_outputs(heard(self, function_of_call(self, decls))(**bound))
 
     @property
     def hint(self) -> str:
@@ -302,6 +304,12 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
         return decl.raw.function
     asking = asking_of(decl.func)
     return by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)
+
+
+def heard(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call's function so that a run that is watched hears of it (`runs/watching.py`)."""
+    hear = getattr(stream_now(), "hear_run", None)
+    return partial(hear, call, function) if hear else function
 
 
 def in_agreement(call: ToolCall) -> ToolCall:

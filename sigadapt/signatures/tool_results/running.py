@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption, UnboundToolCall
 from sigadapt.schemas.json_values import Json, cut, equal_json, is_mapping
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.calls.tool_call import function_of_call, in_agreement, mark_approved
+from sigadapt.signatures.calls.tool_call import function_of_call, heard, in_agreement, mark_approved
 from sigadapt.signatures.calls.tool_calls import question_about
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, request_id, waits_inside
 from sigadapt.signatures.sources.runnable import asking_of
@@ -187,7 +187,7 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, asked: Confirmation | Non
             why = f"the edited call does not fit: {error.reason}"
             raise InvalidOption(why, code="invalid_decision", field="decisions", tool=call.name) from error
         return _Job(call, failed_result(error.call))
-    function = function_of_call(agreed, decls)
+    function = heard(agreed, function_of_call(agreed, decls))
     behind: Any = asking.behind if asking else decl and decl.func
     while isinstance(behind, partial):
         behind = behind.func

@@ -1,0 +1,116 @@
+"""The events of a run, which `sigadapt.stream` yields.
+
+Every event has `.step`, which counts the calls of predictors from 1 and never falls, and `.within`, the id of
+the tool call in which the program runs that the event is about; None outside of any tool.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """What all events have: the step, and the id of the tool call in which the program runs."""
+
+    step: int = 0
+    within: str | None = None
+
+
+@dataclass(frozen=True)
+class TextDelta(Event):
+    """A piece of an output field's text; `field` is None for text beside calls that is no output.
+
+    Example:
+        >>> TextDelta("It is su", "answer", step=1).text
+        'It is su'
+    """
+
+    text: str
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class ReasoningDelta(Event):
+    """A piece of the thinking that the provider shows."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class CallDelta(Event):
+    """A piece of a call's arguments, while the model writes them: progress to show, never to parse."""
+
+    index: int
+    id: str | None
+    name: str | None
+    arguments: str
+
+
+@dataclass(frozen=True)
+class CallReady(Event):
+    """A whole call, checked: a ToolCall, or an InvalidToolCall with its code."""
+
+    call: ToolCall | InvalidToolCall
+
+
+@dataclass(frozen=True)
+class ResultReady(Event):
+    """The result of a call. A tool that failed has a failed one, with the message of its error."""
+
+    call_id: str
+    result: ToolResult
+
+
+@dataclass(frozen=True)
+class Confirm(Event):
+    """The run waits for a person to decide on these requests. `Failed` follows, with the error to resume."""
+
+    requests: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class ServerCall(Event):
+    """A call of a tool that the provider ran itself."""
+
+    call: Any
+
+
+@dataclass(frozen=True)
+class SourceReady(Event):
+    """A source that the provider cites."""
+
+    source: Any
+
+
+@dataclass(frozen=True)
+class FileReady(Event):
+    """A file that a provider's tool made."""
+
+    file: Any
+
+
+@dataclass(frozen=True)
+class Used(Event):
+    """The tokens of one step, under DSPy's names; there is none for an answer from the cache."""
+
+    usage: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ended(Event):
+    """The end of a run: its prediction."""
+
+    prediction: dspy.Prediction
+
+
+@dataclass(frozen=True)
+class Failed(Event):
+    """The end of a run that failed. The iterator raises the error next."""
+
+    error: BaseException

@@ -1,0 +1,168 @@
+"""Tell which output field each piece of a streamed text belongs to, without what marks the fields.
+
+The three forms are those of DSPy's adapters: a line `[[ ## name ## ]]`, a tag `<name>`, and a key of a JSON
+object. Text that nothing marks belongs to `default`. Space around a value is told only if more of it follows.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import dspy
+
+from sigadapt.adapters.output_format import CHAT_MARKER
+from sigadapt.adapters.text_listeners import overlap
+
+NOWHERE = ""
+"""The name of no field: what belongs to it is not told."""
+
+Piece = tuple[str | None, str]
+
+_LINE = re.compile(r"\n[ \t]*\[\[ ## (\w+) ## \]\]")
+_BEGUN = re.compile(r"\s*\n[ \t]*(?:\[|\[\[(?: (?:##?(?: (?:\w+(?: (?:##?(?: \]?)?)?)?)?)?)?)?)?\Z")
+_SPACE = re.compile(r"\s{1,80}\Z")
+# A string's characters, halves of surrogate pairs together; and what an object is made of besides.
+_CHARACTERS = re.compile(
+    r"(?:[^\"\\]|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u(?![dD][89abAB])[\da-fA-F]{4}|\\[^u])*"
+)
+_STRING, _SIGN = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r'["{}\[\],:]')
+
+
+class _Mark(NamedTuple):
+    start: int
+    end: int
+    field: str | None
+
+
+class MarkedText:
+    """A text whose fields are marked by lines, or by tags."""
+
+    def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
+        self._told, self._field = text_fields(fields), default
+        self._by_lines = marker == CHAT_MARKER
+        self._tags = {f"<{name}>": name for name in fields}
+        self._tag = ""  # the name of the one that is open
+        self._buffer = "\n" if self._by_lines else ""
+        self._is_fresh = True
+
+    def take(self, text: str) -> list[Piece]:
+        """Take a piece of the text, and return what may be told now."""
+        self._buffer += text
+        told: list[Piece] = []
+        while (mark := self._mark()) is not None:
+            self._tell(self._buffer[: mark.start].rstrip(), told)
+            self._buffer, self._field, self._is_fresh = self._buffer[mark.end :], mark.field, True
+        kept = max([0, *(overlap(self._buffer, tag) for tag in self._expected())])
+        space = _SPACE.search(self._buffer, 0, len(self._buffer) - kept)
+        kept = len(self._buffer) - space.start() if space else kept
+        if self._by_lines:
+            begun = _BEGUN.search(self._buffer, max(0, len(self._buffer) - 160))
+            kept = max(kept, len(self._buffer) - begun.start() if begun else 0)
+        self._tell(self._buffer[: len(self._buffer) - kept], told)
+        self._buffer = self._buffer[len(self._buffer) - kept :]
+        return told
+
+    def _expected(self) -> list[str]:
+        if self._by_lines:
+            return []
+        return [f"</{self._tag}>"] if self._tag else [*self._tags]
+
+    def _mark(self) -> _Mark | None:
+        if self._by_lines:
+            found = _LINE.search(self._buffer)
+            name = found[1] if found else ""
+            return found and _Mark(*found.span(), name if name in self._told else NOWHERE)
+        places = [(self._buffer.find(tag), tag) for tag in self._expected()]
+        start, tag = min((each for each in places if each[0] >= 0), default=(-1, ""))
+        if start < 0:
+            return None
+        self._tag = self._tags.get(tag, "")
+        return _Mark(start, start + len(tag), self._tag if self._tag in self._told else NOWHERE)
+
+    def _tell(self, text: str, told: list[Piece]) -> None:
+        text = text.lstrip() if self._is_fresh else text
+        if text:
+            self._is_fresh = False
+            if self._field != NOWHERE:
+                told.append((self._field, text))
+
+
+class JsonText:
+    """A text that is one JSON object, of which the strings under the fields' names are told, decoded."""
+
+    def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
+        self._told, self._default = text_fields(fields), default
+        self._buffer = ""
+        self._is_object: bool | None = None
+        self._depth, self._key, self._before = 0, NOWHERE, ""
+        self._field: str | None = None  # of the string that is being read
+
+    def take(self, text: str) -> list[Piece]:
+        """Take a piece of the text, and return what may be told now."""
+        self._buffer += text
+        if self._is_object is None:
+            self._buffer = self._buffer.lstrip()
+            if not self._buffer:
+                return []
+            self._is_object = self._buffer[0] in "{[`" or self._default == NOWHERE
+        if not self._is_object:
+            plain, self._buffer = self._buffer, ""
+            return [(self._default, plain)]
+        told: list[Piece] = []
+        while self._buffer and self._read(told):
+            pass
+        return told
+
+    def _read(self, told: list[Piece]) -> bool:
+        """Read the next part of the object, and return whether it was there."""
+        if self._field is not None:
+            found: Any = _CHARACTERS.match(self._buffer)
+            if found[0] and self._field != NOWHERE:
+                told.append((self._field, json.loads(f'"{found[0]}"', strict=False)))
+            self._buffer = self._buffer[found.end() :]
+            if not self._buffer.startswith('"'):
+                return False
+            self._buffer, self._field = self._buffer[1:], None
+            return bool(self._buffer)
+        sign = _SIGN.search(self._buffer) if self._depth else re.search(r"\{", self._buffer)
+        if sign is None:
+            self._buffer = ""
+            return False
+        if sign[0] == '"' and self._depth == 1 and self._before in "{,":
+            key = _STRING.match(self._buffer, sign.start())
+            if key is None:
+                return False
+            self._key, self._buffer, self._before = key[0][1:-1], self._buffer[key.end() :], ""
+            return True
+        self._buffer = self._buffer[sign.end() :]
+        if sign[0] == '"':
+            is_told = self._depth == 1 and self._key in self._told
+            self._field = self._key if is_told else NOWHERE
+        else:
+            self._depth += (sign[0] in "{[") - (sign[0] in "}]")
+            self._before = sign[0]
+        return True
+
+
+class NoText:
+    """A text that a second model reads: nothing of it is told."""
+
+    def take(self, text: str) -> list[Piece]:
+        """Take a piece of the text."""
+        return []
+
+
+def text_fields(fields: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the fields that hold text. A value of another type is told when it is whole."""
+    kinds = (str, str | None, dspy.Reasoning, dspy.Reasoning | None)
+    return frozenset(name for name, field in fields.items() if field.annotation in kinds)
+
+
+def field_texts(
+    fields: Mapping[str, Any], marker: str, default: str | None
+) -> MarkedText | JsonText | NoText:
+    """Return the reader of a text in which `marker` (an adapter's `field_marker`) marks the output fields."""
+    if not marker:
+        return NoText()
+    return (JsonText if marker.startswith('"') else MarkedText)(fields, marker, default)

@@ -1,0 +1,511 @@
+"""Hear what happens in one run, from DSPy's callbacks and streams, and tell it as events in order.
+
+A `Watch` is the stream and a callback of the run's settings, so that every predictor, model and tool in it
+comes by, in whatever thread. DSPy's id of what runs says where: a `_Place`. Rules:
+
+ a. A step is the call of one predictor. Steps that run side by side are told one after the other, so that
+    their texts do not mix and the steps never fall; the later one is kept until the earlier one has ended.
+ b. What did not stream, such as an answer from DSPy's cache, is told when its predictor ends.
+ c. The run of a tool belongs to the first call of its name that was told and has not begun. A tool that runs
+    without one, as in `dspy.ReAct`, has its call told first.
+ d. A call that ran in no tool, such as a bad one, has its result when the next turn or the end shows it.
+ e. Once the run was left, `LeftError` comes out of every chunk, and before every predictor, request and tool.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from threading import RLock, get_ident
+from typing import Any
+from uuid import uuid4
+
+import dspy
+from anyio import from_thread
+from dspy.utils.callback import BaseCallback
+from pydantic_core import to_jsonable_python
+
+from sigadapt.adapters.plan import plan_of
+from sigadapt.adapters.response.choice import Choice
+from sigadapt.dspy_boundary.internals import StreamResponse, running_id, settings
+from sigadapt.errors import SigadaptError
+from sigadapt.runs.events import (
+    CallDelta,
+    CallReady,
+    Confirm,
+    Ended,
+    Event,
+    Failed,
+    FileReady,
+    ReasoningDelta,
+    ResultReady,
+    ServerCall,
+    SourceReady,
+    TextDelta,
+    Used,
+)
+from sigadapt.runs.field_texts import NOWHERE, NoText, field_texts, text_fields
+from sigadapt.schemas.json_values import Json, is_array
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.signatures.tool_results.pairing import failed_result, result_of
+from sigadapt.signatures.tool_results.results import ToolResults
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+AnyCall = ToolCall | InvalidToolCall
+_NOT_OUTPUTS = frozenset({"history", "trajectory", "termination_reason"})
+
+
+class LeftError(BaseException):
+    """Ends a program whose events nobody reads any more; no `except Exception` of it goes on."""
+
+
+@dataclass(eq=False)
+class _Step:
+    """One call of a predictor, and what was told of it."""
+
+    number: int
+    within: str | None
+    owner: "_Place"
+    fields: list[str]
+    texts_of: frozenset[str]  # the fields that hold text
+    has_tools: bool
+    texts: Any
+    held: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
+    is_open: bool = True
+    told: dict[str | None, list[str]] = field(
+        default_factory=dict[str | None, list[str]]
+    )  # by the answer that came last
+    told_before: set[str | None] = field(default_factory=set[str | None])
+    thoughts: bool = False
+    begun: set[int] = field(default_factory=set[int])  # the calls of which a piece was told
+    calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
+    usage: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(eq=False)
+class _Open:
+    """A call that was told, whose result was not."""
+
+    call: AnyCall
+    step: _Step
+    has_begun: bool = False
+
+
+@dataclass(eq=False)
+class _Place:
+    """A module, model or tool that runs: where it stands in the program."""
+
+    parent: "_Place | None" = None
+    within: str | None = None
+    step: _Step | None = None
+    instance: Any = None
+    calls: list[_Open] = field(default_factory=list[_Open])  # of the predictors that a module has called
+    run: _Open | None = None
+    _silent: AbstractContextManager[Any] | None = None
+
+    def silence(self) -> None:
+        """Let nothing stream in it: DSPy could not wait for `send` there. It is told when it ends."""
+        silent: Any = settings.context(send_stream=None)
+        silent.__enter__()
+        self._silent = silent
+
+    def speak(self) -> None:
+        """Let things stream again."""
+        if self._silent is not None:
+            self._silent.__exit__(None, None, None)
+
+
+class Watch(BaseCallback):
+    """The ears of one run. `tell` takes each event, in the thread in which it happens."""
+
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+        self._lock = RLock()
+        self._root = _Place()
+        self._places: dict[str, _Place] = {}
+        self._steps: list[_Step] = []  # those that run, and later ones that wait for them
+        self._count = self._number = 0
+        self.is_left = False
+        self.loop_thread: int | None = None  # the thread of an async program
+
+    def refuse_left(self) -> None:
+        """End the program, if nobody reads its events any more."""
+        if self.is_left:
+            raise LeftError
+
+    def _here(self) -> _Place:
+        return self._places.get(running_id.get() or "", self._root)
+
+    def _emit(self, step: _Step, kind: type[Event], *values: Any) -> None:
+        with self._lock:
+            if step in self._steps and step is not self._steps[0]:
+                step.held.append((kind, values))
+                return
+            self._number = max(self._number, step.number)
+            self._tell(kind(*values, step=self._number, within=step.within))
+
+    # The chunks of DSPy's own adapters, and those of a subscription to calls.
+
+    async def send(self, item: Any) -> None:
+        """Hear a chunk of a predictor without tools; a subscription sends those of all others."""
+        self.refuse_left()
+        step = self._here().step
+        if step is not None and not step.has_tools:
+            self.hear_chunk(step, step.texts, item)
+            if getattr(item, "choices", None) and item.choices[0].get("finish_reason"):
+                step.texts = NoText()  # what follows is another candidate
+
+    def begin_answer(self, calls: str, rest: Any, marker: str, default: str | None) -> "_Answer":
+        """Return what hears the answer of one request, whose calls are typed."""
+        here = self._here()
+        self.refuse_left()
+        step = here.step or self._step_between(here)
+        step.told_before |= step.told.keys()  # an answer to a reask is another answer
+        step.told.clear()
+        return _Answer(self, step, calls, field_texts(rest.output_fields, marker, default))
+
+    def hear_chunk(self, step: _Step, texts: Any, chunk: Any) -> bool:
+        """Tell the text and the thinking of a chunk, and return whether it had text."""
+        try:
+            delta: Json = chunk["choices"][0]["delta"]
+        except (TypeError, KeyError, IndexError):
+            return False
+        if thought := delta.get("reasoning_content"):
+            step.thoughts = True
+            self._emit(step, ReasoningDelta, thought)
+        text: str = delta.get("content") or ""
+        for name, piece in texts.take(text) if text else ():
+            self._text(step, name, piece)
+        return bool(text)
+
+    def _text(self, step: _Step, name: str | None, piece: str) -> None:
+        step.told.setdefault(name, []).append(piece)
+        self._emit(step, TextDelta, piece, name)
+
+    def hear_partial(self, step: _Step, call: Any) -> None:
+        """Tell what is new of a call that is being written."""
+        if call.arguments or call.index not in step.begun:
+            step.begun.add(call.index)
+            self._emit(step, CallDelta, call.index, call.id, call.name, call.arguments)
+
+    def hear_choice(self, step: _Step, texts: Any, choice: Choice) -> None:
+        """Tell what a whole answer holds that did not stream; `texts` is None if its text did."""
+        if choice.reasoning and not step.thoughts:
+            step.thoughts = True
+            self._emit(step, ReasoningDelta, choice.reasoning)
+        for name, piece in texts.take(choice.text) if texts is not None and choice.text else ():
+            self._text(step, name, piece)
+        made = (ServerCall, "server_calls"), (SourceReady, "sources"), (FileReady, "files")
+        for kind, name in made:
+            for each in getattr(choice, name, None) or ():
+                self._emit(step, kind, each)
+
+    def hear_call(self, step: _Step, given: Any) -> None:
+        """Tell a whole call, unless it was told; a good one may turn out bad later."""
+        call: AnyCall = given.as_invalid() if isinstance(given, RefusedToolCall) else given
+        known = step.calls.get(call.id)
+        if known is not None and isinstance(known, InvalidToolCall) >= isinstance(call, InvalidToolCall):
+            return
+        step.calls[call.id] = call
+        with self._lock:
+            step.owner.calls[:] = [each for each in step.owner.calls if each.call is not known]
+            step.owner.calls.append(_Open(call, step))
+        self._emit(step, CallReady, call)
+
+    # DSPy's callbacks.
+
+    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        """Begin a step, if it is a predictor."""
+        self.refuse_left()
+        parent = self._here()
+        place = _Place(parent, parent.within, instance=instance)
+        self._places[call_id] = place
+        if isinstance(instance, dspy.Predict):
+            given: dict[str, Any] = inputs.get("kwargs") or {}
+            self._hear_results(parent, given.values())
+            place.step = self._begin_step(parent, given.get("signature") or instance.signature)
+            if not _can_send():
+                place.silence()
+
+    def _begin_step(self, owner: _Place, signature: Any) -> _Step:
+        try:
+            has_tools = plan_of(signature) is not None
+        except SigadaptError:  # which the adapter raises
+            has_tools = True
+        fields: Any = signature.output_fields
+        marker = "" if has_tools else getattr(settings.adapter, "field_marker", "")
+        with self._lock:
+            self._count += 1
+            texts = field_texts(fields, marker, NOWHERE)
+            names = text_fields(fields)
+            step = _Step(self._count, owner.within, owner, [*fields], names, has_tools, texts)
+            self._steps.append(step)
+        return step
+
+    def _step_between(self, owner: _Place) -> _Step:
+        """Return a step for what no predictor did."""
+        return _Step(
+            max(self._count, 1), owner.within, owner, [], frozenset(), has_tools=True, texts=NoText()
+        )
+
+    def on_module_end(
+        self, call_id: str, outputs: Any | None, exception: BaseException | None = None
+    ) -> None:
+        """Tell what a predictor gave that did not stream, and what was kept for its end."""
+        place = self._places.pop(call_id, self._root)
+        place.speak()
+        step = place.step
+        if isinstance(outputs, dspy.Prediction) and place.calls:
+            self._hear_results(place, [outputs.get("history")])
+        if step is None:
+            return
+        if isinstance(outputs, dspy.Prediction):
+            for name in step.fields:
+                self._hear_output(step, name, outputs.get(name))
+        for call in getattr(exception, "calls", None) or () if waits_of(exception) else ():
+            self.hear_call(step, call)
+        if step.usage:
+            self._emit(step, Used, step.usage)
+        self._end_step(step)
+
+    def _hear_output(self, step: _Step, name: str, value: Any) -> None:
+        if isinstance(value, dspy.Reasoning):
+            value = None if step.thoughts else value.content
+        if isinstance(value, dspy.ToolCalls):
+            for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
+                self.hear_call(step, call)
+        elif isinstance(value, str) and name in step.texts_of:
+            told = "".join(step.told.get(name, ()))
+            if not told and name in step.told_before:
+                return
+            start = value if value.startswith(told) else value.lstrip()
+            if start.startswith(told) and len(start) > len(told):
+                self._text(step, name, start[len(told) :])
+
+    def _end_step(self, step: _Step) -> None:
+        with self._lock:
+            step.is_open = False
+            while self._steps and not self._steps[0].is_open:
+                self._steps.pop(0)
+                if self._steps:
+                    held, self._steps[0].held = self._steps[0].held, []
+                    for kind, values in held:
+                        self._emit(self._steps[0], kind, *values)
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        """Stop the request of a run that was left."""
+        self.refuse_left()
+        parent = self._here()
+        self._places[call_id] = _Place(parent, parent.within, parent.step, instance)
+
+    def on_lm_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
+        """Add up the tokens of a step, which are in the model's history."""
+        place = self._places.pop(call_id, self._root)
+        if outputs is None or place.step is None:
+            return
+        for entry in reversed(place.instance.history[-50:]):
+            responses: Any = entry.get("response")
+            own = [entry.get("outputs"), *(responses if is_array(responses) else [responses])]
+            if any(each is outputs for each in own):
+                usage: Json = entry.get("usage") or {}
+                for name, count in usage.items():
+                    if isinstance(count, int):
+                        place.step.usage[name] = place.step.usage.get(name, 0) + count
+                return
+
+    def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        """Find the call that a tool answers."""
+        args: Any = inputs.get("kwargs") or {}
+        self._begin_tool(call_id, str(instance.name), args, instance.func)
+
+    def _begin_tool(self, run_id: str, name: str, args: Any, function: Any, call_id: str = "") -> None:
+        self.refuse_left()
+        parent = self._here()
+        with self._lock:
+            run = _waiting(parent, name, args, call_id)
+            if run is None:
+                call = ToolCall(id=call_id or f"call_{run_id[:22]}", name=name, args=jsonable(args))
+                self.hear_call(self._step_between(parent), call)
+                run = next(each for each in parent.calls if each.call is call)
+            run.has_begun = True
+        place = self._places[run_id] = _Place(parent, run.call.id, run=run)
+        if get_ident() == self.loop_thread and not is_async(function):
+            place.silence()
+
+    def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
+        """Tell the result of a tool."""
+        place = self._places.pop(call_id, self._root)
+        place.speak()
+        if place.run is not None and (exception is None or isinstance(exception, Exception)):
+            self._result(place.run, _result(place.run.call, outputs, exception))
+
+    def hear_run(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
+        """Run the function of a call for a program that runs its calls itself, and tell the result."""
+        run_id = uuid4().hex
+        self._begin_tool(run_id, call.name, call.args, function, call.id)
+        before = running_id.set(run_id)
+        value, error = None, None
+        try:
+            value = function(**args)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            running_id.reset(before)
+            if not inspect.iscoroutine(value):
+                self.on_tool_end(run_id, value, error)
+        return self._awaited_run(run_id, value) if inspect.iscoroutine(value) else value
+
+    async def _awaited_run(self, run_id: str, running: Any) -> Any:
+        before = running_id.set(run_id)
+        value, error = None, None
+        try:
+            value = await running
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            running_id.reset(before)
+            self.on_tool_end(run_id, value, error)
+        return value
+
+    def _result(self, answered: _Open, result: ToolResult) -> None:
+        with self._lock:
+            calls = answered.step.owner.calls
+            if answered in calls:
+                calls.remove(answered)
+                self._emit(answered.step, ResultReady, answered.call.id, result)
+
+    def _hear_results(self, owner: _Place, values: Iterable[Any]) -> None:
+        """Tell the results of calls that no tool answered, as the next turn sends them."""
+        for call_id, name, value, is_error in _results_in(values):
+            for each in [each for each in owner.calls if each.call.id == call_id and not each.has_begun]:
+                if isinstance(each.call, InvalidToolCall):
+                    result = failed_result(each.call)
+                else:
+                    result = ToolResult(call_id=call_id, name=name, value=value, is_error=is_error)
+                self._result(each, result)
+
+    # The end of the run.
+
+    def end(self, prediction: Any = None, error: BaseException | None = None) -> None:
+        """Tell the end: a prediction, or the error; before it, whom a run waits for."""
+        with self._lock:
+            for step in [*self._steps]:
+                self._end_step(step)
+            last = self._step_between(self._root)
+            if error is None:
+                self._emit(last, Ended, prediction)
+                return
+            if waits_of(error):
+                self._emit(last, Confirm, waits_of(error))
+            self._emit(last, Failed, error)
+
+
+class _Answer:
+    """Hears the answer to one request: the listener of its subscription, and the stream behind it."""
+
+    partial = True
+    predict_name = ""
+    stream_start = stream_end = False
+
+    def __init__(self, watch: Watch, step: _Step, calls: str, texts: Any) -> None:
+        self.signature_field_name = calls
+        self._watch, self._step, self._texts = watch, step, texts
+        self._has_text = False
+
+    def refuse_left(self) -> None:
+        """End the program before it asks again."""
+        self._watch.refuse_left()
+
+    async def send(self, item: Any) -> None:
+        """Hear a chunk, a call that is whole or not, or the whole answer."""
+        watch, step = self._watch, self._step
+        watch.refuse_left()
+        if isinstance(item, Choice):
+            watch.hear_choice(step, None if self._has_text else self._texts, item)
+        elif not isinstance(item, StreamResponse):
+            self._has_text |= watch.hear_chunk(step, self._texts, item)
+        elif isinstance(item.chunk, ToolCalls):
+            for call in item.chunk.in_order():
+                watch.hear_call(step, call)
+        else:
+            watch.hear_partial(step, item.chunk)
+
+
+def outputs_of(prediction: Any) -> Json:
+    """Return the outputs of a prediction, without what an agent adds to them."""
+    return {name: value for name, value in prediction.items() if name not in _NOT_OUTPUTS}
+
+
+def waits_of(error: object) -> Any:
+    """Return the requests for confirmation that an error waits for, by which it is known; else None."""
+    return getattr(error, "requests", None) if getattr(error, "calls", None) is not None else None
+
+
+def is_async(function: Any) -> bool:
+    """Return whether what a tool runs is an async function."""
+    asking = asking_of(function)
+    behind: Any = asking.behind if asking else getattr(function, "func", None) or function
+    while isinstance(behind, partial):
+        behind = behind.func
+    return any(map(inspect.iscoroutinefunction, (behind, getattr(behind, "__call__", None))))  # noqa: B004
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON has it; what has no JSON form as its text."""
+    try:
+        return to_jsonable_python(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
+    except (ValueError, TypeError, RecursionError):
+        return str(value)
+
+
+def _can_send() -> bool:
+    """Return whether DSPy can send chunks from this thread: from a loop, and from AnyIO's workers."""
+    for asked in (asyncio.get_running_loop, from_thread.check_cancelled):
+        try:
+            asked()
+        except RuntimeError:
+            continue
+        return True
+    return False
+
+
+def _waiting(place: _Place | None, name: str, args: Any, call_id: str) -> _Open | None:
+    """Return the first call of a tool that waits to be run here; this one or one with these arguments."""
+    while place is not None:
+        found = [
+            each
+            for each in place.calls
+            if each.call.name == name and not each.has_begun and isinstance(each.call, ToolCall)
+        ]
+        if found or place.run is not None:  # inside of a tool, nothing answers a call outside of it
+            same = [each for each in found if isinstance(each.call, ToolCall) and each.call.args == args]
+            this = [each for each in found if each.call.id == call_id]
+            return next(iter([*this, *(() if call_id else [*same, *found])]), None)
+        place = place.parent
+    return None
+
+
+def _result(call: AnyCall, value: Any, error: Exception | None) -> ToolResult:
+    try:
+        if error is None:
+            return result_of(call, outputs_of(value) if isinstance(value, dspy.Prediction) else value)
+    except Exception as unreadable:  # noqa: BLE001  (the tool has run; what it gave cannot be a result)
+        error = unreadable
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return ToolResult(call_id=call.id, name=call.name or "unnamed", value=text, is_error=True)
+
+
+def _results_in(values: Iterable[Any]) -> Iterator[tuple[str, str, Any, bool]]:
+    for value in values:
+        rows: Iterable[Any] = value if isinstance(value, ToolResults) else ()
+        if isinstance(value, dspy.History) and value.messages:
+            parts = value.messages[-1].values()
+            found = [getattr(part, "tool_call_results", None) for part in parts]
+            rows = [row for each in found if each for row in each.tool_call_results]
+        for row in rows:
+            yield row.call_id, row.name or "unnamed", row.value, bool(row.is_error)

@@ -1,0 +1,427 @@
+"""Write the events of a run as the server-sent events that web pages read.
+
+`ai_sdk` writes the UI message stream of the AI SDK (`useChat`), `ag_ui` the events of AG-UI. Both turn
+`sigadapt.stream(...)` into an async iterator of texts, and `sigadapt.stream_sync(...)` into an iterator.
+Rules:
+
+ a. They do not raise. An error of the run is written as its type, because its message may hold what the user
+    of the page must not read. `error_text` writes another text.
+ b. What runs inside of a tool is not written; the tool's result is.
+ c. An output that did not stream, such as one that an agent submits, is written as a text at the end.
+"""
+
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, overload
+from uuid import uuid4
+
+from sigadapt.runs.events import (
+    CallDelta,
+    CallReady,
+    Confirm,
+    Ended,
+    Event,
+    Failed,
+    FileReady,
+    ReasoningDelta,
+    ResultReady,
+    ServerCall,
+    SourceReady,
+    TextDelta,
+)
+from sigadapt.runs.watching import jsonable, outputs_of, waits_of
+from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.calls import InvalidToolCall
+
+Rows = Iterator[Json]
+ErrorText = Callable[[BaseException], str]
+
+AI_SDK_HEADERS = {"Content-Type": "text/event-stream", "x-vercel-ai-ui-message-stream": "v1"}
+"""The headers of a response with what `ai_sdk` writes."""
+
+
+def _type_of(error: BaseException) -> str:
+    return type(error).__name__
+
+
+@overload
+def ai_sdk(
+    events: AsyncIterable[Event], *, message_id: str | None = None, error_text: ErrorText = _type_of
+) -> AsyncIterator[str]: ...
+@overload
+def ai_sdk(
+    events: Iterable[Event], *, message_id: str | None = None, error_text: ErrorText = _type_of
+) -> Iterator[str]: ...
+def ai_sdk(events: Any, *, message_id: str | None = None, error_text: ErrorText = _type_of) -> Any:
+    """Write a run for `useChat` of the AI SDK (`ai` 6).
+
+    Args:
+        events: what `sigadapt.stream` or `stream_sync` returned.
+        message_id: the id of the assistant's message; None for a new one.
+        error_text: returns what the page reads of an error; by default, its type.
+
+    Returns:
+        The texts to send, with the headers `AI_SDK_HEADERS`. A bad call is a `tool-input-error`, a wait a
+        `tool-approval-request` whose `approvalId` is the request's id.
+
+    Example:
+        >>> from sigadapt import Ended, TextDelta
+        >>> events = [TextDelta("Sun", "answer", step=1), Ended(None, step=1)]
+        >>> for text in ai_sdk(events, message_id="m1"):
+        ...     print(text.strip())
+        data: {"type":"start","messageId":"m1"}
+        data: {"type":"start-step"}
+        data: {"type":"text-start","id":"text-1"}
+        data: {"type":"text-delta","id":"text-1","delta":"Sun"}
+        data: {"type":"text-end","id":"text-1"}
+        data: {"type":"finish-step"}
+        data: {"type":"finish"}
+        data: [DONE]
+    """
+    return _written(_AiSdk(error_text, message_id or f"msg_{uuid4().hex}"), events)
+
+
+@overload
+def ag_ui(
+    events: AsyncIterable[Event],
+    *,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    error_text: ErrorText = _type_of,
+) -> AsyncIterator[str]: ...
+@overload
+def ag_ui(
+    events: Iterable[Event],
+    *,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    error_text: ErrorText = _type_of,
+) -> Iterator[str]: ...
+def ag_ui(
+    events: Any,
+    *,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    error_text: ErrorText = _type_of,
+) -> Any:
+    """Write a run for AG-UI (`@ag-ui/core` 1).
+
+    Args:
+        events: what `sigadapt.stream` or `stream_sync` returned.
+        thread_id: the id of the conversation, which the page sent; None for a new one.
+        run_id: the id of the run, which the page sent; None for a new one.
+        error_text: returns what the page reads of an error; by default, its type.
+
+    Returns:
+        The texts to send. A run that waits for a person finishes with an interrupt for each request, under
+        the request's id.
+
+    Example:
+        >>> from sigadapt import Ended
+        >>> for text in ag_ui([Ended(None, step=1)], thread_id="t", run_id="r"):
+        ...     print(text.strip())
+        data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}
+        data: {"type":"RUN_FINISHED","threadId":"t","runId":"r"}
+    """
+    return _written(_AgUi(error_text, thread_id or uuid4().hex, run_id or uuid4().hex), events)
+
+
+def _written(writer: "_Writer", events: Any) -> Any:
+    return _texts_later(writer, events) if hasattr(events, "__aiter__") else _texts(writer, events)
+
+
+async def _texts_later(writer: "_Writer", events: Any) -> AsyncIterator[str]:
+    for row in writer.begin():
+        yield _data(row)
+    try:
+        async for event in events:
+            for row in writer.on(event):
+                yield _data(row)
+    except Exception as error:  # noqa: BLE001  (written, if `Failed` has not written it)
+        for row in writer.end(error):
+            yield _data(row)
+    finally:
+        if hasattr(events, "aclose"):
+            await events.aclose()
+    for text in writer.after:
+        yield text
+
+
+def _texts(writer: "_Writer", events: Any) -> Iterator[str]:
+    yield from map(_data, writer.begin())
+    try:
+        for event in events:
+            yield from map(_data, writer.on(event))
+    except Exception as error:  # noqa: BLE001  (as above)
+        yield from map(_data, writer.end(error))
+    finally:
+        if hasattr(events, "close"):
+            events.close()
+    yield from writer.after
+
+
+def _data(row: Json) -> str:
+    return f"data: {json.dumps(row, separators=(',', ':'))}\n\n"
+
+
+class _Writer:
+    """What both forms have in common: one text is open at a time, and a call begins once."""
+
+    after: tuple[str, ...] = ()
+
+    def __init__(self, error_text: ErrorText) -> None:
+        self._error_text = error_text
+        self._texts = 0
+        self._open: tuple[Any, ...] | None = None  # the text that is being written: kind, field and step
+        self._told: set[str | None] = set()  # the fields whose text was written
+        self._calls: dict[str, str] = {}  # those that have begun: `begun`, `written`, `ready` or `bad`
+        self._has_ended = False
+
+    def on(self, event: Event) -> Rows:
+        """Return what to write for an event."""
+        if event.within is not None:
+            return
+        if isinstance(event, Ended):
+            for name, value in outputs_of(event.prediction or {}).items():
+                if isinstance(value, str) and value and name not in self._told:
+                    yield from self._text(value, (True, name, None))
+            yield from self.end(None)
+        elif isinstance(event, Failed):
+            yield from self.end(event.error)
+        else:
+            yield from self._step(event.step)
+            yield from self._on_step(event)
+
+    def _on_step(self, event: Event) -> Rows:
+        if isinstance(event, TextDelta):
+            self._told.add(event.field)
+            yield from self._text(event.text, (True, event.field, event.step))
+            return
+        if isinstance(event, ReasoningDelta):
+            yield from self._text(event.text, (False, None, event.step))
+            return
+        yield from self._close()
+        if isinstance(event, CallDelta):
+            if event.id and event.name:
+                yield from self._call(event.id, event.name, event.arguments)
+        elif isinstance(event, CallReady):
+            call = event.call
+            if self._calls.get(call.id, "begun") == "begun":
+                yield from self._call(call.id, call.name or "unnamed", call.arguments)
+            self._calls[call.id] = "bad" if isinstance(call, InvalidToolCall) else "ready"
+            yield from self._ready(call)
+        elif not isinstance(event, ResultReady):
+            yield from self._more(event)
+        elif self._calls.get(event.call_id) == "ready":
+            yield from self._result(event.call_id, event.result)
+
+    def end(self, error: BaseException | None) -> Rows:
+        """Return what to write at the end, once; a run that waits for a person has not failed."""
+        if not self._has_ended:
+            self._has_ended = True
+            yield from self._close()
+            yield from self._end(None if error is None or waits_of(error) else self._error_text(error))
+
+    def _text(self, text: str, which: tuple[Any, ...]) -> Rows:
+        if self._open != which:
+            yield from self._close()
+            self._open = which
+            self._texts += 1
+            yield from self._begin_text()
+        yield from self._delta(text)
+
+    def _close(self) -> Rows:
+        if self._open is not None:
+            yield from self._end_text()
+            self._open = None
+
+    def _call(self, call_id: str, name: str, arguments: str) -> Rows:
+        """Begin a call, if it has not begun, and write a piece of its arguments."""
+        if call_id not in self._calls:
+            self._calls[call_id] = "begun"
+            yield from self._begin_call(call_id, name)
+        if arguments and self._calls[call_id] in {"begun", "written"}:
+            self._calls[call_id] = "written"
+            yield from self._arguments(call_id, arguments)
+
+    def _step(self, number: int) -> Rows:
+        yield from ()
+
+    if TYPE_CHECKING:  # what each form writes
+
+        def begin(self) -> Rows: ...
+        def _begin_text(self) -> Rows: ...
+        def _delta(self, text: str) -> Rows: ...
+        def _end_text(self) -> Rows: ...
+        def _begin_call(self, call_id: str, name: str) -> Rows: ...
+        def _arguments(self, call_id: str, text: str) -> Rows: ...
+        def _ready(self, call: Any) -> Rows: ...
+        def _result(self, call_id: str, result: Any) -> Rows: ...
+        def _more(self, event: Event) -> Rows: ...
+        def _end(self, error: str | None) -> Rows: ...
+
+
+class _AiSdk(_Writer):
+    """The UI message stream of the AI SDK (https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol)."""
+
+    after = ("data: [DONE]\n\n",)
+
+    def __init__(self, error_text: ErrorText, message_id: str) -> None:
+        super().__init__(error_text)
+        self._message_id = message_id
+        self._number: int | None = None  # of the step that is open
+
+    def begin(self) -> Rows:
+        yield {"type": "start", "messageId": self._message_id}
+
+    def _step(self, number: int) -> Rows:
+        if number != self._number:
+            yield from self._end_step()
+            self._number = number
+            yield {"type": "start-step"}
+
+    def _end_step(self) -> Rows:
+        yield from self._close()
+        if self._number is not None:
+            yield {"type": "finish-step"}
+
+    @property
+    def _kind(self) -> str:
+        return "text" if self._open and self._open[0] else "reasoning"
+
+    def _begin_text(self) -> Rows:
+        yield {"type": f"{self._kind}-start", "id": f"text-{self._texts}"}
+
+    def _delta(self, text: str) -> Rows:
+        yield {"type": f"{self._kind}-delta", "id": f"text-{self._texts}", "delta": text}
+
+    def _end_text(self) -> Rows:
+        yield {"type": f"{self._kind}-end", "id": f"text-{self._texts}"}
+
+    def _begin_call(self, call_id: str, name: str) -> Rows:
+        yield {"type": "tool-input-start", "toolCallId": call_id, "toolName": name, "dynamic": True}
+
+    def _arguments(self, call_id: str, text: str) -> Rows:
+        yield {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": text}
+
+    def _ready(self, call: Any) -> Rows:
+        row: Json = {"toolCallId": call.id, "toolName": call.name or "unnamed", "dynamic": True}
+        if isinstance(call, InvalidToolCall):
+            yield {"type": "tool-input-error", **row, "input": call.arguments, "errorText": _flaw(call)}
+        else:
+            yield {"type": "tool-input-available", **row, "input": jsonable(call.args)}
+
+    def _result(self, call_id: str, result: Any) -> Rows:
+        row: Json = {"toolCallId": call_id, "dynamic": True}
+        if result.is_error:
+            yield {"type": "tool-output-error", **row, "errorText": _text_of(result.value)}
+        else:
+            yield {"type": "tool-output-available", **row, "output": jsonable(result.value)}
+
+    def _more(self, event: Event) -> Rows:
+        if isinstance(event, Confirm):
+            for request in event.requests:
+                yield {
+                    "type": "tool-approval-request",
+                    "approvalId": request.id,
+                    "toolCallId": request.call.id,
+                }
+        elif isinstance(event, ServerCall):
+            call = event.call
+            row: Json = {"toolCallId": call.id or f"server-{self._texts}", "toolName": call.name}
+            row |= {"input": jsonable(call.input), "providerExecuted": True, "dynamic": True}
+            yield {"type": "tool-input-available", **row}
+        elif isinstance(event, SourceReady) and event.source.url:
+            source = event.source
+            title: Json = {"title": source.title} if source.title else {}
+            yield {"type": "source-url", "sourceId": source.url, "url": source.url, **title}
+        elif isinstance(event, FileReady) and event.file.data:
+            url = f"data:{event.file.media_type};base64,{event.file.data}"
+            yield {"type": "file", "url": url, "mediaType": event.file.media_type}
+
+    def _end(self, error: str | None) -> Rows:
+        yield from self._end_step()
+        if error is not None:
+            yield {"type": "error", "errorText": error}
+        yield {"type": "finish"}
+
+
+class _AgUi(_Writer):
+    """The events of AG-UI (https://docs.ag-ui.com/concepts/events)."""
+
+    def __init__(self, error_text: ErrorText, thread_id: str, run_id: str) -> None:
+        super().__init__(error_text)
+        self._run = {"threadId": thread_id, "runId": run_id}
+        self._interrupts: list[Json] = []
+
+    def begin(self) -> Rows:
+        yield {"type": "RUN_STARTED", **self._run}
+
+    @property
+    def _kind(self) -> str:
+        return "TEXT_MESSAGE" if self._open and self._open[0] else "REASONING_MESSAGE"
+
+    @property
+    def _message(self) -> Json:
+        return {"messageId": f"{self._run['runId']}-{self._texts}"}
+
+    def _begin_text(self) -> Rows:
+        if self._kind == "REASONING_MESSAGE":
+            yield {"type": "REASONING_START", **self._message}
+        role = "assistant" if self._kind == "TEXT_MESSAGE" else "reasoning"
+        yield {"type": f"{self._kind}_START", **self._message, "role": role}
+
+    def _delta(self, text: str) -> Rows:
+        yield {"type": f"{self._kind}_CONTENT", **self._message, "delta": text}
+
+    def _end_text(self) -> Rows:
+        yield {"type": f"{self._kind}_END", **self._message}
+        if self._kind == "REASONING_MESSAGE":
+            yield {"type": "REASONING_END", **self._message}
+
+    def _begin_call(self, call_id: str, name: str) -> Rows:
+        yield {"type": "TOOL_CALL_START", "toolCallId": call_id, "toolCallName": name}
+
+    def _arguments(self, call_id: str, text: str) -> Rows:
+        yield {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": text}
+
+    def _ready(self, call: Any) -> Rows:
+        yield {"type": "TOOL_CALL_END", "toolCallId": call.id}
+        if isinstance(call, InvalidToolCall):
+            yield from self._result(call.id, _flaw(call))
+
+    def _result(self, call_id: str, result: Any) -> Rows:
+        content = _text_of(getattr(result, "value", result))
+        row: Json = {"messageId": f"{call_id}-result", "toolCallId": call_id, "role": "tool"}
+        yield {"type": "TOOL_CALL_RESULT", **row, "content": content}
+
+    def _more(self, event: Event) -> Rows:
+        if isinstance(event, Confirm):
+            for request in event.requests:
+                self._interrupts.append(
+                    {
+                        "id": request.id,
+                        "reason": "confirmation",
+                        "message": request.hint,
+                        "toolCallId": request.call.id,
+                    }
+                )
+        yield from ()
+
+    def _end(self, error: str | None) -> Rows:
+        for call_id, state in self._calls.items():
+            if state in {"begun", "written"}:
+                yield {"type": "TOOL_CALL_END", "toolCallId": call_id}
+        if error is not None:
+            yield {"type": "RUN_ERROR", "message": error}
+            return
+        waits: Json = {"outcome": {"type": "interrupt", "interrupts": self._interrupts}}
+        yield {"type": "RUN_FINISHED", **self._run, **(waits if self._interrupts else {})}
+
+
+def _flaw(call: InvalidToolCall) -> str:
+    return f"{call.code}: {call.message}"
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(jsonable(value))

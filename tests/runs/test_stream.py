@@ -1,0 +1,443 @@
+"""A whole run as one stream: the real dspy.LM over loopback HTTP, sync and async programs."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.callback import BaseCallback
+from support import ADAPTERS, May, Talk, lm_of
+
+import sigadapt
+from sigadapt import InvalidOption, InvalidToolCall, ToolCallParseError, ToolDecl, ToolDecls
+from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
+
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
+SAID = "It is sunny today in Paris, and it was yesterday."
+ANSWER: Any = "question -> answer"
+DONE = Answer(calls=[Call("submit", {"answer": "done"})])
+WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+
+
+def find(city: str) -> str:
+    """Find a city."""
+    if city == "Atlantis":
+        raise LookupError("There is no such city.")
+    return f"{city} lies in Europe."
+
+
+async def find_later(city: str) -> str:
+    """Find a city."""
+    return find(city)
+
+
+SYNC, ASYNC = dspy.Tool(find), dspy.Tool(find_later, name="find")
+
+
+@contextmanager
+def play(
+    script: Any, wire: str = "openai", adapter: Any = None, cache: bool = False
+) -> Generator[LoopbackProvider]:
+    with LoopbackProvider(script) as net:
+        lm = lm_of(net, wire, cache=cache)
+        with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter()):
+            yield net
+
+
+async def gathered(program: dspy.Module, **inputs: Any) -> list[Any]:
+    """The events of a run. An error that the iterator raises is the one of `Failed`."""
+    events: list[Any] = []
+    try:
+        async for event in sigadapt.stream(program, **inputs):
+            events.append(event)  # noqa: PERF401  (those before an error, too)
+    except Exception as raised:  # noqa: BLE001
+        assert events[-1].error is raised  # noqa: PT017
+    assert [each.step for each in events] == sorted(each.step for each in events)
+    return events
+
+
+def watch(program: dspy.Module, **inputs: Any) -> list[Any]:
+    return asyncio.run(asyncio.wait_for(gathered(program, **inputs), 20))
+
+
+def kinds(events: list[Any]) -> list[str]:
+    return [type(each).__name__ for each in events]
+
+
+def of(kind: Any, events: list[Any]) -> list[Any]:
+    return [each for each in events if isinstance(each, kind)]
+
+
+def text_of(events: list[Any], field: str | None = "answer") -> str:
+    return "".join(each.text for each in of(sigadapt.TextDelta, events) if each.field == field)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_text(wire: str, adapter: Any) -> None:
+    """watching-runs: The pieces of a text are its output."""
+    texts = {
+        sigadapt.ChatAdapter: f"[[ ## answer ## ]]\n{SAID}\n\n[[ ## completed ## ]]",
+        sigadapt.JSONAdapter: json.dumps({"answer": SAID}),
+        sigadapt.XMLAdapter: f"<answer>\n{SAID}\n</answer>",
+    }
+    for program, inputs in ((dspy.Predict(May), {"tools": [find]}), (dspy.Predict(ANSWER), {})):
+        with play([Answer(text=texts[adapter])], wire, adapter()):
+            events = watch(program, question="?", **inputs)
+        assert text_of(events) == SAID == events[-1].prediction.answer
+        assert len(of(sigadapt.TextDelta, events)) > 2
+        assert of(sigadapt.Used, events)[0].usage["total_tokens"] == 15
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("tool", [SYNC, ASYNC])
+def test_agents(wire: str, tool: dspy.Tool) -> None:
+    """watching-runs: An agent's calls come before their results, and these before the next step."""
+    calls = [Call("find", {"city": "Rome"}), Call("find", {"city": "Atlantis"})]
+    with play([Answer(calls=calls), DONE], wire):
+        events = watch(dspy.ReActV2(ANSWER, tools=[tool]), question="?")
+    told: list[Any] = [each for each in events if kinds([each])[0] in {"CallReady", "ResultReady"}]
+    assert [(type(each).__name__, each.step) for each in told] == [
+        ("CallReady", 1),
+        ("CallReady", 1),
+        ("ResultReady", 1),
+        ("ResultReady", 1),
+        ("CallReady", 2),
+        ("ResultReady", 2),
+    ]
+    rome, atlantis, _ = (each.result for each in of(sigadapt.ResultReady, events))
+    assert (rome.value, rome.is_error, rome.call_id) == ("Rome lies in Europe.", False, told[0].call.id)
+    assert (atlantis.value, atlantis.is_error) == ("LookupError: There is no such city.", True)
+    assert events[-1].prediction.answer == "done"
+
+
+def test_bad_calls() -> None:
+    """watching-runs: A bad call has its code and its result."""
+    bad = [Call("find", {"city": 3}), Call("nowhere", {}), Call("find", {"city": "Rome"})]
+    with play([Answer(calls=bad), DONE]):
+        events = watch(dspy.ReActV2(ANSWER, tools=[find]), question="?")
+    calls = [each.call for each in of(sigadapt.CallReady, events)][:3]
+    assert [getattr(call, "code", None) for call in calls] == ["schema_mismatch", "unknown_tool", None]
+    results = {each.call_id: each.result for each in of(sigadapt.ResultReady, events)}
+    assert all(
+        results[call.id].value.startswith(call.code) for call in calls if isinstance(call, InvalidToolCall)
+    )
+
+
+def test_the_cache() -> None:
+    """watching-runs: An answer from the cache has the same events in larger pieces."""
+    question = f"cached at {time.time_ns()}"
+    answer = Answer(text=SAID, reasoning="Hm.", calls=[Call("find", {"city": "Rome"})])
+    with play([answer], "anthropic", cache=True) as net:
+        first, second = (watch(dspy.Predict(May), question=question, tools=[find]) for _ in range(2))
+        assert len(net.received) == 1
+    assert text_of(first) == text_of(second) == SAID
+    assert kinds(second) == ["ReasoningDelta", "TextDelta", "CallReady", "Ended"]
+
+
+def test_reasks() -> None:
+    """watching-runs: A reask counts on."""
+    script = [Answer(calls=[Call("find", {"city": city})]) for city in (3, "Rome")]
+    with play(script, adapter=sigadapt.ChatAdapter(on_invalid="reask")):
+        events = watch(dspy.Predict(May), question="?", tools=[find])
+    assert {each.step for each in events} == {1}
+    assert {each.index for each in of(sigadapt.CallDelta, events)} == {0, 1}
+    assert [each.call.index for each in of(sigadapt.CallReady, events)] == [0, 1]
+
+
+def test_candidates() -> None:
+    """watching-runs: Only the first candidate is told."""
+    texts = [Answer(text=f"[[ ## answer ## ]]\n{text}") for text in ("One.", "Two.")]
+    for program, inputs in (
+        (dspy.Predict(May, n=2), {"tools": [find]}),
+        (dspy.Predict(ANSWER, n=2), {}),
+    ):
+        with play(texts):
+            events = watch(program, question="?", **inputs)
+        assert text_of(events) == "One." == events[-1].prediction.answer
+
+
+def research(question: str) -> str:
+    """Research a question."""
+    out: Any = dspy.Predict(ANSWER)(question="INNER")
+    return out.answer
+
+
+class Loop(dspy.Module):
+    """A loop by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn: Any = dspy.Predict(Talk)
+
+    def forward(self, question: str) -> Any:
+        calls: Any = self.turn(question=question, tools=[research]).calls
+        return self.turn(tools=[research], results=calls.run([research]))
+
+
+def inner(received: Any) -> Answer:
+    messages = received.body["messages"]
+    if "INNER" in json.dumps(messages[-1]):
+        return Answer(text="[[ ## answer ## ]]\nEurope.")
+    if any(row["role"] == "tool" for row in messages):
+        return Answer(text="All done.")
+    return Answer(calls=[Call("research", {"question": "Where?"})])
+
+
+def test_loops_by_hand() -> None:
+    """watching-runs: The results of a loop by hand are told."""
+    with play(inner):
+        events = watch(Loop(), question="?")
+    [ready], [result] = of(sigadapt.CallReady, events), of(sigadapt.ResultReady, events)
+    assert (result.call_id, result.result.value) == (ready.call.id, "Europe.")
+    within = [each for each in events if each.within is not None]
+    assert text_of(within) == "Europe."
+    assert {each.within for each in within} == {ready.call.id}
+    assert text_of([each for each in events if each.within is None]) == "All done."
+
+
+def test_react() -> None:
+    """watching-runs: A tool without a typed call has one."""
+    thought = (
+        "[[ ## next_thought ## ]]\nHm.\n\n[[ ## next_tool_name ## ]]\n{}\n\n[[ ## next_tool_args ## ]]\n{}"
+    )
+    script = [thought.format("find", '{"city": "Rome"}'), thought.format("finish", "{}")]
+    last = "[[ ## reasoning ## ]]\nSo.\n\n[[ ## answer ## ]]\nEurope."
+    with play([Answer(text=text) for text in (*script, last)]):
+        events = watch(dspy.ReAct(ANSWER, tools=[find]), question="?")
+    ready, result = of(sigadapt.CallReady, events)[0], of(sigadapt.ResultReady, events)[0]
+    assert (ready.call.name, dict(ready.call.args)) == ("find", {"city": "Rome"})
+    assert (result.call_id, result.result.value) == (ready.call.id, "Rome lies in Europe.")
+    assert {each.field for each in of(sigadapt.TextDelta, events)} == {"next_thought", "reasoning", "answer"}
+
+
+@pytest.mark.parametrize("others", [[], [ASYNC]])
+def test_agents_in_agents(others: list[Any]) -> None:
+    """watching-runs: A program inside a tool has steps of its own."""
+
+    def script(received: Any) -> Answer:
+        text = json.dumps(received.body["messages"])
+        is_answered = '"role": "tool"' in text
+        if "OUTER" in text:
+            return DONE if is_answered else Answer(calls=[Call("ask", {"question": "INNER"})])
+        return DONE if is_answered else Answer(calls=[Call("find", {"city": "Rome"})])
+
+    agent = dspy.ReActV2(ANSWER, tools=[SYNC])
+    decl: Any = ToolDecl.of(agent, name="ask", description="Ask.")
+    with play(script):
+        events = watch(dspy.ReActV2(ANSWER, tools=[decl, *others]), question="OUTER")
+    ask = next(each.call for each in of(sigadapt.CallReady, events) if each.call.name == "ask")
+    inside = [each for each in events if each.within == ask.id]
+    assert {each.step for each in inside} == {2, 3}
+    assert [each.call.name for each in of(sigadapt.CallReady, inside)] == ["find", "submit"]
+    assert {each.within for each in events} == {None, ask.id}
+    assert events[-1].step == 4
+
+
+class Several(dspy.Module):
+    """One predictor, several times at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.say = dspy.Predict(ANSWER)
+
+    def forward(self, **inputs: Any) -> Any:
+        rows = [dspy.Example(question=f"number {n}").with_inputs("question") for n in range(3)]
+        run = dspy.Parallel(num_threads=3, disable_progress_bar=True)
+        return run([(self.say, row) for row in rows])
+
+
+class SeveralLater(Several):
+    async def aforward(self, **inputs: Any) -> Any:
+        return await asyncio.gather(*(self.say.acall(question=f"number {n}") for n in range(3)))
+
+
+def numbers(received: Any) -> Answer:
+    [number] = [n for n in range(3) if f"number {n}" in json.dumps(received.body)]
+    return Answer(text=f"[[ ## answer ## ]]\n{f'This is number {number}. ' * 5}", chunk=7)
+
+
+@pytest.mark.parametrize("program", [Several(), SeveralLater()])
+def test_side_by_side(program: dspy.Module) -> None:
+    """watching-runs: Predictors that run side by side do not mix."""
+    with play(numbers):
+        events = watch(program, question="?")
+    texts = {text_of([each for each in events if each.step == step]) for step in (1, 2, 3)}
+    assert texts == {f"This is number {n}. " * 4 + f"This is number {n}." for n in range(3)}
+
+
+def test_two_streams() -> None:
+    """watching-runs: Two streams at once do not mix."""
+
+    async def both() -> Any:
+        runs = (gathered(dspy.Predict(ANSWER), question=f"number {n}") for n in range(2))
+        return await asyncio.gather(*runs)
+
+    with play(numbers):
+        for number, events in enumerate(asyncio.run(both())):
+            assert text_of(events) == events[-1].prediction.answer
+            assert f"number {number}" in text_of(events)
+
+
+def test_errors() -> None:
+    """watching-runs: The end of a run is Ended or Failed."""
+    with play([Failure(401, "no such key")]):
+        events = watch(dspy.Predict(May), question="?", tools=[find])
+    assert kinds(events) == ["Failed"]
+    assert "no such key" in str(events[0].error)
+    with play([DONE]) as net:
+        assert kinds(watch(dspy.Predict(May), question="?")) == ["Failed"]
+        assert not net.received
+    with play([Answer(calls=[Call("find", {"city": 3})])]):
+        events = watch(dspy.Predict(May), question="?", tools=[find])
+    assert kinds(events)[-3:] == ["CallReady", "Used", "Failed"]
+    assert isinstance(events[-1].error, ToolCallParseError)
+    with play([Answer(text="[[ ## answer ## ]]\nHi.")]):
+        assert kinds(list(sigadapt.stream_sync(dspy.Predict(ANSWER), question="?")))[-1] == "Ended"
+
+
+class WaitsError(Exception):
+    """What waiting for a person is known by."""
+
+    def __init__(self, calls: Any, requests: Any) -> None:
+        self.calls, self.requests = calls, requests
+
+
+class Waits(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn: Any = dspy.Predict(May)
+
+    def forward(self, tools: ToolDecls) -> Any:
+        calls: Any = self.turn(question="?", tools=tools).calls
+        raise WaitsError(calls, calls.awaiting_confirmation(tools))
+
+
+def test_waits() -> None:
+    """watching-runs: A run that waits ends in Confirm and Failed."""
+    tools = ToolDecls([ToolDecl.of(find, requires_confirmation=True)])
+    with play([Answer(calls=[Call("find", {"city": "Rome"})])]):
+        events = watch(Waits(), tools=tools)
+    assert kinds(events)[-4:] == ["CallReady", "Used", "Confirm", "Failed"]
+    [request] = events[-2].requests
+    assert request.call.id == of(sigadapt.CallReady, events)[0].call.id
+
+
+def test_refusals() -> None:
+    """watching-runs: A stream that cannot be is refused before a request."""
+    program: Any = dspy.Predict(ANSWER)
+
+    async def in_a_loop() -> None:
+        sigadapt.stream_sync(program, question="?")
+
+    with play([DONE]) as net:
+        with pytest.raises(InvalidOption, match=r"sigadapt\.stream\("):
+            asyncio.run(in_a_loop())
+        with pytest.raises(InvalidOption, match="not a function"):
+            sigadapt.stream(find, city="Rome")  # pyright: ignore[reportArgumentType]
+        for adapter in (dspy.ChatAdapter(), None):
+            with dspy.context(adapter=adapter), pytest.raises(InvalidOption, match="adapter of sigadapt"):
+                sigadapt.stream(program, question="?")
+        assert not net.received
+
+
+def no_thread_is_left(before: set[threading.Thread]) -> bool:
+    for _ in range(50):
+        names = {each.name for each in threading.enumerate() if each not in before}
+        if not {name for name in names if "AnyIO" in name or "stream of" in name}:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize("tool", [SYNC, ASYNC])
+@pytest.mark.parametrize("how", ["aclose", "cancel", "forget"])
+def test_leaving(tool: dspy.Tool, how: str) -> None:
+    """watching-runs: Leaving early ends the program."""
+    ran: list[str] = []
+
+    def note(city: str) -> str:
+        """Note a city."""
+        ran.append(city)
+        return city
+
+    async def note_later(city: str) -> str:
+        """Note a city."""
+        return note(city)
+
+    noting = dspy.Tool(note if tool is SYNC else note_later, name="find")
+
+    async def until(events: Any) -> None:
+        async for event in events:
+            if isinstance(event, sigadapt.CallReady):
+                if how == "cancel":
+                    await asyncio.sleep(30)
+                return
+
+    async def leave() -> tuple[int, int]:
+        events: Any = sigadapt.stream(dspy.ReActV2(ANSWER, tools=[noting]), question="?")
+        if how == "cancel":
+            task = asyncio.create_task(until(events))
+            await asyncio.sleep(1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            await until(events)
+        if how == "forget":
+            del events
+            await asyncio.sleep(0.1)
+        else:
+            await events.aclose()
+        before = len(ran), len(net.received)
+        await asyncio.sleep(0.5)
+        assert (len(ran), len(net.received)) == before
+        return before
+
+    def script(received: Any) -> Answer:
+        time.sleep(0.05)
+        return Answer(calls=[Call("find", {"city": f"{n}"}) for n in range(4)])
+
+    threads = set(threading.enumerate())
+    with play(script) as net:
+        asyncio.run(asyncio.wait_for(leave(), 20))
+    assert no_thread_is_left(threads)
+
+
+def test_leaving_a_sync_stream() -> None:
+    """watching-runs: Leaving early ends the program."""
+    threads = set(threading.enumerate())
+    with play([Answer(text=SAID * 20, chunk=4)]) as net:
+        for event in sigadapt.stream_sync(Loop(), question="?"):
+            assert isinstance(event, sigadapt.TextDelta)
+            break
+        assert no_thread_is_left(threads)
+        assert len(net.received) == 1
+
+
+@pytest.mark.parametrize("program", [dspy.Predict(ANSWER), Loop()])
+def test_settings(program: dspy.Module) -> None:
+    """watching-runs: The caller's settings stay the caller's."""
+    heard: list[str] = []
+
+    class Hears(BaseCallback):
+        def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+            heard.append(type(instance).__name__)
+
+    async def settings() -> list[Any]:
+        seen: list[Any] = []
+        async for _ in sigadapt.stream(program, question="?"):
+            seen += [dspy.settings.send_stream, dspy.settings.callbacks == [callback]]
+        return seen
+
+    callback = Hears()
+    script = inner if isinstance(program, Loop) else [Answer(text="[[ ## answer ## ]]\nHi.")]
+    with play(script), dspy.context(callbacks=[callback]):
+        assert set(asyncio.run(settings())) == {None, True}
+    assert heard[0] == type(program).__name__

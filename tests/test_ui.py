@@ -1,0 +1,219 @@
+"""Server-sent events of a run; with `SIGADAPT_NPM`, as the clients of the AI SDK and AG-UI read them."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dspy
+import pytest
+
+import sigadapt
+from sigadapt import InvalidToolCall, ToolCall, ToolResult, ui
+
+NPM = os.environ.get("SIGADAPT_NPM")
+"""A folder with the npm packages `ai` and `@ag-ui/core`; `python3 tasks.py ui` makes one."""
+
+CALL = ToolCall(id="c1", name="find", args={"city": "Rome"})
+BAD = InvalidToolCall(id="c2", name="find", arguments="{", index=1, code="invalid_json", message="It ends.")
+ASKED = SimpleNamespace(id="confirm_1", call=CALL, hint="Run find?")
+
+
+class WaitsError(Exception):
+    calls, requests = (CALL,), (ASKED,)
+
+
+def deltas(*pieces: str) -> list[Any]:
+    return [sigadapt.CallDelta(0, "c1", "find", piece, step=1) for piece in pieces]
+
+
+def ended(**outputs: Any) -> Any:
+    return sigadapt.Ended(dspy.Prediction(**outputs), step=2)
+
+
+READY = sigadapt.CallReady(CALL, step=1)
+RUNS: dict[str, list[Any]] = {
+    "an answer": [
+        sigadapt.ReasoningDelta("Hm.", step=1),
+        sigadapt.TextDelta("It is ", "answer", step=1),
+        sigadapt.TextDelta("sunny.", "answer", step=1),
+        sigadapt.Used({"total_tokens": 3}, step=1),
+        ended(answer="It is sunny."),
+    ],
+    "an agent": [
+        *deltas("", '{"city":', '"Rome"}'),
+        READY,
+        sigadapt.TextDelta("inside", "answer", step=2, within="c1"),
+        sigadapt.ResultReady("c1", ToolResult(call_id="c1", name="find", value={"x": None}), step=2),
+        ended(answer="Europe.", history=None, termination_reason="submit"),
+    ],
+    "a failure": [
+        READY,
+        sigadapt.ResultReady("c1", ToolResult(call_id="c1", name="find", value="No.", is_error=True), step=1),
+        ended(answer=None),
+    ],
+    "a bad call": [sigadapt.CallReady(BAD, step=1), ended(answer="Sorry.")],
+    "a wait": [
+        READY,
+        sigadapt.Confirm([ASKED], step=1),
+        sigadapt.Failed(WaitsError("a secret"), step=1),
+    ],
+    "an error": [
+        sigadapt.TextDelta("It", "answer", step=1),
+        *deltas('{"ci'),
+        sigadapt.Failed(ValueError("a secret"), step=1),
+    ],
+    "what a provider ran": [
+        sigadapt.ServerCall(SimpleNamespace(id="s1", name="web_search", input={"q": "x"}), step=1),
+        sigadapt.SourceReady(SimpleNamespace(url="https://example.com", title=None), step=1),
+        sigadapt.FileReady(SimpleNamespace(id=None, media_type="image/png", data="aGk="), step=1),
+        ended(answer="So."),
+    ],
+}
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    lines = [line.removeprefix("data: ") for line in text.split("\n\n") if line]
+    return [json.loads(line) for line in lines if line != "[DONE]"]
+
+
+def read(form: str, text: str, folder: Path) -> dict[str, Any]:
+    """What the official client makes of a text."""
+    node = shutil.which("node")
+    if NPM is None or node is None:
+        pytest.skip("`python3 tasks.py ui` runs this")
+    file = folder / "events.txt"
+    file.write_text(text, encoding="utf-8")
+    script = Path(__file__).with_name("read_ui.mjs")
+    done = subprocess.run(  # noqa: S603
+        [node, str(script), NPM, form, str(file)], capture_output=True, text=True, check=True, timeout=60
+    )
+    return json.loads(done.stdout)
+
+
+def test_an_answer_for_the_ai_sdk() -> None:
+    """watching-runs: The official clients read every run."""
+    text = "".join(ui.ai_sdk(RUNS["an answer"], message_id="m"))
+    assert rows(text) == [
+        {"type": "start", "messageId": "m"},
+        {"type": "start-step"},
+        {"type": "reasoning-start", "id": "text-1"},
+        {"type": "reasoning-delta", "id": "text-1", "delta": "Hm."},
+        {"type": "reasoning-end", "id": "text-1"},
+        {"type": "text-start", "id": "text-2"},
+        {"type": "text-delta", "id": "text-2", "delta": "It is "},
+        {"type": "text-delta", "id": "text-2", "delta": "sunny."},
+        {"type": "text-end", "id": "text-2"},
+        {"type": "finish-step"},
+        {"type": "finish"},
+    ]
+    assert text.endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize(("writer", "count"), [(ui.ai_sdk, 1), (ui.ag_ui, 1)])
+def test_what_is_submitted(writer: Any, count: int) -> None:
+    """watching-runs: What an agent submits is a text."""
+    text = "".join(writer(RUNS["an agent"]))
+    assert text.count("Europe.") == count
+    assert "inside" not in text
+    assert '"submit"' not in text
+
+
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+def test_errors(writer: Any) -> None:
+    """watching-runs: An error tells a page its type alone."""
+    for name in ("an error", "a wait"):
+        text = "".join(writer(RUNS[name]))
+        assert ("ValueError" in text) == (name == "an error")
+        assert "secret" not in text
+    assert "a secret" in "".join(writer(RUNS["an error"], error_text=str))
+
+    def breaks() -> Iterator[Any]:
+        yield RUNS["an answer"][1]
+        raise OSError("a secret")
+
+    async def breaks_later() -> AsyncIterator[Any]:
+        for event in breaks():
+            yield event
+
+    async def written() -> str:
+        return "".join([piece async for piece in writer(breaks_later())])
+
+    for text in ("".join(writer(breaks())), asyncio.run(written())):
+        assert "OSError" in text
+        assert "secret" not in text
+
+
+def test_a_page_that_leaves_ends_the_run() -> None:
+    """watching-runs: Leaving early ends the program."""
+    closed: list[bool] = []
+
+    async def events() -> AsyncIterator[Any]:
+        try:
+            while True:
+                yield RUNS["an answer"][1]
+        finally:
+            closed.append(True)
+
+    async def leave() -> None:
+        written: Any = ui.ai_sdk(events())
+        for _ in range(5):
+            await anext(written)
+        await written.aclose()
+        assert closed == [True]
+
+    asyncio.run(leave())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_ai_sdk_reads(name: str, tmp_path: Path) -> None:
+    """watching-runs: The official clients read every run."""
+    client = read("ai_sdk", "".join(ui.ai_sdk(RUNS[name])), tmp_path)
+    states = {part.get("toolCallId"): part["state"] for part in client["parts"] if "toolCallId" in part}
+    wanted = {
+        "an agent": {"c1": "output-available"},
+        "a failure": {"c1": "output-error"},
+        "a bad call": {"c2": "output-error"},
+        "a wait": {"c1": "approval-requested"},
+        "an error": {"c1": "input-streaming"},
+        "what a provider ran": {"s1": "input-available"},
+    }
+    assert client["bad"] == []
+    assert states == wanted.get(name, {})
+    texts = {"an answer": "It is sunny.", "an agent": "Europe.", "a bad call": "Sorry."}
+    if name in texts:
+        assert (
+            "".join(part.get("text", "") for part in client["parts"] if part["type"] == "text") == texts[name]
+        )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_ag_ui_reads(name: str, tmp_path: Path) -> None:
+    """watching-runs: The official clients read every run."""
+    written = rows("".join(ui.ag_ui(RUNS[name], thread_id="t", run_id="r")))
+    kinds = [row["type"] for row in written]
+    assert kinds[0] == "RUN_STARTED"
+    assert kinds[-1] == ("RUN_ERROR" if name == "an error" else "RUN_FINISHED")
+    assert kinds.count("TOOL_CALL_START") == kinds.count("TOOL_CALL_END")
+    assert kinds.count("TEXT_MESSAGE_START") == kinds.count("TEXT_MESSAGE_END")
+    if name == "a wait":
+        [interrupt] = written[-1]["outcome"]["interrupts"]
+        assert (interrupt["id"], interrupt["toolCallId"]) == ("confirm_1", "c1")
+    client = read("ag_ui", "".join(ui.ag_ui(RUNS[name])), tmp_path)
+    assert client == {"bad": [], "types": kinds}
+
+
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+@pytest.mark.parametrize(
+    "value", [float("nan"), "half \ud83d", {1: object()}, b"\xff", [dspy.Prediction(a=1)]]
+)
+def test_any_result_is_written(writer: Any, value: Any) -> None:
+    """watching-runs: The official clients read every run."""
+    result = ToolResult.model_construct(call_id="c1", name="find", value=value, is_error=False)
+    written = rows("".join(writer([READY, sigadapt.ResultReady("c1", result, step=1), ended(answer="")])))
+    assert any(row["type"] in {"tool-output-available", "TOOL_CALL_RESULT"} for row in written)
