@@ -134,7 +134,7 @@ def fragment(text: str, name: str | None = None, call_id: str | None = None, ind
     return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
 
 
-END = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+END: Json = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
 
 
 @pytest.mark.parametrize(
