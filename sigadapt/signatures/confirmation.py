@@ -129,8 +129,9 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
     def run(**kwargs: Any) -> Any:
         args = {name: jsonable(value) for name, value in kwargs.items()}
         shown, asked = question_for(decl, args)
+        as_sent = _agreed_arguments(decl, kwargs, args, shown, shown)
         if asked is None:
-            return func(**_agreed_arguments(decl, kwargs, args, shown, shown))
+            return func(**as_sent)
         before = deepcopy(shown)
 
         def answered(agreed: object) -> Any:
@@ -138,7 +139,8 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
                 raise PermissionError(REJECTED)
             if agreed is not True:
                 raise _asked_in_vain(decl, f"expected True or False, got a {type(agreed).__name__}")
-            return func(**_agreed_arguments(decl, kwargs, args, before, shown))
+            is_same = equal_json(before, shown)
+            return func(**(as_sent if is_same else _agreed_arguments(decl, kwargs, args, before, shown)))
 
         async def later(answer: Awaitable[object]) -> Any:
             try:
@@ -185,7 +187,9 @@ def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, before: Json, sh
             raise PermissionError(f"The user changed the arguments. It was not run: {bound.message}")
         return bound
     if equal_json(kwargs, args):  # agents give what the model sent
-        return kwargs if isinstance(bound, Flaw) else bound
+        if not isinstance(bound, Flaw):
+            return bound
+        raise ValueError(bound.message)  # as DSPy does for a tool that does not ask
     # A Python value may hold more than its JSON: what it excludes, a SecretStr, what a serializer changed.
     if isinstance(bound, Flaw) or any(bound.get(name, part) != part for name, part in kwargs.items()):
         raise InvalidToolDecl(

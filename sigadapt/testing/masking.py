@@ -90,9 +90,11 @@ class Masking:
         self.unmasked = tuple(unmasked)
         self.places: dict[str, None] = {}
         self._secrets: set[str] = set()
+        self._texts: set[str] = set()  # which may hold secrets in pieces
         for name, value in headers.items():
             if name not in _HEADERS and not name.startswith(_HEADER_FAMILIES):
-                self._secrets |= {value, *re.split(r"[\s,;]+", value)}
+                self._texts.add(value)
+                self._secrets |= {value, *re.findall(r"^[\w-]+ +(.+)", value)}  # behind a scheme, as Bearer
         url = urlsplit(path)
         for name, value in query_of(f"{url.query}&{url.fragment}"):
             if name not in HARMLESS_QUERY:
@@ -173,8 +175,7 @@ class Masking:
             if is_object(part) or is_array(part):
                 pending += part.values() if is_object(part) else part
             elif not isinstance(part, bool):
-                text = str(part)
-                self._secrets |= {text, *re.split(r"[\s,;]+", text)}
+                self._texts.add(str(part))
         return MASK
 
     def _is_kept(self, place: tuple[str, ...]) -> bool:
@@ -183,10 +184,15 @@ class Masking:
     @property
     def secrets(self) -> set[str]:
         """The texts to be masked wherever they stand."""
-        words = self._secrets | {secret.partition("=")[2] for secret in self._secrets}  # of a cookie
-        # What stands in quotes, as in Digest or JSON, and no secret with a quote of the text around it.
-        words |= {part for word in words for part in re.split(f"[{re.escape(_QUOTES)}]+", word)}
-        words = {word.strip(_QUOTES) for word in words}
+        pieces = {piece for text in self._texts for piece in re.split(r"[\s,;]+", text)}
+        cookies = {piece.partition("=")[2] for piece in pieces}
+        pieces |= cookies
+        # What stands in quotes, as in Digest or JSON, without the quotes of the text around it.
+        pieces |= {
+            part for each in pieces | self._texts for part in re.split(f"[{re.escape(_QUOTES)}]+", each)
+        }
+        words = self._secrets | self._texts | {piece.strip(_QUOTES) for piece in pieces}
+        words |= {cookie for cookie in cookies if not cookie.startswith(('"', "'"))}
         for word in [word for word in words if len(word) % 4 == 0 and _IN_BASE64.fullmatch(word)]:
             # The password of Basic.
             words |= {*b64decode(word).decode("utf-8", "surrogateescape").split(":", 1)}

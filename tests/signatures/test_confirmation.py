@@ -7,7 +7,7 @@ import functools
 import json
 import math
 import pickle
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import dspy
 import pydantic
@@ -488,6 +488,30 @@ def test_an_agent_shows_what_runs_and_not_how_python_writes_it():
         cast("Any", agreed.func)(by=Hiding(eur=9000, to="Eve", key=pydantic.SecretStr("x")))
     assert caught.value.code == "confirmation_failed"
     assert len(paid) == 2
+
+
+def test_an_agent_runs_and_asks_nothing_that_does_not_fit():
+    """confirmation: An agent's tool shows the JSON that the model sent."""
+
+    def small(eur: int) -> int:
+        assert eur < 100, "too much"
+        return eur
+
+    def send(eur: Annotated[int, pydantic.AfterValidator(small)]) -> int:
+        return eur
+
+    asked: list[Any] = []
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        asked.append(args)
+        return True
+
+    [tool] = ToolDecls([ToolDecl.of(send, requires_confirmation=True)]).confirmed_by(ask).to_dspy()
+    with pytest.raises(ValueError, match="too much"):
+        tool(eur=9000)
+    assert asked == []
+    assert tool(eur=9) == 9
+    assert len(asked) == 1
 
 
 def test_a_question_steers_no_terminal():

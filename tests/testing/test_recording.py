@@ -191,6 +191,16 @@ def test_a_key_is_found_in_every_place(place: str) -> None:
     assert bool(query) == ("/path" in masked.masked)
 
 
+@pytest.mark.parametrize("key", ["EY%Mhn,jq<>", "(abc)d,ef'", '"quoted-key"', "q{ab}cdef;x="])
+@pytest.mark.parametrize("scheme", ["", "Bearer "])
+def test_a_key_is_masked_with_its_brackets(scheme: str, key: str) -> None:
+    """loopback-provider: A key that comes back is not recorded."""
+    masking = Masking({"authorization": scheme + key}, "/v1")
+    echo = json.dumps([key, f"<{key}>"]).encode()
+    exchange = Exchange("openai", "/v1", {}, 401, "application/json", echo).without(masking.secrets)
+    assert json.loads(exchange.response) == ["***", "<***>"]
+
+
 def test_a_key_that_holds_the_loopback_key_is_one(tmp_path: Path) -> None:
     """loopback-provider: A key that comes back is not recorded."""
     reply = Failure(401, "No: loopback-of-ours-99, loopback")
