@@ -1,7 +1,6 @@
 """A chat with a web page: text and calls appear while they are written, and a button approves a payment.
 
 FastAPI serves the page and three endpoints; the last two answer with server-sent events:
-
 - GET /chat tells what a conversation holds, so that a reload of the page changes nothing.
 - POST /ask starts a turn. It ends with the answer, or with calls that wait for a person.
 - POST /decide continues that turn with what the person decided.
