@@ -195,6 +195,10 @@ def test_every_error_is_pickled(pickler: Any):
             error: Any = kind(choice.tool_calls.invalid[0])
         elif issubclass(kind, ToolCallParseError):
             error = kind("is wrong", choice=choice, signature=local_signature(), **given)
+        elif kind is errors.ConfirmationNeeded:
+            calls = ToolCalls([{"id": "c", "name": "pay", "args": {}}])
+            requests = calls.awaiting_confirmation([{"name": "pay", "requires_confirmation": True}])
+            error = kind(calls, requests, dspy.History(messages=[]), {}, "calls", None)
         elif kind is errors.EmptyAnswer:
             error = kind("is empty", choice=choice, field="f")
         elif kind is errors.UnusableAnswer:
