@@ -3,7 +3,7 @@
 A line holds `wire`, `path`, `request` (the body), `status`, `content_type`, `response` (the text of the body
 or of the whole stream, byte for byte) and `masked`: JSON Pointers into the line. Headers are never written.
 What is not known to be harmless, such as a server's token, is written as `***` (`masking.py`), also where it
-comes back. So a recording can go into a bug report. What the messages say is in it.
+comes back. What the messages say stays in it: read a recording before it goes into a bug report.
 """
 
 import json
