@@ -71,10 +71,9 @@ def native_rows(
     groups: list[list[Json]], route: Route, fields: Json, tools: Iterable[Json], *, is_late: bool
 ) -> NativeRows:
     """Return the native rows of a request with these tools, which may change in the conversation (late)."""
-    wire = BY_DIALECT.get(route.dialect)
-    if route.client == "engine" or wire is None:
-        return NativeRows(CHAT)
-    provider = CHAT if route.as_chat else wire
+    provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect, CHAT)
+    if route.client == "engine":
+        return NativeRows(provider)
     rows: list[list[Json] | None] = []
     turn: list[Json] = []
     needed: Json = {}
