@@ -133,7 +133,9 @@ class _OneRequestEngine:
 
     def _resolve(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
         """Return a copy of lm15's provider with our methods, and the request in that provider's form."""
-        provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=streaming)
+        if self._native.rows:
+            request = self._native.placed_in(request)
+        provider, routed = target_of(self._engine, request, streaming=streaming)
         return with_methods(provider, self._methods), routed
 
     def _recorder(self, provider: Any, request: lm15.Request) -> Recorder:

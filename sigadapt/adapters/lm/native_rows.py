@@ -41,8 +41,6 @@ class NativeRows(NamedTuple):
 
     def placed_in(self, request: lm15.Request) -> lm15.Request:
         """Return a request with a placeholder for each message that has rows."""
-        if not self.rows:
-            return request
         messages = [
             message if rows is None else lm15.Message.assistant(f"{self.mark}{place}")
             for place, (message, rows) in enumerate(zip(request.messages, self.rows, strict=True))
