@@ -353,7 +353,7 @@ def _round(answered: Round, text: str | None) -> Iterator[Message]:
             elif call.of in results:  # the result of the call that was accepted before
                 result = results[call.of].model_copy(update={"call_id": call.id})
             else:  # the program took the accepted call out
-                result = ToolResult(call_id=call.id, name=call.name, value=_TAKEN_OUT, is_error=True)
+                result = ToolResult.failed(call, _TAKEN_OUT)
             yield result_message(result)
 
 
