@@ -5,9 +5,9 @@ FastAPI serves the page and two endpoints:
 - GET /api/chat tells what a conversation holds, as messages of `useChat`.
 
     pip install fastapi uvicorn
-    cd examples && npm install ai@6 @ai-sdk/react@3 react@19 react-dom@19 esbuild
-    npx esbuild use_chat_page.jsx --bundle --jsx=automatic --outfile=use_chat_page.js
-    python use_chat.py [openai/gpt-4o-mini]     # then open http://127.0.0.1:8000
+    npm install --prefix examples ai@6 @ai-sdk/react@3 react@19 react-dom@19 esbuild
+    (cd examples && npx esbuild use_chat_page.jsx --bundle --jsx=automatic --outfile=use_chat_page.js)
+    python examples/use_chat.py [openai/gpt-4o-mini]     # then open http://127.0.0.1:8000
 """
 
 import os
