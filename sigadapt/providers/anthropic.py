@@ -49,6 +49,7 @@ from sigadapt.providers.writing import arguments_of, blocks_with_calls
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
+from sigadapt.signatures.server_work import NO_WORK, File, ServerToolCall, ServerWork, Source
 
 NAME = "anthropic"
 
@@ -72,6 +73,7 @@ _TYPES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 _LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
 
 _THINKING = ("thinking", "redacted_thinking")
+_OF_MODEL = frozenset(("text", "tool_use", *_THINKING))
 _TEXT_FIELDS = frozenset(("type", "text"))
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 
@@ -149,7 +151,49 @@ class Anthropic(Provider):
         # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
         # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
         why = details_in(body.get("stop_details"))
-        return [Reading(text, thinking, calls, finish, kept, why)]
+        work = self.work([each.block for each in described])
+        return [Reading(text, thinking, calls, finish, kept, why, work=work)]
+
+    # {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "weather"}}
+    # {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
+    #   {"type": "web_search_result", "url": "https://a.test/", "title": "Weather"}]}
+    # {"type": "bash_code_execution_tool_result", "tool_use_id": "srvtoolu_2", "content": {
+    #   "type": "bash_code_execution_result", "content": [{"file_id": "file_1"}]}}
+    # {"type": "text", "text": "18 C", "citations": [{"type": "web_search_result_location", "url": ...}]}
+    # https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools
+    def work(self, blocks: Sequence[Json]) -> ServerWork:
+        if all(kind_of(block) in _OF_MODEL and not block.get("citations") for block in blocks):
+            return NO_WORK
+        results = {str(block.get("tool_use_id")): block for block in blocks if "tool_use_id" in block}
+        calls: list[ServerToolCall] = []
+        sources: list[Source] = []
+        files: list[File] = []
+        for block in blocks:
+            if kind_of(block) in ("server_tool_use", "mcp_tool_use"):
+                result = results.get(str(block.get("id")))
+                failed = result is not None and (
+                    result.get("is_error") or "error_code" in an_object(result.get("content"))
+                )
+                status = "pending" if result is None else "failed" if failed else "done"
+                kind = "mcp" if kind_of(block) == "mcp_tool_use" else None
+                sent = block.get("input")
+                calls.append(ServerToolCall.of(block.get("name"), block.get("id"), status, sent, kind))
+            for part in objects(block.get("content")):
+                if kind_of(part) in ("web_search_result", "web_fetch_result"):
+                    document = an_object(part.get("content"))
+                    title = part.get("title") or document.get("title")
+                    sources.append(Source.of(part.get("url"), title, cited=False))
+                made = [each for each in objects(part.get("content")) if is_text(each.get("file_id"))]
+                files += (File.of(file_id=each["file_id"], name=each.get("filename")) for each in made)
+            for cited in objects(block.get("citations")):
+                title, place = cited.get("title") or cited.get("document_title"), cited.get("source")
+                # Of a page that it fetched, Claude cites the title alone.
+                pages = (each.url for each in sources if each.url and each.title == title)
+                url = cited.get("url") or next(pages, None)
+                file_id = cited.get("file_id") or place
+                quote = cited.get("cited_text")
+                sources.append(Source.of(url, title, cited=True, quote=quote, file_id=file_id))
+        return ServerWork.of(calls, sources, files)
 
     def without_calls(self, body: Json) -> Json:
         content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]

@@ -57,6 +57,7 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.writing import text_of_arguments, written_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
+from sigadapt.signatures.server_work import NO_WORK, File, ServerToolCall, ServerWork, Source
 
 NAME = "openai-chat"
 
@@ -91,11 +92,15 @@ _CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
 _REASONING = ("reasoning_content", "reasoning")
 _WANTED_BACK = frozenset(("reasoning_details", "audio", "annotations", "content"))
 _TEXTS = ("content", "refusal", *_REASONING)
-_LISTS = ("reasoning_details", "annotations")
+_LISTS = ("reasoning_details", "annotations", "images", "executed_tools")
+_WORK = frozenset(
+    ("annotations", "images", "executed_tools", "audio", "provider_specific_fields")
+) | frozenset(("citations", "search_results", "vertex_ai_grounding_metadata"))
+"""Fields of a message or a body in which server tools leave something."""
 _GROWING = ("text", "summary", "data", "thinking")
 
 
-def _candidate(choice: Json) -> Reading:
+def _candidate(choice: Json, body: Json) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     sent, in_old_form = calls_of(message.get("tool_calls")), calls_of(message.get("function_call"))
     calls = list(map(chat_call, sent))
@@ -124,12 +129,64 @@ def _candidate(choice: Json) -> Reading:
         whole = parse_arguments(sent_last) if isinstance(sent_last, str) else sent_last
         calls[-1] = (call_id, name, CutOff(whole) if is_object(whole) else sent_last)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
+    work = NO_WORK if _WORK.isdisjoint(message) and _WORK.isdisjoint(body) else _work(message, body)
     has_more = parts or any(message[key] for key in _MORE & message.keys()) or any(map(_more_of, sent))
     if not has_more:
-        return Reading(text, None, calls, finish, None, why, None, error)
+        return Reading(text, None, calls, finish, None, why, None, error, work=work)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
-    return Reading(text, thinking, calls, finish, _state(message, text), why, None, error)
+    kept = _state(message, text)
+    return Reading(text, thinking, calls, finish, kept, why, None, error, work=work)
+
+
+# {"annotations": [{"type": "url_citation", "url_citation": {"url": "https://a.test/", "title": "Weather"}}]}
+# {"images": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO..."}}]}
+# {"executed_tools": [{"type": "search", "arguments": "{...}", "output": "...", "search_results": {...}}]}
+# https://openrouter.ai/docs/guides/features/server-tools, https://console.groq.com/docs/compound
+# Perplexity: {"search_results": [{"url": "https://a.test/", "title": "Weather"}], "citations": [...]}
+def _work(message: Json, body: Json) -> ServerWork:
+    """Return what the tools of a server, or of the provider behind a gateway, left in an answer."""
+    beside = an_object(message.get("provider_specific_fields"))
+    calls, sources, files = list[ServerToolCall](), list[Source](), list[File]()
+    for ran in objects(message.get("executed_tools")):
+        found = an_object(ran.get("search_results"))
+        status = "pending" if ran.get("output") is None and not found else "done"
+        calls.append(ServerToolCall.of(ran.get("type"), ran.get("id"), status, ran.get("arguments")))
+        for each in objects(found.get("results")):
+            quote = each.get("content")
+            sources.append(Source.of(each.get("url"), each.get("title"), cited=False, quote=quote))
+    for each in objects(body.get("search_results")):
+        url, quote = each.get("url"), each.get("snippet")
+        sources.append(Source.of(url, each.get("title"), cited=False, quote=quote))
+    noted: Any = body.get("citations")
+    sources += (Source.of(url, None, cited=True) for url in (noted if is_array(noted) else ()) if is_text(url))
+    for note in objects(message.get("annotations") or beside.get("annotations")):
+        cited = an_object(note.get("url_citation")) or note
+        if note.get("type") == "url_citation":
+            quote = cited.get("content")
+            sources.append(Source.of(cited.get("url"), cited.get("title"), cited=True, quote=quote))
+    for image in objects(message.get("images") or beside.get("images")):
+        place: Any = image.get("image_url")
+        files.append(File.of(at=an_object(place).get("url", place), media_type="image/png"))
+    spoken = an_object(message.get("audio"))
+    if spoken.get("data"):
+        files.append(File.of(at=spoken["data"], file_id=spoken.get("id")))
+    # LiteLLM's places for the blocks of Claude and the metadata of Gemini.
+    ran_there = [call for call in calls_of(message.get("tool_calls")) if anthropic.ran_itself(call.get("id"))]
+    uses = [{"type": f"{kind}_tool_use", "id": call_id, "name": name, "input": parse_arguments(str(sent))}
+            for call_id, name, sent in map(chat_call, ran_there)
+            for kind in ("mcp" if str(call_id).startswith("mcp") else "server",)]
+    results = [block for key in ("web_search_results", "tool_results") for block in objects(beside.get(key))]
+    quoted: Any = beside.get("citations")
+    quotes = [each for part in (quoted if is_array(quoted) else ()) for each in objects(part)]
+    of_claude = anthropic.PROVIDER.work([*uses, *results, {"type": "text", "citations": quotes}])
+    grounds = objects(body.get("vertex_ai_grounding_metadata"))
+    of_gemini = gemini.work_of({"groundingMetadata": grounds[0]}) if grounds else NO_WORK
+    return ServerWork.of(
+        (*calls, *of_claude.calls, *of_gemini.calls),
+        (*sources, *of_claude.sources, *of_gemini.sources),
+        (*files, *of_claude.files),
+    )
 
 
 def _closes_calls(message: Json, choice: Json) -> bool:
@@ -245,6 +302,8 @@ def _whole_choice(chunks: list[Json]) -> Json:
             message[key] = values[-1]
     if "reasoning_details" in message:
         message["reasoning_details"] = _join_parts(message["reasoning_details"], ("type", "index"))
+    if "executed_tools" in message:
+        message["executed_tools"] = _join_parts(message["executed_tools"], ("index",))
     if is_array(message.get("content")):
         message["content"] = _join_parts(message["content"], ("type",))
     if "tool_calls" in fields:
@@ -293,7 +352,7 @@ class OpenAIChat(Provider):
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
-        return [_candidate(choice) for choice in objects(body.get("choices"))]
+        return [_candidate(choice, body) for choice in objects(body.get("choices"))]
 
     def without_calls(self, body: Json) -> Json:
         bare = {"tool_calls": None, "function_call": None}

@@ -51,6 +51,7 @@ from sigadapt.providers.wire.values import (
     in_paragraphs,
     joined,
     json_text,
+    is_text,
     kind_of,
     named_part,
     objects,
@@ -58,6 +59,7 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.writing import blocks_with_calls, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.signatures.server_work import NO_WORK, File, ServerToolCall, ServerWork, Source
 
 NAME = "openai-responses"
 
@@ -82,6 +84,7 @@ _PART_FIELDS = frozenset(("type", "text", "logprobs"))
 _CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "arguments"))
 _OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_call"))
 _OPENAIS_OWN = re.compile(r"openai/(gpt-(?!oss)|o\d)")  # other servers speak this wire under OpenAI's prefix
+_INPUTS = ("queries", "code", "revised_prompt", "server_label")  # beside an item's action
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 
 
@@ -204,7 +207,54 @@ class OpenAIResponses(Provider):
         text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
         kept = state(NAME, map(self.describe, items))
-        return [Reading(text, thinking, calls, finish, kept, why, commentary, error)]
+        work = self.work(items)
+        return [Reading(text, thinking, calls, finish, kept, why, commentary, error, work=work)]
+
+    # {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search",
+    #   "query": "weather", "sources": [{"type": "url", "url": "https://a.test/"}]}}
+    # {"type": "file_search_call", "queries": [...], "results": [{"file_id": "file_1", "filename": ...}]}
+    # {"type": "code_interpreter_call", "code": "...", "outputs": [{"type": "image", "url": "data:..."}]}
+    # {"type": "image_generation_call", "output_format": "png", "result": "iVBO..."}
+    # {"type": "mcp_call", "server_label": "docs", "name": "read", "arguments": "{}", "error": null}
+    # {"type": "output_text", "annotations": [{"type": "url_citation", "url": "https://a.test/"}]}
+    # https://developers.openai.com/api/docs/guides/tools
+    def work(self, blocks: Sequence[Json]) -> ServerWork:
+        calls: list[ServerToolCall] = []
+        sources: list[Source] = []
+        files: list[File] = []
+        for item in blocks:
+            kind = kind_of(item)
+            if kind == "message":
+                for note in (n for part in objects(item.get("content")) for n in objects(part.get("annotations"))):
+                    file_id, name = note.get("file_id"), note.get("filename")
+                    if kind_of(note) in ("container_file_citation", "file_path"):
+                        files.append(File.of(file_id=file_id, name=name))
+                    else:
+                        title = note.get("title") or name
+                        sources.append(Source.of(note.get("url"), title, cited=True, file_id=file_id))
+                continue
+            if not kind.endswith("_call") or self.is_call(item):
+                continue
+            action, image = an_object(item.get("action")), item.get("result")
+            for found in objects(action.get("sources")):
+                sources.append(Source.of(found.get("url"), found.get("title") or found.get("name"), cited=False))
+            for found in objects(item.get("results")):
+                quote, file_id = found.get("text"), found.get("file_id")
+                title = found.get("title") or found.get("filename")
+                sources.append(Source.of(found.get("url"), title, cited=False, quote=quote, file_id=file_id))
+            if kind == "image_generation_call" and is_text(image):
+                files.append(File.of(at=image, media_type=f"image/{item.get('output_format') or 'png'}"))
+            outputs = objects(item.get("outputs"))
+            files += (File.of(at=output["url"], media_type="image/png") for output in outputs if "url" in output)
+            sent = item.get("arguments", item.get("input"))
+            if sent is None:
+                sent = {**_without(action, "sources"), **{key: item[key] for key in _INPUTS if item.get(key)}}
+            is_whole = image or kind_of(item) == "mcp_call" and item.get("output") is not None
+            status = "failed" if item.get("error") else "done" if is_whole else item.get("status") or "done"
+            name = item.get("name") or kind.removesuffix("_call")
+            of_kind = item.get("name") if kind == "custom_tool_call" else kind
+            calls.append(ServerToolCall.of(name, item.get("id"), status, sent, of_kind))
+        return ServerWork.of(calls, sources, files) if calls or sources or files else NO_WORK
 
     def without_calls(self, body: Json) -> Json:
         output = [item for item in content_parts(body.get("output")) if not self.is_call(item)]
