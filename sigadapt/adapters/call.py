@@ -45,6 +45,7 @@ from sigadapt.adapters.outputs import (
     refuse_no_answer,
     settle_bad_calls,
     sole_text_field,
+    with_server_work,
 )
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import MadeIds
@@ -59,6 +60,7 @@ from sigadapt.adapters.request.continuation import (
 from sigadapt.adapters.request.lost_ids import with_lost_ids
 from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.orphans import heal
+from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
@@ -81,6 +83,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
+from sigadapt.signatures.server_tools import McpServer
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.text.layout import Layout
@@ -120,8 +123,7 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
 def prepare(call: AdapterCall) -> "Steps[Prepared]":
     """Make the Request of a call, without sending it."""
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
-    others = tuple(name for name in plan.outputs if name != plan.calls)
-    layout = Layout(plan.calls, adapter.field_marker, others)
+    layout = Layout(plan.calls, adapter.field_marker, plan.texts)
     calling = calling_of(call.lm, call.settings, call.facts, options, layout)
     given = call.inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
@@ -287,6 +289,8 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
             values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
         if is_prompted and plan.empty_calls and values[plan.calls] is None:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
+        if plan.work or choice.files:
+            values = with_server_work(plan, choice, values)
         if not (plan.typed or getattr(candidate.response, "logprobs", None)):
             return values
         native_types = call.adapter.native_response_types
@@ -335,11 +339,14 @@ class Prepared(NamedTuple):
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
         if calling.mode != "native":
-            sendable, changes = calling.request_to_send(request)
-        elif any("turn" in row for row in request["messages"]):
-            sendable, changes = with_late_tools(request, self.route)
+            sendable, in_place = with_server_tools(request, None)
+            sendable, changes = calling.request_to_send(sendable)
         else:
             sendable, changes = request, ()
+            if any("turn" in row for row in request["messages"]):
+                sendable, changes = with_late_tools(request, self.route)
+            sendable, in_place = with_server_tools(sendable, self.route)
+        changes = (*changes, *in_place)
         sent = lower(sendable, self.route)
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
@@ -380,7 +387,7 @@ class Prepared(NamedTuple):
         asked = self.request.get("tool_choice")
         if asked is None or self.calling.mode == "prompted":
             return asked
-        runs_own = len(self.decls.tools) < len(self.decls.entries)  # which may be what was required
+        runs_own = self.decls.has_server_tools  # which may be what was required
         is_weaker = self.lowered.request.get("tool_choice") in (None, "auto")
         return None if is_weaker or (runs_own and asked == "required") else asked
 
@@ -437,4 +444,7 @@ class Prepared(NamedTuple):
 
     def answers(self) -> Steps[list[Answer]]:
         """Send the request and return one Answer per candidate."""
-        return answers(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)
+        servers = (entry for entry in self.decls.entries if isinstance(entry, McpServer))
+        tokens = {each.name: each.token for each in servers if each.token is not None}
+        sent = self.lowered._replace(tokens=tokens) if tokens else self.lowered
+        return answers(self.call.lm, sent, self.route, self.controls, self.subscribe)

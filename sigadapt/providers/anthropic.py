@@ -49,7 +49,7 @@ from sigadapt.providers.writing import arguments_of, blocks_with_calls
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
-from sigadapt.signatures.server_work import NO_WORK, File, ServerToolCall, ServerWork, Source
+from sigadapt.signatures.server_work import NO_WORK, Findings, ServerWork
 
 NAME = "anthropic"
 
@@ -71,6 +71,20 @@ _TYPES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 
 # Source: the page that `tool_change` names, read on 2026-11-22. Sonnet 5 refuses such messages.
 _LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
+
+# Sources: the page of each tool on platform.claude.com, and `ToolUnionParam` of Anthropic's SDK 2.11; read on
+# 2026-11-23. These versions need no beta header, but MCP servers do. `tools` writes the fields of `_MCP`.
+_LIMITS = {name: f"${name}" for name in ("allowed_domains", "blocked_domains", "max_uses")}
+_MCP = {name: f"${name}" for name in ("server_url", "allowed_tools")}
+_SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
+    "": {
+        "WebSearch": {"type": "web_search_20250305", "name": "web_search", **_LIMITS},
+        "WebFetch": {"type": "web_fetch_20250910", "name": "web_fetch", **_LIMITS},
+        "CodeExecution": {"type": "code_execution_20250825", "name": "code_execution"},
+        "McpServer": {"type": "mcp_toolset", "mcp_server_name": "$server_label", **_MCP},
+    }
+}
+_HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
 
 _THINKING = ("thinking", "redacted_thinking")
 _OF_MODEL = frozenset(("text", "tool_use", *_THINKING))
@@ -114,6 +128,36 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     return whole
 
 
+# {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "weather"}}
+# {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
+#   {"type": "web_search_result", "url": "https://a.test/", "title": "Weather"}]}
+# {"type": "text", "text": "18 C", "citations": [{"type": "web_search_result_location", "url": ...}]}
+# https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools
+def find(found: Findings, blocks: Sequence[Json]) -> None:
+    """Find what the tools that Anthropic ran left in the blocks of a turn."""
+    results = {str(block.get("tool_use_id")): block for block in blocks if "tool_use_id" in block}
+    for block in blocks:
+        if kind_of(block) in ("server_tool_use", "mcp_tool_use"):
+            result, call_id = results.get(str(block.get("id")), {}), block.get("id")
+            failed = result.get("is_error") or "error_code" in an_object(result.get("content"))
+            status = "failed" if failed else "done" if result else "pending"
+            kind = "mcp" if kind_of(block) == "mcp_tool_use" else None
+            found.call(block.get("name"), call_id, status, block.get("input"), kind)
+        for part in objects(block.get("content")):
+            if kind_of(part) in ("web_search_result", "web_fetch_result"):
+                title = part.get("title") or an_object(part.get("content")).get("title")
+                found.source(part.get("url"), title)
+            for output in objects(part.get("content")):
+                if is_text(output.get("file_id")):
+                    found.file(None, None, output["file_id"])
+        for cited in objects(block.get("citations")):
+            # Of a page that it fetched, Claude cites the title alone.
+            title = cited.get("title") or cited.get("document_title")
+            pages = [each.url for each in found.sources.values() if title and each.title == title]
+            url, document = cited.get("url"), cited.get("file_id") or cited.get("source")
+            found.source(url or next(iter(pages), None), title, cited.get("cited_text"), document, cited=True)
+
+
 class Anthropic(Provider):
     """Anthropic Messages."""
 
@@ -154,46 +198,12 @@ class Anthropic(Provider):
         work = self.work([each.block for each in described])
         return [Reading(text, thinking, calls, finish, kept, why, work=work)]
 
-    # {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "weather"}}
-    # {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
-    #   {"type": "web_search_result", "url": "https://a.test/", "title": "Weather"}]}
-    # {"type": "bash_code_execution_tool_result", "tool_use_id": "srvtoolu_2", "content": {
-    #   "type": "bash_code_execution_result", "content": [{"file_id": "file_1"}]}}
-    # {"type": "text", "text": "18 C", "citations": [{"type": "web_search_result_location", "url": ...}]}
-    # https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools
     def work(self, blocks: Sequence[Json]) -> ServerWork:
         if all(kind_of(block) in _OF_MODEL and not block.get("citations") for block in blocks):
             return NO_WORK
-        results = {str(block.get("tool_use_id")): block for block in blocks if "tool_use_id" in block}
-        calls: list[ServerToolCall] = []
-        sources: list[Source] = []
-        files: list[File] = []
-        for block in blocks:
-            if kind_of(block) in ("server_tool_use", "mcp_tool_use"):
-                result = results.get(str(block.get("id")))
-                failed = result is not None and (
-                    result.get("is_error") or "error_code" in an_object(result.get("content"))
-                )
-                status = "pending" if result is None else "failed" if failed else "done"
-                kind = "mcp" if kind_of(block) == "mcp_tool_use" else None
-                sent = block.get("input")
-                calls.append(ServerToolCall.of(block.get("name"), block.get("id"), status, sent, kind))
-            for part in objects(block.get("content")):
-                if kind_of(part) in ("web_search_result", "web_fetch_result"):
-                    document = an_object(part.get("content"))
-                    title = part.get("title") or document.get("title")
-                    sources.append(Source.of(part.get("url"), title, cited=False))
-                made = [each for each in objects(part.get("content")) if is_text(each.get("file_id"))]
-                files += (File.of(file_id=each["file_id"], name=each.get("filename")) for each in made)
-            for cited in objects(block.get("citations")):
-                title, place = cited.get("title") or cited.get("document_title"), cited.get("source")
-                # Of a page that it fetched, Claude cites the title alone.
-                pages = (each.url for each in sources if each.url and each.title == title)
-                url = cited.get("url") or next(pages, None)
-                file_id = cited.get("file_id") or place
-                quote = cited.get("cited_text")
-                sources.append(Source.of(url, title, cited=True, quote=quote, file_id=file_id))
-        return ServerWork.of(calls, sources, files)
+        found = Findings()
+        find(found, blocks)
+        return found.work()
 
     def without_calls(self, body: Json) -> Json:
         content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]
@@ -347,8 +357,32 @@ class Anthropic(Provider):
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools
+    # {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"enabled": false},
+    #   "configs": {"read": {"enabled": true}}}
+    # {"mcp_servers": [{"type": "url", "name": "docs", "url": "https://...", "authorization_token": ...}]}
+    # https://platform.claude.com/docs/en/agents-and-tools/mcp-connector
+    headers_of_fields = _HEADERS
+    token = "mcp_servers", "name", "authorization_token"
+    server_tools = _SERVER_TOOLS
+
+    def settings_for(self, request: Json) -> Json:
+        """Return the MCP servers that the tools name."""
+        servers = [
+            {"type": "url", "name": tool["mcp_server_name"], "url": tool["server_url"]}
+            for tool in request.get("tools", ())
+            if "server_url" in tool
+        ]
+        return {"mcp_servers": servers} if servers else {}
+
     def tools(self, given: list[Json]) -> list[Json]:
-        return [_tool(tool) if "function" in tool else tool for tool in given]
+        sent = [_tool(tool) if "function" in tool else tool for tool in given]
+        for place, tool in enumerate(sent):
+            if "server_url" in tool:
+                configs = {name: {"enabled": True} for name in tool.get("allowed_tools", ())}
+                chosen = {"default_config": {"enabled": False}, "configs": configs}
+                sent[place] = {key: tool[key] for key in tool if key not in _MCP}
+                sent[place] |= chosen if "allowed_tools" in tool else {}
+        return sent
 
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         # Of a tool that Anthropic runs: {"type": "web_search_20250305", "name": "web_search"}

@@ -16,7 +16,7 @@ their results, images and files that the model made.
 
 import mimetypes
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sigadapt.providers.provider import (
     ALL_CHOICES,
@@ -47,7 +47,7 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.writing import arguments_of, blocks_with_calls, written_text
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
-from sigadapt.signatures.server_work import NO_WORK, File, ServerToolCall, ServerWork, Source
+from sigadapt.signatures.server_work import Findings
 
 NAME = "gemini"
 
@@ -144,75 +144,74 @@ def _beside(part: Json) -> Json:
     return an_object(part.get("provider_specific_fields"))
 
 
-_RAN = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse", "inlineData", "fileData")
+# Source: `Tool` of google-genai 3.4, and the page of each on ai.google.dev; read on 2026-11-23.
+_SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
+    "": {
+        "WebSearch": {"googleSearch": {}},
+        "WebFetch": {"urlContext": {}},
+        "CodeExecution": {"codeExecution": {}},
+        "FileSearch": {"fileSearch": {"fileSearchStoreNames": "$stores"}},
+    }
+}
+_RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
+"""The parts for calls that Google ran, and those for their results."""
 
 
-# {"executableCode": {"id": "x1", "code": "print(1)"}}
-# {"codeExecutionResult": {"id": "x1", "outcome": "OUTCOME_OK"}}
+# {"executableCode": {"code": "print(1)"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}
 # {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["weather"]}}}
-# {"groundingMetadata": {"webSearchQueries": ["weather"], "groundingChunks": [{"web": {"uri": ..., "title": ...}}],
-#   "groundingSupports": [{"groundingChunkIndices": [0]}]}}
+# {"groundingMetadata": {"webSearchQueries": ["weather"], "groundingSupports": [
+#   {"groundingChunkIndices": [0]}], "groundingChunks": [{"web": {"uri": ..., "title": ...}}]}}
 # {"urlContextMetadata": {"urlMetadata": [{"retrievedUrl": ..., "urlRetrievalStatus": ...}]}}
 # https://ai.google.dev/api/generate-content#GroundingMetadata
-def work_of(candidate: Json, parts: Sequence[Json] = ()) -> ServerWork:
-    """Return what Google's own tools left in a candidate; its searches come as metadata alone."""
-    ground, context = an_object(candidate.get("groundingMetadata")), candidate.get("urlContextMetadata")
-    ran = [part for part in parts if not part.get("thought") and any(key in part for key in _RAN)]
-    if not (ran or ground or context or "citationMetadata" in candidate):
-        return NO_WORK
-    calls: list[ServerToolCall] = []
-    files: list[File] = []
-    for place, part in enumerate(ran):
-        code, call, file = (an_object(part.get(key)) for key in ("executableCode", "toolCall", "fileData"))
-        if code or call:
-            key = "codeExecutionResult" if code else "toolResponse"
-            answers = [an_object(each[key]) for each in ran[place + 1 :] if key in each]
-            sent_id = (code or call).get("id")
-            if sent_id:
-                answers = [each for each in answers if each.get("id") == sent_id]
-            status = answers[0].get("outcome", "done") if answers else "pending"
-            status = "pending" if not answers else "done" if status in ("done", "OUTCOME_OK") else "failed"
-            name = call.get("toolType", "code_execution")
-            sent = call.get("args") if call else {key: code[key] for key in code if key != "id"}
-            calls.append(ServerToolCall.of(name, sent_id, status, sent))
-        image = an_object(part.get("inlineData")) or file
-        if image:
-            at = image.get("data") or image.get("fileUri")
-            files.append(File.of(at=at, media_type=image.get("mimeType"), name=image.get("displayName")))
-    supports = objects(ground.get("groundingSupports"))
-    placed = [support.get("groundingChunkIndices") for support in supports]
+def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
+    """Find what Google's own tools left in a candidate; its searches come as metadata alone."""
+    ground, pages = (
+        an_object(candidate.get("groundingMetadata")),
+        an_object(candidate.get("urlContextMetadata")),
+    )
+    parts = [part for part in parts if "text" not in part and not _is_call(part) and not part.get("thought")]
+    if not (parts or ground or pages):
+        return
+    for place, part in enumerate(parts):
+        for key, answer in _RAN.items():
+            if key in part:
+                sent = an_object(part[key])
+                answers = [an_object(each[answer]) for each in parts[place:] if answer in each]
+                own = [each for each in answers if each.get("id") == sent.get("id")]
+                status = own[0].get("outcome", "done") if own else "pending"
+                asked = sent.get("args") or {
+                    each: sent[each] for each in ("code", "language") if each in sent
+                }
+                found.call(sent.get("toolType", "code_execution"), sent.get("id"), status, asked)
+        file = an_object(part.get("inlineData") or part.get("fileData"))
+        if file:
+            found.file(file.get("data") or file.get("fileUri"), file.get("mimeType"))
+    ran = {call.kind for call in found.calls}
+    placed = [each.get("groundingChunkIndices") for each in objects(ground.get("groundingSupports"))]
     cited = [number for numbers in placed if is_array(numbers) for number in numbers]
-    sources: list[Source] = []
-    for number, chunk in enumerate(objects(ground.get("groundingChunks"))):
-        found = next((each for each in chunk.values() if is_object(each)), {})
-        url = found.get("uri") or found.get("sourceUri")
-        title, document = found.get("title"), found.get("documentName")
-        quote = found.get("text")
-        sources.append(Source.of(url, title, cited=number in cited, quote=quote, file_id=document))
-    queries = {
-        "web_search": ground.get("webSearchQueries") or ground.get("imageSearchQueries"),
-        "file_search": ground.get("retrievalQueries")
-        or any("retrievedContext" in chunk for chunk in objects(ground.get("groundingChunks"))),
-    }
-    for kind, asked in queries.items():
-        if asked and kind not in [call.kind for call in calls]:
-            sent = {"queries": asked} if asked is not True else {}
-            calls.append(ServerToolCall.of(kind, None, "done", sent))
-    for page in objects(an_object(context).get("urlMetadata")):
+    chunks = objects(ground.get("groundingChunks"))
+    for number, chunk in enumerate(chunks):
+        page = an_object(next(iter(chunk.values()), None))
+        url, title = page.get("uri") or page.get("sourceUri"), page.get("title")
+        found.source(url, title, page.get("text"), page.get("documentName"), cited=number in cited)
+    queries = ground.get("webSearchQueries") or ground.get("imageSearchQueries")
+    if queries and "web_search" not in ran:
+        found.call("web_search", None, "done", {"queries": queries})
+    if any("retrievedContext" in chunk for chunk in chunks) and "file_search" not in ran:
+        found.call("file_search", None, "done", {})
+    for page in objects(pages.get("urlMetadata")):
         url, is_read = page.get("retrievedUrl"), str(page.get("urlRetrievalStatus")).endswith("SUCCESS")
-        sources += [Source.of(url, None, cited=False)] if is_read else []
-        if "web_fetch" not in [call.kind for call in calls if call.id]:
-            calls.append(ServerToolCall.of("url_context", None, "done" if is_read else "failed", {"url": url}))
-    recited = an_object(candidate.get("citationMetadata"))
-    for source in objects(recited.get("citationSources") or recited.get("citations")):
-        sources.append(Source.of(source.get("uri"), source.get("title"), cited=True))
-    return ServerWork.of(calls, sources, files)
+        if is_read:
+            found.source(url, None)
+        if "web_fetch" not in ran:
+            found.call("url_context", None, "done" if is_read else "failed", {"url": url})
 
 
 class Gemini(Provider):
     """Google's generateContent."""
 
     name = NAME
+    server_tools = _SERVER_TOOLS
     arguments_as_objects = True
     thinking = frozenset(("thought",))
 
@@ -245,8 +244,9 @@ class Gemini(Provider):
         calls = with_reported_call(calls, finish, why)
         text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
         thinking = joined(part.get("text") for part in parts if part.get("thought"))
-        kept, work = state(NAME, map(self.describe, parts)), work_of(candidate, parts)
-        return Reading(text, thinking, calls, finish, kept, why, work=work)
+        kept, found = state(NAME, map(self.describe, parts)), Findings()
+        find(found, candidate, parts)
+        return Reading(text, thinking, calls, finish, kept, why, work=found.work())
 
     def without_calls(self, body: Json) -> Json:
         candidates = [

@@ -18,7 +18,7 @@ A turn goes back with what its server documents as wanted back: `reasoning_detai
 such as `extra_content` (Gemini's compatible API). So do `custom` calls.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers import anthropic, gemini
@@ -57,7 +57,7 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.writing import text_of_arguments, written_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
-from sigadapt.signatures.server_work import NO_WORK, File, ServerToolCall, ServerWork, Source
+from sigadapt.signatures.server_work import NO_WORK, Findings, ServerWork
 
 NAME = "openai-chat"
 
@@ -92,11 +92,25 @@ _CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
 _REASONING = ("reasoning_content", "reasoning")
 _WANTED_BACK = frozenset(("reasoning_details", "audio", "annotations", "content"))
 _TEXTS = ("content", "refusal", *_REASONING)
+# Sources: "Server tools" on openrouter.ai; "Browser search" and "Code execution" on console.groq.com; read on
+# 2026-11-23. Other servers have none that is documented.
+_SEARCHED = {"allowed_domains": "$allowed_domains", "excluded_domains": "$blocked_domains"}
+_FETCHED = {name: f"${name}" for name in ("allowed_domains", "blocked_domains", "max_uses")}
+_SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
+    "openrouter/": {
+        "WebSearch": {"type": "openrouter:web_search", "parameters": _SEARCHED},
+        "WebFetch": {"type": "openrouter:web_fetch", "parameters": _FETCHED},
+        "ImageGeneration": {"type": "openrouter:image_generation"},
+    },
+    "groq/openai/gpt-oss": {
+        "WebSearch": {"type": "browser_search"},
+        "CodeExecution": {"type": "code_interpreter"},
+    },
+}
 _LISTS = ("reasoning_details", "annotations", "images", "executed_tools")
-_WORK = frozenset(
-    ("annotations", "images", "executed_tools", "audio", "provider_specific_fields")
-) | frozenset(("citations", "search_results", "vertex_ai_grounding_metadata"))
-"""Fields of a message or a body in which server tools leave something."""
+_WORK = frozenset(("annotations", "images", "executed_tools", "provider_specific_fields"))
+_WORK_BESIDE = frozenset(("citations", "search_results", "vertex_ai_grounding_metadata"))
+"""Fields of a message, and of the body, in which server tools leave something."""
 _GROWING = ("text", "summary", "data", "thinking")
 
 
@@ -129,7 +143,7 @@ def _candidate(choice: Json, body: Json) -> Reading:
         whole = parse_arguments(sent_last) if isinstance(sent_last, str) else sent_last
         calls[-1] = (call_id, name, CutOff(whole) if is_object(whole) else sent_last)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
-    work = NO_WORK if _WORK.isdisjoint(message) and _WORK.isdisjoint(body) else _work(message, body)
+    work = NO_WORK if _WORK.isdisjoint(message) and _WORK_BESIDE.isdisjoint(body) else _work(message, body)
     has_more = parts or any(message[key] for key in _MORE & message.keys()) or any(map(_more_of, sent))
     if not has_more:
         return Reading(text, None, calls, finish, None, why, None, error, work=work)
@@ -143,50 +157,43 @@ def _candidate(choice: Json, body: Json) -> Reading:
 # {"images": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO..."}}]}
 # {"executed_tools": [{"type": "search", "arguments": "{...}", "output": "...", "search_results": {...}}]}
 # https://openrouter.ai/docs/guides/features/server-tools, https://console.groq.com/docs/compound
-# Perplexity: {"search_results": [{"url": "https://a.test/", "title": "Weather"}], "citations": [...]}
 def _work(message: Json, body: Json) -> ServerWork:
     """Return what the tools of a server, or of the provider behind a gateway, left in an answer."""
-    beside = an_object(message.get("provider_specific_fields"))
-    calls, sources, files = list[ServerToolCall](), list[Source](), list[File]()
+    beside, found = an_object(message.get("provider_specific_fields")), Findings()
+    results = objects(body.get("search_results"))  # Perplexity's, with `citations` beside them
     for ran in objects(message.get("executed_tools")):
-        found = an_object(ran.get("search_results"))
-        status = "pending" if ran.get("output") is None and not found else "done"
-        calls.append(ServerToolCall.of(ran.get("type"), ran.get("id"), status, ran.get("arguments")))
-        for each in objects(found.get("results")):
-            quote = each.get("content")
-            sources.append(Source.of(each.get("url"), each.get("title"), cited=False, quote=quote))
-    for each in objects(body.get("search_results")):
-        url, quote = each.get("url"), each.get("snippet")
-        sources.append(Source.of(url, each.get("title"), cited=False, quote=quote))
-    noted: Any = body.get("citations")
-    sources += (Source.of(url, None, cited=True) for url in (noted if is_array(noted) else ()) if is_text(url))
+        status = "pending" if ran.get("output") is None else "done"
+        found.call(ran.get("type"), ran.get("id"), status, ran.get("arguments"))
+        results += objects(an_object(ran.get("search_results")).get("results"))
+    for each in results:
+        found.source(each.get("url"), each.get("title"), each.get("content") or each.get("snippet"))
     for note in objects(message.get("annotations") or beside.get("annotations")):
-        cited = an_object(note.get("url_citation")) or note
         if note.get("type") == "url_citation":
-            quote = cited.get("content")
-            sources.append(Source.of(cited.get("url"), cited.get("title"), cited=True, quote=quote))
+            cited = an_object(note.get("url_citation")) or note
+            found.source(cited.get("url"), cited.get("title"), cited.get("content"), cited=True)
+    for address in _items(body.get("citations")):
+        found.source(address, None, cited=True)
     for image in objects(message.get("images") or beside.get("images")):
-        place: Any = image.get("image_url")
-        files.append(File.of(at=an_object(place).get("url", place), media_type="image/png"))
-    spoken = an_object(message.get("audio"))
-    if spoken.get("data"):
-        files.append(File.of(at=spoken["data"], file_id=spoken.get("id")))
+        found.file(an_object(image.get("image_url")).get("url"), "image/png")
     # LiteLLM's places for the blocks of Claude and the metadata of Gemini.
-    ran_there = [call for call in calls_of(message.get("tool_calls")) if anthropic.ran_itself(call.get("id"))]
-    uses = [{"type": f"{kind}_tool_use", "id": call_id, "name": name, "input": parse_arguments(str(sent))}
-            for call_id, name, sent in map(chat_call, ran_there)
-            for kind in ("mcp" if str(call_id).startswith("mcp") else "server",)]
-    results = [block for key in ("web_search_results", "tool_results") for block in objects(beside.get(key))]
-    quoted: Any = beside.get("citations")
-    quotes = [each for part in (quoted if is_array(quoted) else ()) for each in objects(part)]
-    of_claude = anthropic.PROVIDER.work([*uses, *results, {"type": "text", "citations": quotes}])
-    grounds = objects(body.get("vertex_ai_grounding_metadata"))
-    of_gemini = gemini.work_of({"groundingMetadata": grounds[0]}) if grounds else NO_WORK
-    return ServerWork.of(
-        (*calls, *of_claude.calls, *of_gemini.calls),
-        (*sources, *of_claude.sources, *of_gemini.sources),
-        (*files, *of_claude.files),
-    )
+    for ground in objects(body.get("vertex_ai_grounding_metadata")):
+        gemini.find(found, {"groundingMetadata": ground})
+    own = [
+        call for call in map(chat_call, calls_of(message.get("tool_calls"))) if anthropic.ran_itself(call[0])
+    ]
+    keys = "web_search_results", "tool_results"
+    citations = [each for part in _items(beside.get("citations")) for each in objects(part)]
+    blocks: list[Json] = [
+        *({"type": "server_tool_use", "id": each, "name": name, "input": sent} for each, name, sent in own),
+        *(block for key in keys for block in objects(beside.get(key))),
+        {"type": "text", "citations": citations},
+    ]
+    anthropic.find(found, blocks)
+    return found.work()
+
+
+def _items(value: Any) -> list[Any]:
+    return value if is_array(value) else []
 
 
 def _closes_calls(message: Json, choice: Json) -> bool:
@@ -343,6 +350,7 @@ class OpenAIChat(Provider):
     """Chat completions. LiteLLM writes every answer as one, which may hold the state of another provider."""
 
     name = NAME
+    server_tools = _SERVER_TOOLS
 
     def is_body(self, body: Json) -> bool:
         return "choices" in body

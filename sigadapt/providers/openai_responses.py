@@ -18,7 +18,7 @@ custom (source: the types of OpenAI's SDK, version 2.54).
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers.openai_client_tools import (
@@ -49,9 +49,9 @@ from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     in_paragraphs,
+    is_text,
     joined,
     json_text,
-    is_text,
     kind_of,
     named_part,
     objects,
@@ -59,7 +59,7 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.writing import blocks_with_calls, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.signatures.server_work import NO_WORK, File, ServerToolCall, ServerWork, Source
+from sigadapt.signatures.server_work import Findings, ServerWork
 
 NAME = "openai-responses"
 
@@ -84,6 +84,26 @@ _PART_FIELDS = frozenset(("type", "text", "logprobs"))
 _CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "arguments"))
 _OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_call"))
 _OPENAIS_OWN = re.compile(r"openai/(gpt-(?!oss)|o\d)")  # other servers speak this wire under OpenAI's prefix
+# Sources: the guide of each tool on developers.openai.com and the types of OpenAI's SDK 2.54; for xAI, "Web
+# search" on docs.x.ai; read on 2026-11-23.
+_DOMAINS = {name: f"${name}" for name in ("allowed_domains", "blocked_domains")}
+_MCP = {name: f"${name}" for name in ("server_label", "server_url", "allowed_tools")}
+_OPENAIS = {
+    "WebSearch": {"type": "web_search", "filters": _DOMAINS},
+    "CodeExecution": {"type": "code_interpreter", "container": {"type": "auto"}},
+    "FileSearch": {"type": "file_search", "vector_store_ids": "$stores"},
+    "ImageGeneration": {"type": "image_generation"},
+    "McpServer": {"type": "mcp", **_MCP},
+}
+_XAIS = {"allowed_domains": "$allowed_domains", "excluded_domains": "$blocked_domains"}
+_SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
+    "": _OPENAIS,
+    "xai/": {
+        **_OPENAIS,
+        "WebSearch": {"type": "web_search", "filters": _XAIS},
+        "CodeExecution": {"type": "code_interpreter"},
+    },
+}
 _INPUTS = ("queries", "code", "revised_prompt", "server_label")  # beside an item's action
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 
@@ -179,6 +199,8 @@ class OpenAIResponses(Provider):
 
     name = NAME
     thinking = frozenset(("reasoning",))
+    token = "tools", "server_label", "authorization"
+    server_tools = _SERVER_TOOLS
 
     def is_body(self, body: Json) -> bool:
         return body.get("object") == "response" or isinstance(body.get("output"), list)
@@ -212,49 +234,38 @@ class OpenAIResponses(Provider):
 
     # {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search",
     #   "query": "weather", "sources": [{"type": "url", "url": "https://a.test/"}]}}
-    # {"type": "file_search_call", "queries": [...], "results": [{"file_id": "file_1", "filename": ...}]}
-    # {"type": "code_interpreter_call", "code": "...", "outputs": [{"type": "image", "url": "data:..."}]}
     # {"type": "image_generation_call", "output_format": "png", "result": "iVBO..."}
-    # {"type": "mcp_call", "server_label": "docs", "name": "read", "arguments": "{}", "error": null}
     # {"type": "output_text", "annotations": [{"type": "url_citation", "url": "https://a.test/"}]}
     # https://developers.openai.com/api/docs/guides/tools
     def work(self, blocks: Sequence[Json]) -> ServerWork:
-        calls: list[ServerToolCall] = []
-        sources: list[Source] = []
-        files: list[File] = []
+        found = Findings()
         for item in blocks:
-            kind = kind_of(item)
-            if kind == "message":
-                for note in (n for part in objects(item.get("content")) for n in objects(part.get("annotations"))):
-                    file_id, name = note.get("file_id"), note.get("filename")
-                    if kind_of(note) in ("container_file_citation", "file_path"):
-                        files.append(File.of(file_id=file_id, name=name))
-                    else:
-                        title = note.get("title") or name
-                        sources.append(Source.of(note.get("url"), title, cited=True, file_id=file_id))
-                continue
+            kind, action, image = kind_of(item), an_object(item.get("action")), item.get("result")
+            parts = objects(item.get("content")) if kind == "message" else ()
+            for note in (note for part in parts for note in objects(part.get("annotations"))):
+                file_id, name = note.get("file_id"), note.get("filename")
+                if kind_of(note) in ("container_file_citation", "file_path"):
+                    found.file(None, None, file_id, name)
+                else:
+                    found.source(note.get("url"), note.get("title") or name, None, file_id, cited=True)
             if not kind.endswith("_call") or self.is_call(item):
                 continue
-            action, image = an_object(item.get("action")), item.get("result")
-            for found in objects(action.get("sources")):
-                sources.append(Source.of(found.get("url"), found.get("title") or found.get("name"), cited=False))
-            for found in objects(item.get("results")):
-                quote, file_id = found.get("text"), found.get("file_id")
-                title = found.get("title") or found.get("filename")
-                sources.append(Source.of(found.get("url"), title, cited=False, quote=quote, file_id=file_id))
+            for seen in (*objects(action.get("sources")), *objects(item.get("results"))):
+                title = next((seen[key] for key in ("title", "filename", "name") if seen.get(key)), None)
+                found.source(seen.get("url"), title, seen.get("text"), seen.get("file_id"))
+            for output in objects(item.get("outputs")):
+                if is_text(output.get("url")):
+                    found.file(output["url"], "image/png")
             if kind == "image_generation_call" and is_text(image):
-                files.append(File.of(at=image, media_type=f"image/{item.get('output_format') or 'png'}"))
-            outputs = objects(item.get("outputs"))
-            files += (File.of(at=output["url"], media_type="image/png") for output in outputs if "url" in output)
+                found.file(image, f"image/{item.get('output_format') or 'png'}")
             sent = item.get("arguments", item.get("input"))
             if sent is None:
                 sent = {**_without(action, "sources"), **{key: item[key] for key in _INPUTS if item.get(key)}}
-            is_whole = image or kind_of(item) == "mcp_call" and item.get("output") is not None
+            is_whole = image or item.get("output") is not None
             status = "failed" if item.get("error") else "done" if is_whole else item.get("status") or "done"
             name = item.get("name") or kind.removesuffix("_call")
-            of_kind = item.get("name") if kind == "custom_tool_call" else kind
-            calls.append(ServerToolCall.of(name, item.get("id"), status, sent, of_kind))
-        return ServerWork.of(calls, sources, files) if calls or sources or files else NO_WORK
+            found.call(name, item.get("id"), status, sent, name if kind in _CUSTOM else kind)
+        return found.work()
 
     def without_calls(self, body: Json) -> Json:
         output = [item for item in content_parts(body.get("output")) if not self.is_call(item)]

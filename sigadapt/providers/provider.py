@@ -218,6 +218,10 @@ class Provider:
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
     headers_of_late_tools: Mapping[str, str] = {}  # for requests with a changed list of tools
+    # The entries of server tools (`signatures/server_tools.py`) by name, by how the model's name begins.
+    server_tools: Mapping[str, Mapping[str, Json]] = {}
+    headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
+    token: tuple[str, str, str] | None = None  # a list of the body, and an MCP server's name and token there
 
     def __init__(self, *routes: Route) -> None:
         self.routes = routes

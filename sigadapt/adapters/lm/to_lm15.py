@@ -20,7 +20,7 @@ from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import text_in
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import arguments_of
-from sigadapt.schemas.json_values import Json, as_unicode
+from sigadapt.schemas.json_values import Json, as_unicode, is_object
 from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
 
 
@@ -42,7 +42,7 @@ def to_lm15(
         config = replace(config, extensions={**(config.extensions or {}), "tools": own})
     fields = {**(_choice_fields(request, route) or {}), **alone}
     for key, setting in (settings or {}).items():
-        fields[key] = {**fields.get(key, {}), **setting}
+        fields[key] = {**fields.get(key, {}), **setting} if is_object(setting) else setting
     groups = _groups(messages)
     written = lm15.Request(
         model=request["model"],

@@ -33,6 +33,7 @@ class Lowered(NamedTuple):
     names: Mapping[str, str] = {}  # the aliases of its tools, by declared name
     changes: tuple[Change, ...] = ()
     settings: Mapping[str, Json] = {}  # the fields of the body that its tools need together
+    tokens: Mapping[str, str] = {}  # of MCP servers, by their names; nothing but the body may hold them
 
 
 def lower(request: Request, route: Route) -> Lowered:
