@@ -62,7 +62,7 @@ from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.adapters.request.tool_budget import refuse_large
-from sigadapt.adapters.request.tool_choice import forces_call
+from sigadapt.adapters.request.tool_choice import forces_call, form_of
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
@@ -388,7 +388,8 @@ class Prepared(NamedTuple):
         if asked is None or self.calling.mode == "prompted":
             return asked
         runs_own = self.decls.has_server_tools  # which may be what was required
-        is_weaker = self.lowered.request.get("tool_choice") in (None, "auto")
+        sent = self.lowered.request.get("tool_choice", "auto")
+        is_weaker = sent == "auto" or form_of(sent) == "own"
         return None if is_weaker or (runs_own and asked == "required") else asked
 
     def checked(self, choice: Choice, before: Choice | None = None) -> Choice:

@@ -487,6 +487,7 @@ PROVIDER = Anthropic(
     _ROUTE,
     _ROUTE._replace(
         late_tools=None,
+        lost_server_tools=frozenset({"McpServer"}),  # "Unsupported tool type" (measured on litellm 1.106)
         client="litellm",
         writes_arguments=True,
         prefixes=frozenset({NAME}),

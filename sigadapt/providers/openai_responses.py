@@ -84,25 +84,18 @@ _PART_FIELDS = frozenset(("type", "text", "logprobs"))
 _CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "arguments"))
 _OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_call"))
 _OPENAIS_OWN = re.compile(r"openai/(gpt-(?!oss)|o\d)")  # other servers speak this wire under OpenAI's prefix
-# Sources: the guide of each tool on developers.openai.com and the types of OpenAI's SDK 2.54; for xAI, "Web
-# search" on docs.x.ai; read on 2026-11-23.
+# Sources: the guide of each tool on developers.openai.com and the types of OpenAI's SDK 2.54; read on
+# 2026-11-23.
 _DOMAINS = {name: f"${name}" for name in ("allowed_domains", "blocked_domains")}
 _MCP = {name: f"${name}" for name in ("server_label", "server_url", "allowed_tools")}
-_OPENAIS = {
-    "WebSearch": {"type": "web_search", "filters": _DOMAINS},
-    "CodeExecution": {"type": "code_interpreter", "container": {"type": "auto"}},
-    "FileSearch": {"type": "file_search", "vector_store_ids": "$stores"},
-    "ImageGeneration": {"type": "image_generation"},
-    "McpServer": {"type": "mcp", **_MCP},
-}
-_XAIS = {"allowed_domains": "$allowed_domains", "excluded_domains": "$blocked_domains"}
 _SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
-    "": _OPENAIS,
-    "xai/": {
-        **_OPENAIS,
-        "WebSearch": {"type": "web_search", "filters": _XAIS},
-        "CodeExecution": {"type": "code_interpreter"},
-    },
+    "": {
+        "WebSearch": {"type": "web_search", "filters": _DOMAINS},
+        "CodeExecution": {"type": "code_interpreter", "container": {"type": "auto"}},
+        "FileSearch": {"type": "file_search", "vector_store_ids": "$stores"},
+        "ImageGeneration": {"type": "image_generation"},
+        "McpServer": {"type": "mcp", **_MCP},
+    }
 }
 _INPUTS = ("queries", "code", "revised_prompt", "server_label")  # beside an item's action
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}

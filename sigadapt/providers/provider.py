@@ -171,6 +171,7 @@ class Route(NamedTuple):
     strict: bool = False  # whether a strict flag on a tool reaches the provider
     strict_rules: StrictRules = StrictRules()
     custom_tools: bool = False  # whether it takes custom tools, whose calls are free text
+    lost_server_tools: frozenset[str] = frozenset()  # which the client refuses
     search: str = ""  # the pattern for the types of its own search for deferred tools
     search_tool: tuple[tuple[str, str], ...] = ()  # that search, in the place of another provider's
     # Returns which changes of the tools a model takes inside of a conversation, `added` and `removed`.

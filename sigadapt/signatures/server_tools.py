@@ -36,7 +36,7 @@ class ServerTool(NativeTool):
     local: object = None
 
     def __post_init__(self) -> None:
-        own = {each.name: getattr(self, each.name) for each in fields(self)[3:] if each.name != "token"}
+        own = {each.name: getattr(self, each.name) for each in fields(self)[2:] if each.name != "token"}
         for name in _LISTS & own.keys():
             if isinstance(own[name], str):
                 fix = f"Write {name}=[{own[name]!r}]."
@@ -102,8 +102,8 @@ class FileSearch(ServerTool):
 class McpServer(ServerTool):
     """An MCP server that the provider asks itself: `McpServer("docs", "https://docs.test/mcp")`.
 
-    `allowed_tools` are the only ones that the model may call. `token` is what the provider shows the server. The
-    request alone holds it: no print, fingerprint, history, recording or saved declaration does.
+    `allowed_tools` are the only ones that the model may call. `token` is what the provider shows the server.
+    It stands in no print, fingerprint, history, recording or saved declaration, only in the request.
     """
 
     name: str

@@ -76,7 +76,7 @@ class Source(Saved):
 
 
 class File(Saved):
-    """A file that a provider's tool made: its content as `data` in Base64, or a `url`, or the provider's `id`.
+    """A file that a provider's tool made: its `data` in Base64, or a `url`, or the provider's `id` for it.
 
     Example:
         >>> File(media_type="text/plain", data="SGku").content()

@@ -165,6 +165,12 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
             entries += item.resolve().entries if isinstance(item, Unresolved) else (item,)
         # The stand-in of a server tool is a declaration too: what it is called with is checked and run.
         tools = [entry.stand_in if isinstance(entry, ServerTool) else entry for entry in entries]
+        servers = Counter(
+            (each.kind, each.spec.get("server_label")) for each in entries if isinstance(each, ServerTool)
+        )
+        for (kind, _), count in servers.most_common(1):
+            if count > 1:
+                raise InvalidToolDecl("is declared more than once", code="duplicate_name", tool=kind)
         _fill(self, tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)]))
 
     @classmethod

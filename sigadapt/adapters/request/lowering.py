@@ -76,7 +76,7 @@ def lower(request: Request, route: Route) -> Lowered:
     wire = BY_DIALECT.get(route.dialect) if route.client == "lm15" else None
     needed = wire.settings_for(dict(request)) if wire is not None else {}
     if needed:
-        why = f"these tools are taken together only with a setting, which is sent: {compact(needed)}"
+        why = f"these tools need a setting beside them, which is sent: {compact(needed)}"
         changes.append(Change("/tools", "lowered", why))
     caveat = route.caveat(dict(request)) if route.caveat is not None else ""
     if caveat:

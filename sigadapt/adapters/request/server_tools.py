@@ -10,10 +10,10 @@ from typing import Any
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers import BY_DIALECT
 from sigadapt.providers.provider import Route
+from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.native_tools import SERVER_TOOL
 
-_NO_OPTIONS: Json = {}
 _NOT_OPTIONS = frozenset(("type", "tool", "options", "local"))
 
 
@@ -23,43 +23,70 @@ def with_server_tools(request: Request, route: Route | None) -> tuple[Request, t
     if getattr(tools, "is_plain", False) or not any(tool.get("type") == SERVER_TOOL for tool in tools):
         return request, ()
     wire = None if route is None else BY_DIALECT.get(route.dialect)
-    table: Mapping[str, Json] = {}
+    table: dict[str, Json] = {}
     for start, entries in wire.server_tools.items() if wire is not None else ():
-        table = entries if model.startswith(start) else table  # the last one that fits
+        table |= entries if model.startswith(start) else {}
+    for kind in route.lost_server_tools if route is not None else ():
+        table.pop(kind, None)
     names = () if route is None else (model.partition("/")[0], route.dialect)
-    raw = {_family(tool) for tool in tools if "function" not in tool and tool.get("type") != SERVER_TOOL}
+    raw = {_family(tool) for tool in tools if not named_part(tool) and tool.get("type") != SERVER_TOOL}
     sent: list[Json] = []
     changes: list[Change] = []
+    chosen: dict[Any, Json | None] = {}  # by what a tool choice may name: what is chosen in its place
     for place, tool in enumerate(tools):
         if tool.get("type") != SERVER_TOOL:
             sent.append(tool)
             continue
-        kind, where, template = tool["tool"], f"/tools/{place}", table.get(tool["tool"])
-        given = {name: value for name, value in tool.items() if name not in _NOT_OPTIONS}
         options: Mapping[str, Json] = tool.get("options", {})
-        own = next((options[name] for name in names if name in options), _NO_OPTIONS)
-        if template is not None or own:
-            entry = _merged(_filled(template, given) or {}, own)
-            if _family(entry) in raw:
-                why = f"{kind} is declared in the provider's own words too, and these are sent"
-                changes.append(Change(where, "dropped", why))
-                continue
-            sent.append(entry)
-            for name in given:
-                if f"'${name}'" not in str(template) and name not in str(own):
-                    why = f"{kind} has no {name!r} on this route"
-                    changes.append(Change(f"{where}/{name}", "dropped", why))
-        elif "local" in tool:
-            sent.append(tool["local"])
-            beside = f", without {', '.join(given)}" if given else ""
-            name = tool["local"]["function"]["name"]
-            why = f"this route has no {kind}; your function {name!r} is sent in its place{beside}"
-            changes.append(Change(where, "lowered", why))
-        else:
-            why = f"this route has no {kind}, and it has no local= to stand in for it"
-            changes.append(Change(where, "dropped", why))
+        own = next((options[name] for name in names if name in options), None)
+        entry = _entry(tool, f"/tools/{place}", table.get(tool["tool"]), own, changes)
+        if entry and _family(entry) in raw:
+            why = f"{tool['tool']} is declared in the provider's own words too, and these are sent"
+            changes.append(Change(f"/tools/{place}", "dropped", why))
+            entry = None
+        choice = (
+            {key: entry[key] for key in ("type", "name", "server_label") if key in entry} if entry else None
+        )
+        if entry and named_part(entry):
+            choice = {"type": "function", "function": {"name": name_in(entry)}}
+        elif entry and "type" not in entry:  # Gemini's, which no choice can name
+            choice = {"type": next(iter(entry))}
+        chosen[tool["tool"], tool.get("server_label")] = choice
+        if "local" in tool:
+            chosen[name_in(tool["local"])] = choice
+        sent += [entry] if entry else []
     lowered: Any = {key: part for key, part in request.items() if key != "tools"}
-    return lowered | ({"tools": sent} if sent else {}), tuple(changes)
+    lowered |= {"tools": sent} if sent else {}
+    asked: Any = request.get("tool_choice")
+    if is_object(asked):
+        several = asked.get("allowed_tools", {"tools": [asked]})
+        keys = [(each.get("tool") or name_in(each), each.get("server_label")) for each in several["tools"]]
+        both = zip(keys, several["tools"], strict=True)
+        left = [part for key, each in both if (part := chosen.get(key, chosen.get(key[0], each))) is not None]
+        whole = {**asked, "allowed_tools": {**several, "tools": left}} if "allowed_tools" in asked else None
+        lowered["tool_choice"] = (whole or left[0]) if left else "auto"
+        if len(left) < len(keys):
+            changes.append(Change("/tool_choice", "dropped", "a server tool that it names is not sent"))
+    return lowered, tuple(changes)
+
+
+def _entry(
+    tool: Json, where: str, template: Json | None, own: Json | None, changes: list[Change]
+) -> Json | None:
+    """Return what is sent for a server tool, given the table's entry and its author's; None for nothing."""
+    kind, local = tool["tool"], tool.get("local")
+    given = {name: value for name, value in tool.items() if name not in _NOT_OPTIONS}
+    if template is None and own is None:
+        why = f"this route has no {kind}, and it has no local= to stand in for it"
+        if local is not None:
+            beside = f", without {', '.join(given)}" if given else ""
+            why = f"this route has no {kind}; your function {name_in(local)!r} is sent in its place{beside}"
+        changes.append(Change(where, "dropped" if local is None else "lowered", why))
+        return local
+    lost = [name for name in given if f"'${name}'" not in str(template) and name not in str(own)]
+    why = f"{kind} has no {{!r}} on this route"
+    changes += (Change(f"{where}/{name}", "dropped", why.format(name)) for name in lost)
+    return _merged(_filled(template, given) or {}, own or {})
 
 
 def _filled(template: Any, given: Json) -> Any:
