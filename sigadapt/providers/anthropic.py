@@ -87,7 +87,6 @@ _SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
 _HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
 
 _THINKING = ("thinking", "redacted_thinking")
-_OF_MODEL = frozenset(("text", "tool_use", *_THINKING))
 _TEXT_FIELDS = frozenset(("type", "text"))
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 
@@ -195,12 +194,10 @@ class Anthropic(Provider):
         # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
         # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
         why = details_in(body.get("stop_details"))
-        work = self.work([each.block for each in described])
+        work = NO_WORK if kept is None else self.work([each.block for each in described])
         return [Reading(text, thinking, calls, finish, kept, why, work=work)]
 
     def work(self, blocks: Sequence[Json]) -> ServerWork:
-        if all(kind_of(block) in _OF_MODEL and not block.get("citations") for block in blocks):
-            return NO_WORK
         found = Findings()
         find(found, blocks)
         return found.work()

@@ -169,9 +169,7 @@ def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
         an_object(candidate.get("groundingMetadata")),
         an_object(candidate.get("urlContextMetadata")),
     )
-    parts = [part for part in parts if "text" not in part and not _is_call(part) and not part.get("thought")]
-    if not (parts or ground or pages):
-        return
+    parts = [part for part in parts if not part.get("thought")]
     for place, part in enumerate(parts):
         for key, answer in _RAN.items():
             if key in part:
@@ -245,7 +243,8 @@ class Gemini(Provider):
         text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
         thinking = joined(part.get("text") for part in parts if part.get("thought"))
         kept, found = state(NAME, map(self.describe, parts)), Findings()
-        find(found, candidate, parts)
+        if kept is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
+            find(found, candidate, parts)
         return Reading(text, thinking, calls, finish, kept, why, work=found.work())
 
     def without_calls(self, body: Json) -> Json:

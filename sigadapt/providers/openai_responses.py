@@ -59,7 +59,7 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.writing import blocks_with_calls, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.signatures.server_work import Findings, ServerWork
+from sigadapt.signatures.server_work import NO_WORK, Findings, ServerWork
 
 NAME = "openai-responses"
 
@@ -222,7 +222,7 @@ class OpenAIResponses(Provider):
         text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
         kept = state(NAME, map(self.describe, items))
-        work = self.work(items)
+        work = NO_WORK if kept is None else self.work(items)
         return [Reading(text, thinking, calls, finish, kept, why, commentary, error, work=work)]
 
     # {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search",
