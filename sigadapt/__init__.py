@@ -39,7 +39,7 @@ from sigadapt.histories import trim_history
 from sigadapt.runs.rounds import rounds
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
-from sigadapt.signatures.server_tools import (
+from sigadapt.signatures.server.tools import (
     CodeExecution,
     FileSearch,
     ImageGeneration,
@@ -47,7 +47,7 @@ from sigadapt.signatures.server_tools import (
     WebFetch,
     WebSearch,
 )
-from sigadapt.signatures.server_work import File, Files, ServerToolCall, Source, Sources
+from sigadapt.signatures.server.work import File, Files, ServerToolCall, Source, Sources
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults

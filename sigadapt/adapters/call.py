@@ -90,7 +90,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
-from sigadapt.signatures.server_tools import McpServer
+from sigadapt.signatures.server.tools import McpServer
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.text.layout import Layout

@@ -49,7 +49,7 @@ from sigadapt.providers.writing import arguments_of, blocks_with_calls
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
-from sigadapt.signatures.server_work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 
 NAME = "anthropic"
 

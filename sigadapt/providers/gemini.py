@@ -47,7 +47,7 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.writing import arguments_of, blocks_with_calls, written_text
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
-from sigadapt.signatures.server_work import Findings
+from sigadapt.signatures.server.work import Findings
 
 NAME = "gemini"
 

@@ -59,7 +59,7 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.writing import text_of_arguments, written_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
-from sigadapt.signatures.server_work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 
 NAME = "openai-chat"
 

@@ -32,7 +32,7 @@ from sigadapt.providers.wire.turn_state import Described
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.schemas.strict import StrictRules
-from sigadapt.signatures.server_work import NO_WORK, ServerWork
+from sigadapt.signatures.server.work import NO_WORK, ServerWork
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.
@@ -219,7 +219,7 @@ class Provider:
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
     headers_of_late_tools: Mapping[str, str] = {}  # for requests with a changed list of tools
-    # The entries of server tools (`signatures/server_tools.py`) by name, by how the model's name begins.
+    # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
     headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
     token: tuple[str, str, str] | None = None  # a list of the body, and an MCP server's name and token there

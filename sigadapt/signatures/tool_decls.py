@@ -26,7 +26,7 @@ from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.rendering import Shown, rendered_decls
 from sigadapt.signatures.saved_model import Immutable
-from sigadapt.signatures.server_tools import ServerTool, native_tool
+from sigadapt.signatures.server.tools import ServerTool, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools

@@ -31,7 +31,7 @@ from sigadapt.schemas.arguments import Flaw, Unread
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_answer
-from sigadapt.signatures.server_work import NO_WORK, Files, ServerToolCall, Sources
+from sigadapt.signatures.server.work import NO_WORK, Files, ServerToolCall, Sources
 
 
 @dataclass(frozen=True, slots=True)
