@@ -128,6 +128,7 @@ def test_a_call_that_another_tool_made_is_a_call():
     use = {"type": "tool_use", "id": "t1", "name": "list_orders", "input": {"id": "7"}, "caller": caller}
     body = {"type": "message", "content": [use], "stop_reason": "tool_use", **USAGE}
     allowed = {**CLAUDE_ORDERS, "allowed_callers": ["code_execution_20260120"]}
+    del allowed["defer_loading"]
     code = {"type": "code_execution_20260120", "name": "code_execution"}
     with LoopbackProvider([body]) as provider:
         out, changes = ask(provider, "anthropic", "auto", [allowed, code])
