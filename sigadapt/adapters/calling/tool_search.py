@@ -189,17 +189,28 @@ def offer(
         tools, "deferred", lambda: {name_in(tool): named_part(tool) for tool in tools if _is_deferred(tool)}
     )
     searches = [number for number, tool in enumerate(tools) if is_search(tool)]
-    chosen: Any = request.get("tool_choice")
-    if is_object(chosen):  # what the model is made to call, it has to see
-        several = chosen["allowed_tools"]["tools"] if "allowed_tools" in chosen else [chosen]
-        deferred = {name: part for name, part in deferred.items() if name not in {*map(name_in, several)}}
     changes = list(_answers(request["messages"]))
+    chosen: Any = request.get("tool_choice")
+    several: list[Json] = (
+        chosen.get("allowed_tools", {"tools": [chosen]})["tools"] if is_object(chosen) else []
+    )
+    if wanted := {name_in(tool) for tool in several} & deferred.keys():
+        why = (
+            f"the tool choice names {listed(map(repr, sorted(wanted)), 8, ', ')}, which the model has to see"
+        )
+        changes.append(Change("/tools", "lowered", why))
+        tools = [_without_flag(tool) if name_in(tool) in wanted else tool for tool in tools]
+        deferred = {name: part for name, part in deferred.items() if name not in wanted}
     if not deferred:
-        return {**request, "tools": [_without_flag(tool) for tool in tools]}, tuple(changes), None
+        return {**request, "tools": list(tools)} if wanted else request, tuple(changes), None
     for name in {SEARCH, CALL} & {*map(name_in, tools)}:
         why = "the adapter finds deferred tools with a tool of this name"
         raise InvalidToolDecl(why, code="reserved_name", tool=name, fix="Rename yours, or defer none.")
-    sent: Any = {**request, "messages": _in_fewer_words(request["messages"], tools, deferred, changes)}
+    sent: Any = {
+        **request,
+        "tools": tools,
+        "messages": _in_fewer_words(request["messages"], tools, deferred, changes),
+    }
     has_own = any(name in decls and (decls[name].search or ToolSearch()).function for name in deferred)
     if is_native and route.search and not has_own and (searches or route.searches(request["model"])):
         if not searches:
@@ -216,7 +227,7 @@ def offer(
     how = f"{SEARCH} finds, and the tools found join" if found.joins else f"{SEARCH} finds, {CALL} calls"
     why = f"the adapter finds the deferred tools itself ({len(deferred):,} of them): {how}"
     changes.append(Change("/tools", "lowered", why))
-    shown = [_without_flag(tool) for tool in tools if found.shows(tool)]
+    shown = [tool for tool in tools if found.shows(tool)]
     if found.joins:
         by_name = {name_in(tool): tool for tool in tools}
         names = dict.fromkeys(name for name in _names_seen(sent["messages"]) if name in deferred)
@@ -233,7 +244,7 @@ def _is_deferred(tool: Json) -> bool:
 
 
 def _without_flag(tool: Json) -> Json:
-    return {key: part for key, part in tool.items() if key != "defer_loading"} if _is_deferred(tool) else tool
+    return {key: part for key, part in tool.items() if key != "defer_loading"}
 
 
 def _answers(rows: Iterable[Json]) -> Iterator[Change]:

@@ -387,12 +387,10 @@ def turns_before(turn: Turn) -> Iterator[Message]:
 
 
 def search_message(search: Searched) -> Message:
-    """Return the tool message that answers a search; where the tools found are described, it gets longer."""
-    value = search.note or compact({"found": search.found})
-    return {
-        **result_message(ToolResult(call_id=search.id, name=search.name, value=value)),
-        "search": search,
-    }
+    """Return the tool message that answers a search: a note, or references, which Claude can read."""
+    found = [{"type": "tool_reference", "tool_name": name} for name in search.found]
+    result = ToolResult(call_id=search.id, name=search.name, value=search.note or found)
+    return {**result_message(result), "search": search}
 
 
 def assistant_message(
