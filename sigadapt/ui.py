@@ -29,9 +29,10 @@ from sigadapt.runs.events import (
     SourceReady,
     TextDelta,
 )
-from sigadapt.runs.watching import jsonable, outputs_of, waits_of
+from sigadapt.runs.watching import jsonable, waits_of
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall
+from sigadapt.signatures.tool_results.tool_output import program_outputs
 
 Rows = Iterator[Json]
 ErrorText = Callable[[BaseException], str]
@@ -182,7 +183,8 @@ class _Writer:
         if event.within is not None:
             return
         if isinstance(event, Ended):
-            for name, value in outputs_of(event.prediction or {}).items():
+            outputs: Json = program_outputs(event.prediction) or {}
+            for name, value in outputs.items():
                 if isinstance(value, str) and value and name not in self._told:
                     yield from self._text(value, (True, name, None))
             yield from self.end(None)
@@ -212,7 +214,7 @@ class _Writer:
             yield from self._ready(call)
         elif not isinstance(event, ResultReady):
             yield from self._more(event)
-        elif self._calls.get(event.call_id) == "ready":
+        elif self._calls.get(event.call_id, "ready") == "ready":  # told here, or before a person decided
             yield from self._result(event.call_id, event.result)
 
     def end(self, error: BaseException | None) -> Rows:

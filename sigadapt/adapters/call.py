@@ -22,6 +22,7 @@ One candidate's answer has a type at each step:
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from dspy import BaseLM
@@ -33,7 +34,14 @@ from sigadapt.adapters.calling.tool_search import SCHEMAS, Offer, offer
 from sigadapt.adapters.hooks import HookContext, before_request, first_choice
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
-from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
+from sigadapt.adapters.lm.routes import (
+    Controls,
+    ModelFacts,
+    controls_of,
+    model_of,
+    route_of,
+    with_replayed_reasoning,
+)
 from sigadapt.adapters.lm.traces import report, watches
 from sigadapt.adapters.lm.transport import answers
 from sigadapt.adapters.output_format import OutputFormat
@@ -77,7 +85,6 @@ from sigadapt.adapters.response.waiting import refuse_unasked, stop_for_person
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.errors import InvalidToolDecl, UnusableAnswer
-from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
@@ -122,9 +129,6 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
 def prepare(call: AdapterCall) -> "Steps[Prepared]":
     """Make the Request of a call, without sending it."""
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
-    others = tuple(name for name in plan.outputs if name != plan.calls)
-    layout = Layout(plan.calls, adapter.field_marker, others)
-    calling = calling_of(call.lm, call.settings, call.facts, options, layout)
     given = call.inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None or not decls.tools:
@@ -133,20 +137,19 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
         refuse_unasked(given, decls)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
+    layout = Layout(plan.calls, adapter.field_marker, plan.others)
+    calling = calling_of(call.lm, call.settings, call.facts, options, layout)
     model = model_of(call.lm)
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
-    replayed = options.replay_reasoning
-    if replayed is False:
-        route = route._replace(replays_reasoning=None)
-    elif replayed is not None and route.dialect == CHAT.name:
-        field = replayed if isinstance(replayed, str) else replayed.get(model)
-        if field:
-            route = route._replace(replays_reasoning=field, reasoning_of_others=True)
+    if options.replay_reasoning is not None:
+        route = with_replayed_reasoning(route, options.replay_reasoning, model)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    inputs, repairs = with_lost_ids(plan.history_fields, call.inputs)
+    inputs, repairs = call.inputs, tuple[Change, ...]()
+    if plan.history_fields.history is not None:
+        inputs, repairs = with_lost_ids(plan.history_fields, inputs)
     if options.orphans == "heal":
         inputs, healed = heal(plan, inputs)
         repairs = (*repairs, *healed)
@@ -223,7 +226,7 @@ def _whole_answer(prepared: "Prepared", answer: Answer) -> "Steps[Candidate]":
     searches = 0
     whole = yield from _rest_of_turn(prepared, answer)
     while True:
-        choice = whole.choice_by(prepared.read_choice)
+        choice = whole.choice or prepared.read_choice(whole.reading, whole.response)
         calls = choice.tool_calls
         if prepared.offer is None or calls is None or not calls.turn.searches or is_no_answer(choice):
             return Candidate(choice, prepared, whole.response)
@@ -372,10 +375,12 @@ class Prepared(NamedTuple):
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
         is_native = calling.mode == "native"
-        shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
+        shown, found, searching = request, (), None
+        if not getattr(request.get("tools"), "is_plain", "tools" not in request):
+            shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
         if not is_native:
             sendable, changes = calling.request_to_send(shown)
-        elif any("turn" in row for row in request["messages"]):
+        elif "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
             sendable, changes = with_late_tools(shown, self.route)
         else:
             sendable, changes = shown, ()

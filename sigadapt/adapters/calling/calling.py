@@ -101,11 +101,12 @@ def calling_of(
     lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts, options: Options, layout: Layout
 ) -> Calling:
     """Return the way in which one call offers tools."""
-    asked, completes = options.tool_calling, is_completion(lm)
+    asked = options.tool_calling
+    completes = is_completion(lm)
     asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
     if asked == "native" and completes:
         raise InvalidOption(
-            f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
+            f"{lm.model} is a text-completion model, which cannot be sent tools",
             field="tool_calling",
             fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
         )

@@ -183,8 +183,6 @@ def offer(
 ) -> tuple[Request, tuple[Change, ...], Offer | None]:
     """Return a canonical Request as it offers its deferred tools, and how the adapter itself finds them."""
     tools: Sequence[Json] = request.get("tools") or ()
-    if getattr(tools, "is_plain", not tools):
-        return request, (), None
     deferred = made_once(
         tools, "deferred", lambda: {name_in(tool): named_part(tool) for tool in tools if _is_deferred(tool)}
     )
