@@ -1,4 +1,4 @@
-"""Six questions over 1,000 tools in one conversation: what each way sends, and how often it breaks the prefix.
+"""Six questions over 1,000 tools in one conversation: what each way sends, and breaks of the prefix.
 
 The model is a script that knows which tool answers: it calls a tool that it can see, and else searches for it
 with the question. A provider's own search is not asked, so its model calls the deferred tool at once.
@@ -210,10 +210,11 @@ def talks() -> Iterator[tuple[str, Callable[[], list[Json]]]]:
 def tables() -> Iterator[Table]:
     """The measurements."""
     told = (
-        "Six questions over 1,000 tools, in one conversation with a scripted model. Tokens are GPT-4o's over the "
-        "JSON of tools, instructions and messages that the model reads: without deferred tools, and without what "
-        "a provider's own search shows. *Uncached* are the tokens that follow the common beginning with the "
-        "request before, in all requests; a *break* is a request that does not begin with the whole one before."
+        "Six questions over 1,000 tools, in one conversation with a scripted model. Tokens are GPT-4o's "
+        "over the JSON of tools, instructions and messages that the model reads: without deferred tools, "
+        "and without what a provider's own search shows. *Uncached* are the tokens that follow the common"
+        " beginning with the request before, in all requests; a *break* is a request that does not begin "
+        "with the whole one before."
     )
     head = ("way", "requests", "tokens, first", "tokens, mean", "uncached in all", "breaks")
     yield Table("What six questions cost", told, head, [[way, *weighed(bodies())] for way, bodies in talks()])
@@ -231,7 +232,7 @@ def tables() -> Iterator[Table]:
         ]
         told = (
             f"The adapter's own search, with {len(asked):,} questions of the Berkeley Function Calling "
-            "Leaderboard as queries over 1,000 of its functions: how often the right one is among the first. A "
-            "model writes better queries than these."
+            "Leaderboard as queries over 1,000 of its functions: how often the right one is among the first. "
+            "A model writes better queries than these."
         )
         yield Table("What the search finds", told, ("among the first", "found"), rates)
