@@ -5,7 +5,8 @@
  c. After the last result of the turn, with its name in the result: `[image 1, attachment 1 below]`.
  d. Otherwise the request is refused, because the model would answer without what the tool found.
 
-All but the first are recorded.
+A block in the words of one wire, as logs hold it, is left out on every other one. All but the first are
+recorded. What a user showed in a recorded question is placed here, too.
 """
 
 from typing import Any
@@ -30,7 +31,43 @@ def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]
             placing = _Placing(row, route, request["model"], place, below)
             changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
             below, rows[number] = placing.below, placing.row()
+        if "parts" in row:
+            blocks, lost = _question(row["parts"], route, request["model"])
+            changes += (Change(f"/messages/{number}/content", "dropped", why) for why in lost)
+            rows[number] = {**row, "blocks": blocks}
     return {**request, "messages": rows}, changes
+
+
+def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], list[str]]:
+    """Return what the user said as the provider's blocks, and why some of it is left out."""
+    blocks: list[Json] = []
+    lost: list[str] = []
+    for part in parts:
+        if _is_foreign(part, route):
+            lost.append(_why_foreign(part))
+            continue
+        own = part["value"] if part["type"] == "block" else None
+        block = own or route.in_questions(part, model) or route.in_results(part, model)
+        text = text_in(part) if part["type"] != "block" else None
+        if block is None and text is None:
+            raise InvalidHistory(
+                f"the question holds {part['type']} data ({cut(part.get('mime_type', 'by its address'))}), "
+                "which cannot be sent on this route",
+                code="unsendable_content",
+                fix="Give it as text, or use a model that accepts it.",
+            )
+        blocks.append({"text": text} if block is None else block)
+    return blocks, lost
+
+
+def _is_foreign(part: Part, route: Route) -> bool:
+    """Return whether a part is a block in the words of another wire than the route's, as logs hold them."""
+    return part["type"] == "block" and part.get("wire", route.dialect) != route.dialect
+
+
+def _why_foreign(part: Part) -> str:
+    kind = part["value"].get("type") or next(iter(part["value"]), "a block")
+    return f"{cut(str(kind))} is a block of {part['wire']}, which this route has no form for"
 
 
 def _parts_of(row: dict[str, Any]) -> list[Part]:
@@ -69,6 +106,9 @@ class _Placing:
     def _placed(self, part: Part, number: int) -> list[Part]:
         """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
         text_only = self._row["is_error"] and self._route.text_failures
+        if _is_foreign(part, self._route):
+            self.changes.append(_why_foreign(part))
+            return []
         block = None if text_only else self._in_result(part)
         named = {"type": "text", "text": name_of(part, number)}
         texts = [compact(part["value"]) for part in self._parts if part["type"] == "json"]
