@@ -22,6 +22,7 @@ One candidate's answer has a type at each step:
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from dspy import BaseLM
@@ -32,7 +33,14 @@ from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
 from sigadapt.adapters.hooks import HookContext, before_request, first_choice
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
-from sigadapt.adapters.lm.routes import Controls, ModelFacts, controls_of, model_of, route_of
+from sigadapt.adapters.lm.routes import (
+    Controls,
+    ModelFacts,
+    controls_of,
+    model_of,
+    route_of,
+    with_replayed_reasoning,
+)
 from sigadapt.adapters.lm.traces import report, watches
 from sigadapt.adapters.lm.transport import answers
 from sigadapt.adapters.output_format import OutputFormat
@@ -75,7 +83,6 @@ from sigadapt.adapters.response.waiting import refuse_unasked, stop_for_person
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
@@ -120,9 +127,6 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
 def prepare(call: AdapterCall) -> "Steps[Prepared]":
     """Make the Request of a call, without sending it."""
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
-    others = tuple(name for name in plan.outputs if name != plan.calls)
-    layout = Layout(plan.calls, adapter.field_marker, others)
-    calling = calling_of(call.lm, call.settings, call.facts, options, layout)
     given = call.inputs.get(plan.tools)
     decls = given if type(given) is ToolDecls else known_decls(given)
     if decls is None or not decls.tools:
@@ -131,20 +135,19 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
         refuse_unasked(given, decls)
     if plan.typed:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
+    layout = Layout(plan.calls, adapter.field_marker, plan.others)
+    calling = calling_of(call.lm, call.settings, call.facts, options, layout)
     model = model_of(call.lm)
     controls, generation = controls_of(call.lm, call.settings)
     route = route_of(call.lm, call.settings, generation, call.facts)
-    replayed = options.replay_reasoning
-    if replayed is False:
-        route = route._replace(replays_reasoning=None)
-    elif replayed is not None and route.dialect == CHAT.name:
-        field = replayed if isinstance(replayed, str) else replayed.get(model)
-        if field:
-            route = route._replace(replays_reasoning=field, reasoning_of_others=True)
+    if options.replay_reasoning is not None:
+        route = with_replayed_reasoning(route, options.replay_reasoning, model)
     form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    inputs, repairs = with_lost_ids(plan.history_fields, call.inputs)
+    inputs, repairs = call.inputs, tuple[Change, ...]()
+    if plan.history_fields.history is not None:
+        inputs, repairs = with_lost_ids(plan.history_fields, inputs)
     if options.orphans == "heal":
         inputs, healed = heal(plan, inputs)
         repairs = (*repairs, *healed)
@@ -200,7 +203,7 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
         for number, answer in enumerate(answered):
             sent = prepared.for_candidate(number)
             answer = yield from _rest_of_turn(sent, answer)  # noqa: PLW2901
-            choice = answer.choice_by(sent.read_choice)
+            choice = answer.choice or sent.read_choice(answer.reading, answer.response)
             candidate = Candidate(choice, sent, answer.response)
             if options.on_invalid == "reask":
                 candidate = yield from _reask_until_valid(candidate, options.max_reasks)
@@ -258,7 +261,7 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
         good += latest
         count = len(prepared.answered)
         response = answer.response
-        choice = answer.choice_by(prepared.read_choice)
+        choice = answer.choice or prepared.read_choice(answer.reading, answer.response)
     if good:
         turn = Turn(text=choice.text, reasoning=choice.reasoning)
         choice = replace(choice, tool_calls=with_earlier_calls(good, choice.tool_calls, turn, count))
@@ -336,7 +339,7 @@ class Prepared(NamedTuple):
         """Return this with another request, as it offers tools and as its route takes it."""
         if calling.mode != "native":
             sendable, changes = calling.request_to_send(request)
-        elif any("turn" in row for row in request["messages"]):
+        elif "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
             sendable, changes = with_late_tools(request, self.route)
         else:
             sendable, changes = request, ()

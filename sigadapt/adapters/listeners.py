@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.adapters.response.choice import Answer, Choice
-from sigadapt.adapters.response.typed_calls import identity
+from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
 from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text
 from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, own_listeners
 from sigadapt.errors import InvalidOption
@@ -33,7 +33,7 @@ from sigadapt.providers.stream_parts import Call, Fold, fold
 from sigadapt.providers.wire.values import json_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls
 
 if TYPE_CHECKING:
     from sigadapt.adapters.lm.streams.recorder import Recorder
@@ -237,18 +237,23 @@ class CallSubscription(CallTap):
             if done is not newest:
                 yield from self._complete(done)
 
+    def _choice_in(self, answer: Answer) -> Choice:
+        if answer.choice is None:
+            answer.choice = self._read(answer.reading, answer.response)
+        return answer.choice
+
     def on_end(self, answer: Answer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
-        items: list[Any] = [] if self._run is None else [answer.choice_by(self._read)]
+        items: list[Any] = [] if self._run is None else [self._choice_in(answer)]
         if self._gate is not None and self._latest is not None:
-            text = self._gate.rest(answer.choice_by(self._read).text)
+            text = self._gate.rest(self._choice_in(answer).text)
             if text:
                 items += self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:
             items += self._texts.on_end(goes_on=answer.reading.finish == "pause")
         if not self._listeners:
             return items
-        missing = [call for call in self._new_calls(answer.choice_by(self._read)) if self._is_news(call)]
+        missing = [call for call in self._new_calls(self._choice_in(answer)) if self._is_news(call)]
         for place, call in enumerate(missing, 1):
             items += self._responses(call, is_last=place == len(missing))
         return items
@@ -286,11 +291,12 @@ class CallSubscription(CallTap):
     def _responses(self, call: AnyCall, *, is_last: bool) -> Iterator[Any]:
         self._sent[call.index] = call
         index = self._earlier + call.index
+        values: dict[str, Any] = {"tool_calls": [], "tool_call_results": None, "invalid": (), "turn": NO_TURN}
         if isinstance(call, InvalidToolCall):
-            bad = call.model_copy(update={"index": index}) if self._earlier else call
-            chunk = ToolCalls(tool_calls=[], invalid=(bad,))
+            values["invalid"] = (call.model_copy(update={"index": index}),)
         else:
             self._known.add((call.id, identity(call)))
-            chunk = ToolCalls(tool_calls=[call.model_copy(update={"turn": Turn(), "index": index})])
+            values["tool_calls"] = [call.model_copy(update={"turn": NO_TURN, "index": index})]
+        chunk = build_unvalidated(ToolCalls, values)
         for listener in self._listeners:
             yield response_to(listener, chunk, is_last=is_last)

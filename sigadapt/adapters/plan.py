@@ -47,6 +47,7 @@ class Plan(NamedTuple):
     missing_calls: Callable[[], Any] | None  # the value without a call, if it is a default or DSPy's None
     history_fields: HistoryFields
     outputs: tuple[str, ...]
+    others: tuple[str, ...]  # the output fields beside the calls
     texts: tuple[str, ...]  # the output fields that the model writes as text
     has_defaults: bool  # whether any of these has a default
     typed: tuple[tuple[str, Any], ...]  # output fields of a DSPy type, which the provider may fill natively
@@ -73,7 +74,7 @@ class Rest:
 _PLANS: WeakCache[tuple[Plan | None, tuple[Any, ...]]] = WeakCache()
 """The Plan of a signature, and what it follows from: instructions and fields can be changed in place."""
 
-_RESTS: WeakCache[Rest] = WeakCache()
+_REST = "__sigadapt_rest__"  # the attribute of a `Plan.rest`, a class of ours, that holds its Rest
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
@@ -95,8 +96,8 @@ def plan_of(signature: type[Signature]) -> Plan | None:
 
 
 def rest_of(rest: type[Signature]) -> Rest:
-    """Return what is worked out once for a signature without its tool fields."""
-    return _RESTS.of(rest, Rest)
+    """Return what is worked out once for a signature without its tool fields; an empty Rest for any other."""
+    return vars(rest).get(_REST) or Rest()
 
 
 def without(rest: type[Signature], name: str) -> type[Signature]:
@@ -107,7 +108,7 @@ def without(rest: type[Signature], name: str) -> type[Signature]:
 def reduce(plan: Plan, rest: type[Signature]) -> Plan:
     """Return the Plan with another `rest`, which has fewer fields for text."""
     if rest_of(rest).history_fields is None:
-        _RESTS.put(rest, Rest(plan.history_fields, rest_of(plan.rest).notes))
+        setattr(rest, _REST, Rest(plan.history_fields, rest_of(plan.rest).notes))
     return plan._replace(rest=rest, texts=tuple(rest.output_fields))
 
 
@@ -134,7 +135,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         description = extra.get("desc")
         if description not in (None, "", f"${{{name}}}"):  # the last is DSPy's, for a field without one
             notes.append(f"{title}: {description}")
-    _RESTS.put(rest, Rest(history_fields, "\n".join(notes)))
+    setattr(rest, _REST, Rest(history_fields, "\n".join(notes)))
     return Plan(
         tools=tools[0],
         tools_required=not _is_optional(signature.input_fields[tools[0]]),
@@ -145,6 +146,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         missing_calls=missing_calls if lenient or not field.is_required() else None,
         history_fields=history_fields,
         outputs=tuple(signature.output_fields),
+        others=tuple(name for name in signature.output_fields if name != calls[0]),
         texts=tuple(rest.output_fields),
         has_defaults=not all(field.is_required() for field in rest.output_fields.values()),
         typed=tuple(

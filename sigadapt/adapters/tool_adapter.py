@@ -4,7 +4,6 @@ A signature without tool fields is handed to DSPy's adapter unchanged (opt-in). 
 from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its text marks an output field.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -28,6 +27,9 @@ from sigadapt.signatures.awaiting import arun, run
 
 _ADAPTERS_OWN = frozenset(ToolOptions.__annotations__) - {"tool_choice", "parallel_tool_calls"}
 """The options that no request has, so that `config={...}` cannot mean a setting of the provider."""
+
+# Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
+_TRACER = "_self_wrapper"
 
 
 class _Prompt:
@@ -86,7 +88,7 @@ class ToolAdapter(OutputFormat):
             dspys: Any = super()
             return dspys.__call__(lm, lm_kwargs, signature, demos, inputs)
         flow = partial(self._call, plan)
-        traced = wrapper_of(Adapter.__call__)
+        traced: Any = getattr(Adapter.__call__, _TRACER, None)
         if traced is not None:
             return traced(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
         return flow(lm, lm_kwargs, signature, demos, inputs)
@@ -104,7 +106,7 @@ class ToolAdapter(OutputFormat):
             dspys: Any = super()
             return await dspys.acall(lm, lm_kwargs, signature, demos, inputs)
         flow = partial(self._acall, plan)
-        traced = wrapper_of(Adapter.acall)
+        traced: Any = getattr(Adapter.acall, _TRACER, None)
         if traced is not None:
             return await traced(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
         return await flow(lm, lm_kwargs, signature, demos, inputs)
@@ -218,12 +220,6 @@ class ToolAdapter(OutputFormat):
     def text_reminder(self, rest: type[Signature]) -> str:
         """Return what each question says about the text's form; empty if the adapter uses DSPy's words."""
         return _aside(self.user_message_output_requirements(rest)) if in_own_words(self) else ""
-
-
-def wrapper_of(method: Any) -> Callable[..., Any] | None:
-    """Return what a tracer calls in the place of a method of `dspy.Adapter`; None if nobody wrapped it."""
-    # Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
-    return getattr(method, "_self_wrapper", None)
 
 
 def _aside(words: str) -> str:

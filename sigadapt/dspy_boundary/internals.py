@@ -40,7 +40,7 @@ from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback_context
 
 _execution: Any = execution
-settings: Any = _settings
+settings: Any = _settings  # `send_stream` is where DSPy sends the chunks of the running call, or None
 
 # Connection settings, which are told from generation settings.
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
@@ -110,11 +110,6 @@ def is_lm15(response: object) -> TypeGuard[lm15.Response]:
     return isinstance(response, lm15.Response)
 
 
-def stream_now() -> Any:
-    """Return the stream to which DSPy sends chunks of the running call; None if it does not stream."""
-    return settings.send_stream
-
-
 def streaming_to(stream: Any) -> Any:
     """Return a context in which DSPy sends chunks to another stream."""
     return settings.context(send_stream=stream)
@@ -156,20 +151,19 @@ def engine_over_litellm(lm: BaseLM, request: lm15.Request, *, is_async: bool) ->
     return native_engine(model, request, is_async=is_async)
 
 
-def engines_of(lm: Any) -> dict[Any, Any]:
-    """Return the engines that DSPy keeps for a model, by its key."""
-    return lm._engine_store
+def with_engines_from(lm: BaseLM, engine_of: Callable[[dict[Any, Any], Any], Any]) -> BaseLM:
+    """Return a copy of a model that shares all with it, but for its engines.
 
-
-def with_engines_from(lm: BaseLM, engine_of: Callable[[Any], Any]) -> BaseLM:
-    """Return a copy of a model that shares all with it, but for its engines."""
+    `engine_of` returns the engine of a key; it also gets the engines that DSPy keeps for the model, by key.
+    """
+    own: Any = lm
     copied: Any
     if type(lm) is LM:  # its own `__copy__` does this, and then looks for slots, which it does not have
         copied = object.__new__(LM)
         copied.__dict__.update(lm.__dict__)
     else:
         copied = copy.copy(lm)
-    copied.__dict__["_engine_store"] = SimpleNamespace(get=engine_of)
+    copied.__dict__["_engine_store"] = SimpleNamespace(get=partial(engine_of, own._engine_store))
     return copied
 
 
@@ -186,41 +180,17 @@ def target_of(engine: Any, request: lm15.Request, *, streaming: bool) -> tuple[L
     return engine._target(request, streaming=streaming)
 
 
-def inner_of(provider: Any) -> Any:
-    """Return the sync provider that writes and reads for an async one; None for a sync provider."""
-    return getattr(provider, "_inner", None)
-
-
 def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[..., Any]]) -> Any:
     """Return a copy of lm15's provider, whose wrapped methods get the old one as the first argument."""
     # Those of an async provider are methods of its inner one.
     copied: Any = copy.copy(provider)
-    inner = inner_of(provider)
+    inner = getattr(provider, "_inner", None)
     if inner is not None:
         copied._inner = with_methods(inner, wrappers)
         return copied
     for name, wrapper in wrappers.items():
         setattr(copied, name, partial(wrapper, getattr(provider, name)))
     return copied
-
-
-def has_static_credential(provider: Lm15Provider) -> bool:
-    """Return whether a provider's key is at hand, and not fetched when a request is written."""
-    return not callable((inner_of(provider) or provider).api_key)
-
-
-def write_request(provider: Any, request: lm15.Request) -> Any:
-    """Write a request and let the provider return it when it is asked to write it, once."""
-    writer = inner_of(provider) or provider
-    write = writer._build
-    written = [write(request, stream=False, policy=provider.adaptations)]
-    changes = written[0][1]
-
-    def written_once(*args: Any, **given: Any) -> Any:
-        return written.pop() if written else write(*args, **given)
-
-    writer._build = written_once
-    return changes
 
 
 def written_target(
@@ -230,13 +200,23 @@ def written_target(
 
     None while DSPy streams, and if the provider's credential has to be fetched first.
     """
-    if stream_now() is not None:
+    if settings.send_stream is not None:
         return None
     provider, routed = target_of(engine, request, streaming=False)
-    if not has_static_credential(provider):
+    writer: Any = getattr(provider, "_inner", None) or provider
+    if callable(writer.api_key):  # which fetches the key
         return None
     wrapped = with_methods(provider, wrappers)
-    return wrapped, routed, write_request(wrapped, routed)
+    writer = getattr(wrapped, "_inner", None) or wrapped
+    write = writer._build
+    written = [write(routed, stream=False, policy=wrapped.adaptations)]
+    changes = written[0][1]
+
+    def written_once(*args: Any, **given: Any) -> Any:
+        return written.pop() if written else write(*args, **given)
+
+    writer._build = written_once  # the provider takes what is written when it is asked to write, once
+    return wrapped, routed, changes
 
 
 # DSPy 3.5 changes the two that follow: it writes few-shot examples as lm15's messages, and its native types

@@ -10,16 +10,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import NO_SUBSET, Provider, Reading, Route
-from sigadapt.providers.stream_parts import Block, Blocks, chat_call, usual_call
+from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.values import (
     an_object,
     calls_of,
+    chat_call,
     content_parts,
     is_text,
     joined,
     json_text,
     kind_of,
+    usual_call,
 )
 from sigadapt.schemas.json_values import Json
 

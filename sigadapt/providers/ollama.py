@@ -12,10 +12,18 @@ from typing import Any
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider, RawCall, Reading, Route
 from sigadapt.providers.result_blocks import chat_image
-from sigadapt.providers.stream_parts import chat_call
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.recorded import Recorded
-from sigadapt.providers.wire.values import an_object, calls_of, decoded, is_text, joined, objects, text_of
+from sigadapt.providers.wire.values import (
+    an_object,
+    calls_of,
+    chat_call,
+    decoded,
+    is_text,
+    joined,
+    objects,
+    text_of,
+)
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
 NAME = "ollama"

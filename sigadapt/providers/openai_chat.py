@@ -33,7 +33,7 @@ from sigadapt.providers.provider import (
     Route,
 )
 from sigadapt.providers.result_blocks import chat_block, chat_text
-from sigadapt.providers.stream_parts import chat_call, fold, usual_call
+from sigadapt.providers.stream_parts import fold
 from sigadapt.providers.wire.ends import (
     CUTTING,
     MALFORMED_CALLS,
@@ -47,6 +47,7 @@ from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     calls_of,
+    chat_call,
     content_parts,
     is_text,
     joined,
@@ -54,6 +55,7 @@ from sigadapt.providers.wire.values import (
     named_part,
     objects,
     text_of,
+    usual_call,
 )
 from sigadapt.providers.writing import text_of_arguments, written_text
 from sigadapt.schemas.arguments import parse_arguments
@@ -101,9 +103,9 @@ _SETTINGS = {"max_completion_tokens": "max_tokens", "function_call": "tool_choic
 
 def _candidate(choice: Json) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    sent, in_old_form = calls_of(message.get("tool_calls")), calls_of(message.get("function_call"))
+    sent = calls_of(message.get("tool_calls"))
     calls = list(map(chat_call, sent))
-    for old in in_old_form:
+    for old in calls_of(message["function_call"]) if "function_call" in message else ():
         # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
         call = old.get("name"), old.get("arguments")
         if any(call) and call not in [each[1:] for each in calls]:
@@ -128,7 +130,7 @@ def _candidate(choice: Json) -> Reading:
         whole = parse_arguments(sent_last) if isinstance(sent_last, str) else sent_last
         calls[-1] = (call_id, name, CutOff(whole) if is_object(whole) else sent_last)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
-    has_more = parts or any(message[key] for key in _MORE & message.keys()) or any(map(_more_of, sent))
+    has_more = parts or any(map(message.get, _MORE & message.keys())) or any(map(_more_of, sent))
     if not has_more:
         return Reading(text, None, calls, finish, None, why, None, error)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))

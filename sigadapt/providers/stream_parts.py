@@ -23,10 +23,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sigadapt.providers.provider import CutOff, FreeText, JsonText, RawCall
-from sigadapt.providers.wire.values import calls_of, json_text
+from sigadapt.providers.provider import CutOff
+from sigadapt.providers.wire.values import json_text
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, is_array, is_object, json_like
+from sigadapt.schemas.json_values import Json, is_array, is_object
 
 _NOTHING: Json = {}
 
@@ -70,34 +70,6 @@ class Blocks:
     def add(self, index: Any, delta: Json | None) -> None:
         """Add a delta to the latest block at an index."""
         self.at(index).deltas.append(delta if isinstance(delta, dict) else _NOTHING)
-
-
-_HEAD = {"id", "type", "index"}
-
-
-def chat_call(call: Json) -> RawCall:
-    """Return the id, name and arguments of a call of a chat message."""
-    usual = usual_call(call)
-    function: Any = usual.get("function")
-    if function.__class__ is not dict and not is_object(function):
-        return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
-    name, arguments = function.get("name"), function.get("arguments")
-    if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
-        arguments = JsonText(json_like(call))
-    return call.get("id"), name, arguments
-
-
-def usual_call(call: Json) -> Json:
-    """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
-    # Some servers put them beside the id, or send `function` as JSON text.
-    function = call.get("function")
-    if function.__class__ is dict or is_object(function) or is_object(call.get("custom")):
-        return call
-    found = calls_of(function) if function else [call]
-    inner = found[0] if len(found) == 1 else {"arguments": JsonText(json_like(function))}
-    arguments = inner.get("arguments")
-    sent = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
-    return {**call, "function": sent}
 
 
 class _Fragment(NamedTuple):

@@ -114,12 +114,12 @@ def called_and_dropped(number: int, kind: Any = Ask) -> Any:
 def test_a_signature_is_forgotten_with_its_last_user() -> None:
     """call-cost: Caches are bounded and weak."""
     collect()
-    before = len(plan._PLANS), len(plan._RESTS)  # pyright: ignore[reportPrivateUsage]
+    before = len(plan._PLANS)  # pyright: ignore[reportPrivateUsage]
     with quiet(Engine()):
         known = [called_and_dropped(number) for number in range(50)]
     collect()
     assert [reference for reference in known if reference() is not None] == []
-    after = len(plan._PLANS), len(plan._RESTS)  # pyright: ignore[reportPrivateUsage]
+    after = len(plan._PLANS)  # pyright: ignore[reportPrivateUsage]
     assert after == before
 
 

@@ -165,10 +165,8 @@ def test_a_copy_takes_its_engine_from_a_function_and_shares_the_history(provider
             asked.append(request)
             return engine.complete(request)
 
-    def engine_of(key: Any) -> Any:
-        assert internals.engines_of(lm)[key] is engine, (
-            "DSPy no longer keeps an engine by the key it asks with"
-        )
+    def engine_of(engines: dict[Any, Any], key: Any) -> Any:
+        assert engines[key] is engine, "DSPy no longer keeps an engine by the key it asks with"
         return Noting()
 
     copied: Any = internals.with_engines_from(lm, engine_of)
@@ -185,21 +183,21 @@ async def test_a_provider_sends_a_request_that_was_written_before(
 ) -> None:
     lm = lm_of(provider)
     engine = internals.native_engine(lm, request_of(lm), is_async=is_async)
-    target, routed = internals.target_of(engine, request_of(lm), streaming=False)
-    assert internals.has_static_credential(target), "`api_key` is no longer where lm15 keeps the credential"
     emitted: list[Any] = []
 
     def note(emit: Any, **given: Any) -> Any:
         emitted.append(given["payload"])
         return emit(**given)
 
-    tapped = internals.with_methods(target, {"_emit": note})
-    assert internals.write_request(tapped, routed) == ()
+    written = internals.written_target(engine, request_of(lm), {"_emit": note})
+    assert written is not None, "`api_key` is no longer where lm15 keeps the credential"
+    target, routed, changes = written
+    assert changes == ()
     assert [payload["model"] for payload in emitted] == ["gpt-4o-mini"], "lm15 no longer emits by `_emit`"
-    answer = tapped.complete(routed)
+    answer: Any = target.complete(routed)
     assert (await answer if is_async else answer).text == "Hi."
     assert len(emitted) == 1, "lm15 no longer writes by `_build`"
-    again = tapped.complete(routed)
+    again: Any = target.complete(routed)
     assert (await again if is_async else again).text == "Hi."
     assert len(emitted) == 2
 
@@ -210,10 +208,10 @@ async def test_a_native_engine_names_the_provider_it_streams_from(provider: Loop
     target, routed = internals.target_of(engine, request_of(lm), streaming=True)
     assert routed.model == "gpt-4o-mini"
     assert callable(target.parse_stream_events), "the provider no longer parses its events by this name"
-    assert internals.inner_of(target) is None
+    assert not hasattr(target, "_inner")
     engine = internals.native_engine(lm, request_of(lm), is_async=True)
-    target, _ = internals.target_of(engine, request_of(lm), streaming=True)
-    assert callable(internals.inner_of(target).parse_stream_events)
+    of_async: Any = internals.target_of(engine, request_of(lm), streaming=True)[0]
+    assert callable(of_async._inner.parse_stream_events), "an async provider no longer has a sync one"
 
 
 def test_a_legacy_output_holds_text_and_log_probabilities(provider: LoopbackProvider) -> None:
@@ -230,7 +228,7 @@ class Ask(dspy.Signature):
 
 
 def test_a_stream_can_be_stood_in_for(provider: LoopbackProvider) -> None:
-    """`stream_now`, `streaming_to`, `listeners_of`, `EngineChunk` and `StreamResponse` together."""
+    """`send_stream`, `streaming_to`, `listeners_of`, `EngineChunk` and `StreamResponse` together."""
     seen: list[Any] = []
 
     class Tap:
@@ -250,7 +248,7 @@ def test_a_stream_can_be_stood_in_for(provider: LoopbackProvider) -> None:
             self.predict = dspy.Predict(Ask)
 
         def forward(self, question: str) -> Any:
-            stream = internals.stream_now()
+            stream = internals.settings.send_stream
             assert stream is not None, "DSPy no longer keeps its stream under `settings.send_stream`"
             with internals.streaming_to(Tap(stream)):
                 return self.predict(question=question)
@@ -263,7 +261,7 @@ def test_a_stream_can_be_stood_in_for(provider: LoopbackProvider) -> None:
     assert any(isinstance(item, internals.EngineChunk) for item in seen), "chunks have another type"
     chunks = [item for item in given if isinstance(item, internals.StreamResponse)]
     assert "".join(chunk.chunk for chunk in chunks).strip() == "Yes."
-    assert internals.stream_now() is None
+    assert internals.settings.send_stream is None
 
 
 def test_listeners_are_those_of_the_running_predictor() -> None:

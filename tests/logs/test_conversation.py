@@ -24,7 +24,7 @@ NATIVE = ("openai", "responses", "anthropic", "gemini")
 
 
 def function(name: str, args: Any, call_id: str | None) -> dict[str, Any]:
-    arguments: Any = args if isinstance(args, (str, dict)) else json.dumps(args)
+    arguments: object = args if isinstance(args, (str, dict)) else json.dumps(args)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

@@ -21,7 +21,6 @@ from sigadapt.adapters.calling.prompted import prompted_request
 from sigadapt.adapters.lm.routes import (
     ModelFacts,
     calls_functions,
-    is_completion,
     is_known_without_functions,
     model_of,
 )
@@ -101,11 +100,12 @@ def calling_of(
     lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts, options: Options, layout: Layout
 ) -> Calling:
     """Return the way in which one call offers tools."""
-    asked, completes = options.tool_calling, is_completion(lm)
+    asked = options.tool_calling
+    completes = lm.model_type == "text"  # such a model takes neither messages nor tools
     asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
     if asked == "native" and completes:
         raise InvalidOption(
-            f"{model_of(lm)} is a text-completion model, which cannot be sent tools",
+            f"{lm.model} is a text-completion model, which cannot be sent tools",
             field="tool_calling",
             fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
         )

@@ -25,16 +25,15 @@ from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.recorder import Recorder
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.dspy_boundary.internals import (
-    engines_of,
     native_engine,
-    stream_now,
+    settings,
     target_of,
     with_engines_from,
     with_methods,
     written_target,
 )
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers import provider_named
+from sigadapt.providers import BY_DIALECT
 from sigadapt.providers.provider import Provider, Route
 from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json
@@ -44,11 +43,10 @@ def exchanging(
     lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows, *, is_async: bool
 ) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
-    provider = provider_named(route.dialect)
+    provider = BY_DIALECT[route.dialect]
     kind = _AsyncEngine if is_async else _SyncEngine
-    engines = engines_of(lm)
 
-    def engine_of(key: Any) -> Any:
+    def engine_of(engines: dict[Any, Any], key: Any) -> Any:
         if key not in engines:
             native_engine(lm, request, is_async=is_async)  # DSPy makes the engine and keeps it
         return kind(engines[key], provider, native)
@@ -95,7 +93,8 @@ def json_in(text: bytes | str) -> Json:
 
 def is_empty(response: lm15.Response) -> bool:
     """Return whether lm15 found nothing in an answer, or an error in the place of one."""
-    return not any(part.type != "text" or part.text for part in response.message.parts)
+    texts = [part for part in response.message.parts if part.type == "text" and not part.text]
+    return len(texts) == len(response.message.parts)
 
 
 class _OneRequestEngine:
@@ -134,13 +133,15 @@ class _OneRequestEngine:
 
     def _resolve(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
         """Return a copy of lm15's provider with our methods, and the request in that provider's form."""
-        provider, routed = target_of(self._engine, self._native.placed_in(request), streaming=streaming)
+        if self._native.rows:
+            request = self._native.placed_in(request)
+        provider, routed = target_of(self._engine, request, streaming=streaming)
         return with_methods(provider, self._methods), routed
 
     def _recorder(self, provider: Any, request: lm15.Request) -> Recorder:
         """Return the recorder of one stream, which the listeners' half knows too."""
         recorder = Recorder(self._provider, provider, request.model)
-        stream = stream_now()
+        stream = settings.send_stream
         if isinstance(stream, CallTap):
             getattr(stream, "refuse_left", bool)()  # of a whole run (`runs/watching.py`)
             stream.recorder = recorder

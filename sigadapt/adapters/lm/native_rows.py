@@ -41,8 +41,6 @@ class NativeRows(NamedTuple):
 
     def placed_in(self, request: lm15.Request) -> lm15.Request:
         """Return a request with a placeholder for each message that has rows."""
-        if not self.rows:
-            return request
         messages = [
             message if rows is None else lm15.Message.assistant(f"{self.mark}{place}")
             for place, (message, rows) in enumerate(zip(request.messages, self.rows, strict=True))
@@ -71,10 +69,9 @@ def native_rows(
     groups: list[list[Json]], route: Route, fields: Json, tools: Iterable[Json], *, is_late: bool
 ) -> NativeRows:
     """Return the native rows of a request with these tools, which may change in the conversation (late)."""
-    wire = BY_DIALECT.get(route.dialect)
-    if route.client == "engine" or wire is None:
-        return NativeRows(CHAT)
-    provider = CHAT if route.as_chat else wire
+    provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect, CHAT)
+    if route.client == "engine":
+        return NativeRows(provider)
     rows: list[list[Json] | None] = []
     turn: list[Json] = []
     needed: Json = {}

@@ -8,7 +8,7 @@ the environment variables that change a provider's server or its key.
 import os
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import dspy
@@ -50,7 +50,11 @@ def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
         return ModelFacts(())
     own: Any = lm
     prefix = own.model.partition("/")[0].upper()
-    elsewhere = [os.getenv(f"{prefix}_{name}") for name in ("API_BASE", "BASE_URL", "API_KEY")]
+    elsewhere = (
+        os.getenv(f"{prefix}_API_BASE"),
+        os.getenv(f"{prefix}_BASE_URL"),
+        os.getenv(f"{prefix}_API_KEY"),
+    )
     clients = [repr(held[key]) for held in (own.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
     follows_from: tuple[Any, ...] = (own.model, own.model_type, engine, *elsewhere, *clients)
     facts = _FACTS.get(lm)
@@ -77,9 +81,16 @@ def route_of(
     return route
 
 
-def is_completion(lm: BaseLM) -> bool:
-    """Return whether a language model completes a text, so that it takes neither messages nor tools."""
-    return lm.model_type == "text"
+def with_replayed_reasoning(
+    route: Route, replayed: str | Mapping[str, str] | Literal[False], model: str
+) -> Route:
+    """Return a Route with the field in which it takes reasoning of earlier turns, as the user set it."""
+    if replayed is False:
+        return route._replace(replays_reasoning=None)
+    field = replayed if isinstance(replayed, str) else replayed.get(model)
+    if not field or route.dialect != CHAT.name:
+        return route
+    return route._replace(replays_reasoning=field, reasoning_of_others=True)
 
 
 def calls_functions(lm: BaseLM, facts: ModelFacts) -> bool:

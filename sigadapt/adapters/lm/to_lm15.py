@@ -6,6 +6,7 @@ history and cache, and for an engine that the user made.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from dspy import lm15
@@ -22,6 +23,8 @@ from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import arguments_of
 from sigadapt.schemas.json_values import Json, as_unicode
 from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
+
+_OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "late"})  # keys of rows that lm15 does not write
 
 
 def to_lm15(
@@ -51,6 +54,9 @@ def to_lm15(
         tools=typed,
         config=config,
     )
+    if _OF_TURNS.isdisjoint(chain.from_iterable(messages)):  # lm15 writes every row of a question
+        provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect, CHAT)
+        return written, NativeRows(provider, fields=fields)
     tools = request.get("tools", ())
     return written, native_rows(groups, route, fields, tools, is_late=bool(late))
 

@@ -7,7 +7,7 @@ look for them, the first three only while somebody watches:
  a. The model's event has the chat messages, the tools and the changes as inputs (`show_to_watchers`). On a
     span of OpenInference it has them as the attributes of this convention, and the answer's calls too.
  b. An answer without a text to parse has a parse event all the same, with its calls or error (`report`).
- c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`wrapper_of` in `tool_adapter.py`).
+ c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`tool_adapter.py`).
  d. An entry of DSPy's history has chat messages, the tools and the settings, and `changes`, what was changed
     for the provider, beside lm15's own `adaptations` (`complete_history`). DSPy's own entry of a typed
     request has no tools, and calls in lm15's words, which `dspy.inspect_history` does not print. Python's
@@ -22,6 +22,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import deepcopy
+from itertools import chain
 from typing import Any, cast
 
 import dspy
@@ -199,7 +200,7 @@ def complete_history(lm: BaseLM, request: lm15.Request, sent: Lowered, count: in
         if sent.changes:
             entry["changes"] = sent.changes
         entry["kwargs"] = body | entry["kwargs"]
-        if any(row["role"] == "tool" for row in rows):
+        if "tool_call_id" in chain.from_iterable(rows):  # a key of a result's row
             entry["messages"] = chat_messages(rows)
         count -= 1
         if not count:

@@ -23,7 +23,7 @@ from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
-from sigadapt.dspy_boundary.internals import stream_now, streaming_to, sync_send_to_stream
+from sigadapt.dspy_boundary.internals import settings, streaming_to, sync_send_to_stream
 from sigadapt.providers import CHAT, provider_named
 from sigadapt.providers.provider import Route
 from sigadapt.signatures.awaiting import Steps
@@ -40,10 +40,6 @@ class _Ask(NamedTuple):
     model: Callable[..., Any]
     sent: Any
     keywords: dict[str, Any]
-
-    @property
-    def has_stop(self) -> bool:
-        return bool(self.sent.config.stop)
 
     def now(self) -> Any:
         return self.model(is_async=False)(self.sent, **self.keywords)
@@ -75,7 +71,7 @@ def answers(
         given: list[Answer] = []
         for keywords in executions_of(controls):
             (text, *_) = yield _Ask(partial(_unchanged, lm), prompt, {**settings, **keywords})
-            given.append(Answer(text))
+            given.append(Answer(text, is_completion=True))
         return given
     request, native = to_lm15(sent.request, route, sent.settings)
     if controls.prompt_cache is not None:
@@ -100,13 +96,13 @@ def answers(
 def _answer(
     shown: AbstractContextManager[Any], ask: _Ask, endpoint: str, subscribe: Subscribe | None
 ) -> Steps[Answer]:
-    stream = stream_now()
+    stream, has_stop = settings.send_stream, bool(ask.sent.config.stop)
     if stream is None:
         with shown:
-            return Answer((yield ask), endpoint, has_stop=ask.has_stop)
+            return Answer((yield ask), endpoint, has_stop=has_stop)
     tap = (subscribe and subscribe(stream)) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), shown:
-        answer = Answer((yield ask), endpoint, has_stop=ask.has_stop)
+        answer = Answer((yield ask), endpoint, has_stop=has_stop)
     if tap.recorder is not None:
         answer.provider, answer.events = tap.recorder.provider, tap.recorder.events
     for item in tap.on_end(answer):

@@ -91,7 +91,7 @@ def build_request(
         parallel = not choice["disable_parallel_tool_use"]
     if decls.entries:
         # A hook may change what it is given: new tools cost more than the ones that all requests share.
-        is_changeable = any(hasattr(hook, "before_request") for hook in options.hooks)
+        is_changeable = options.hooks and any(hasattr(hook, "before_request") for hook in options.hooks)
         tools = decls.to_openai() if is_changeable else decls.canonical
         request["tools"] = _strict(tools) if options.strict else tools
     if choice is not None:

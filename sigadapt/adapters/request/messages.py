@@ -12,7 +12,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import HistoryFields
-from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
+from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, compact, cut, is_mapping, is_object, pointer
@@ -48,7 +48,7 @@ def messages_of(
     begin = len(messages)
     for number, event in enumerate(events):
         refuse_strange(event, rest, prompt.history_fields)
-        if _asks(prompt, event):
+        if prompt.asks(event):
             asked = _in_plain_texts(event, rest, stand_in) if stand_in else event
             messages.append({"role": "user", "content": question(adapter, rest, prompt, asked)})
         messages += _event(adapter, rest, event, rounds[number:])
@@ -62,11 +62,11 @@ def messages_of(
         )
     asked = _in_plain_texts(inputs, rest, stand_in) if stand_in else inputs
     user = question(adapter, rest, prompt, asked)
-    if user and _asks(prompt, inputs):
+    if user and prompt.asks(inputs):
         messages.append({"role": "user", "content": user})
     for answered in rounds[-1]:
         messages += _round(answered, answered.calls.text)
-    if adapter.options.tool_errors == "message":
+    if (demos or has_turns) and adapter.options.tool_errors == "message":
         messages = [_in_a_message(row) if row.get("is_error") else row for row in messages]
     if len(messages) == system_only:
         # There are only instructions, but every provider requires a message to answer.
@@ -156,11 +156,6 @@ def refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fiel
         else:
             continue
         raise InvalidHistory(reason, code="unreadable_history", field=history_fields.history, fix=fix)
-
-
-def _asks(prompt: Prompt, inputs: Mapping[str, Any]) -> bool:
-    """Return whether any input is given. A call that only brings results must not add a question."""
-    return any(inputs.get(name) is not None for name in prompt.inputs)
 
 
 def _events_and_rounds(

@@ -45,6 +45,10 @@ class Prompt(NamedTuple):
     templated: bool  # whether the adapter is known to put texts into a question unchanged
     templates: dict[tuple[str, ...], str]  # questions with `%s` for each value, by the names of the inputs
 
+    def asks(self, inputs: Mapping[str, Any]) -> bool:
+        """Return whether any input is given. A call that only brings results must not add a question."""
+        return any(inputs.get(name) is not None for name in self.inputs)
+
 
 def prompt_of(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
     """Return what an adapter says about a signature; cached, unless the adapter has words of its own."""
@@ -65,7 +69,7 @@ def question(adapter: OutputFormat, rest: type[Signature], prompt: Prompt, input
     # put texts in unchanged, so a template of them is made once. Other methods and other values go through
     # DSPy.
     names = tuple([name for name in prompt.inputs if name in inputs])
-    values = tuple([inputs[name] for name in names])
+    values = tuple(map(inputs.__getitem__, names))
     if prompt.templated and _TEXTS.issuperset(map(type, values)):
         template = prompt.templates.get(names)
         if template is None:

@@ -225,15 +225,16 @@ def _is_whole(reading: Reading, response: Any) -> bool:
     """Return whether a Reading of `provider_data` holds the complete answer."""
     # The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
     parts = response.message.parts
-    calls = [part for part in parts if part.type == "tool_call"]
+    names = [part.name for part in parts if part.type == "tool_call"]
     read = [str(name) for _, name, _ in reading.calls]
-    if read != [part.name for part in calls]:
+    if read != names:
         # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
         # stand among what was read, in order; calls that the provider ran itself are not read.
         others = iter(read)  # `in` consumes it: the order matters
-        if not all(part.name in others for part in calls if not ran_itself(part.id)):
+        calls = (part for part in parts if part.type == "tool_call" and not ran_itself(part.id))
+        if not all(part.name in others for part in calls):
             return False
-    text = text_of_parts(parts) if len(calls) < len(parts) else None
+    text = text_of_parts(parts) if len(names) < len(parts) else None
     whole = f"{reading.commentary or ''}{reading.text or ''}"
     if text is not None and text not in whole:
         # Commentary may stand behind the answer, so that each text is looked for by itself.
@@ -284,10 +285,11 @@ def _says_something(readings: list[Reading]) -> bool:
 class Answer:
     """One candidate's Response, and what is read of it, once."""
 
-    response: Any  # what the language model gave: an lm15 Response, or the text of a completion
+    response: Any  # what the language model gave, in lm15's type
     endpoint: str = ""  # the OpenAI-like server that gave it; empty for any other
     provider: Provider | None = None  # that was asked for the `events`
     events: Sequence[Json] | None = None  # of a stream, decoded as they came; None if it has none
+    is_completion: bool = False  # whether the response is a text, by a model that takes no messages
     has_stop: bool = False  # whether lm15 may have cut the text at a stop sequence of the request
     choice: Choice | None = None  # its calls typed and checked
 
@@ -300,18 +302,12 @@ class Answer:
             known = provider if any(map(provider.is_event, events)) else provider_of_stream(events)
             reading = _stream_readings(events, known)[0]
         else:
-            reading = _lm15_reading(response, None) if is_lm15(response) else readings_of(response)[0]
-        if self.has_stop and is_lm15(response):
+            reading = readings_of(response)[0] if self.is_completion else _lm15_reading(response, None)
+        if self.has_stop:
             reading = _until_stop(reading, response)
         if not self.endpoint or reading.state is None:
             return reading
         return reading._replace(state={**reading.state, "endpoint": self.endpoint})
-
-    def choice_by(self, read: Callable[[Reading, Any], Choice]) -> Choice:
-        """Return the Choice that `read` makes of the reading and the Response, the first time it is asked."""
-        if self.choice is None:
-            self.choice = read(self.reading, self.response)
-        return self.choice
 
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:

@@ -5,8 +5,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard, cast
 
-from sigadapt.providers.provider import JsonText
+from sigadapt.providers.provider import FreeText, JsonText, RawCall
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object, is_unicode, json_like
+
+_HEAD = {"id", "type", "index"}  # of a call, beside its function
 
 
 def objects(value: Any) -> list[Json]:
@@ -70,6 +72,31 @@ def calls_of(sent: Any, key: str = "arguments") -> list[Json]:
             except (ValueError, RecursionError):
                 calls.append({key: JsonText(item)})
     return calls
+
+
+def chat_call(call: Json) -> RawCall:
+    """Return the id, name and arguments of a call of a chat message."""
+    usual = usual_call(call)
+    function: Any = usual.get("function")
+    if function.__class__ is not dict and not is_object(function):
+        return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
+    name, arguments = function.get("name"), function.get("arguments")
+    if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
+        arguments = JsonText(json_like(call))
+    return call.get("id"), name, arguments
+
+
+def usual_call(call: Json) -> Json:
+    """Return a call, or a fragment of one, with its name and arguments in `function` or in `custom`."""
+    # Some servers put them beside the id, or send `function` as JSON text.
+    function = call.get("function")
+    if function.__class__ is dict or is_object(function) or is_object(call.get("custom")):
+        return call
+    found = calls_of(function) if function else [call]
+    inner = found[0] if len(found) == 1 else {"arguments": JsonText(json_like(function))}
+    arguments = inner.get("arguments")
+    sent = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
+    return {**call, "function": sent}
 
 
 def one_call_each(parts: list[Json], field: str, key: str) -> list[Json]:

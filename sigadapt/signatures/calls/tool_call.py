@@ -10,7 +10,7 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
-from sigadapt.dspy_boundary.internals import stream_now
+from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json, is_object, without_halves
@@ -308,7 +308,7 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
 
 def heard(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call's function so that a run that is watched hears of it (`runs/watching.py`)."""
-    hear = getattr(stream_now(), "hear_run", None)
+    hear = getattr(settings.send_stream, "hear_run", None)
     return partial(hear, call, function) if hear else function
 
 

@@ -31,14 +31,15 @@ class DeclaredCache(Generic[_V]):
 
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
+        now = _fingerprint(source)
         known = self._kept.get(source.__func__ if type(source) is MethodType else source)
         if known is None:
             return None
-        one, other = known[0], _fingerprint(source)
-        if other is None or type(one) is bytes:
-            return known[1] if one == other else None
-        is_same = len(one) == len(other) and all(map(is_, one, other))  # 1 is not True
-        return known[1] if is_same else None
+        before, value = known
+        if now is None or type(before) is bytes:
+            return value if before == now else None
+        is_same = len(before) == len(now) and all(map(is_, before, now))  # 1 is not True
+        return value if is_same else None
 
     def put(self, source: object, value: _V) -> None:
         """Keep a value, which must not refer to the source. Do nothing for a source without fingerprint."""

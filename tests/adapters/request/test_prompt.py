@@ -212,5 +212,6 @@ def test_words_that_change_are_said_as_they_are_now() -> None:
 
 def test_a_prompt_is_compiled_once_an_adapter() -> None:
     """call-cost: What does not change from call to call is compiled once."""
-    assert prompt_of(CHAT, Ask) is prompt_of(CHAT, Ask)
-    assert prompt_of(JSON, Ask) != prompt_of(CHAT, Ask)
+    rest = rest_of(Told)
+    assert prompt_of(CHAT, rest) is prompt_of(CHAT, rest)
+    assert prompt_of(JSON, rest) != prompt_of(CHAT, rest)

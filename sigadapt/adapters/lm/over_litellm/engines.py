@@ -73,7 +73,7 @@ class _WithState:
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
         # Overrides DSPy's own method, the only place where the messages can be changed.
         native = self._sent.native
-        request = native.placed_in(request)
+        request = native.placed_in(request) if native.rows else request
         data = cast("Any", super())._arguments(request, streaming=streaming)
         if "tools" in data:
             data["tools"] = copy.deepcopy(data["tools"])  # LiteLLM changes schemas in place
