@@ -23,8 +23,8 @@ CORPUS = os.environ.get("SIGADAPT_CORPUS", "")
 NATIVE = ("openai", "responses", "anthropic", "gemini")
 
 
-def function(name: str, args: Any, call_id: str | None) -> dict[str, Any]:
-    arguments: object = args if isinstance(args, (str, dict)) else json.dumps(args)
+def function(name: str, args: object, call_id: str | None) -> dict[str, Any]:
+    arguments: object = json.dumps(args) if args is None else args
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

@@ -24,7 +24,8 @@ from sigadapt.providers.writing import arguments_of
 from sigadapt.schemas.json_values import Json, as_unicode
 from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
 
-_OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "late"})  # keys of rows that lm15 does not write
+_OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "late", "parts"})
+"""Keys of rows that lm15 does not write."""
 
 
 def to_lm15(
