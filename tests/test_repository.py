@@ -30,6 +30,8 @@ FLOORS = (
     "runs",
     "ui",
     "trust",
+    "metrics",
+    "tool_texts",
     "logs",
     "__init__",
     "testing",

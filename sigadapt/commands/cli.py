@@ -15,8 +15,10 @@ import typer
 from dspy.utils.exceptions import LMError
 
 from sigadapt import __version__
+from sigadapt.commands.adopt import adopt
 from sigadapt.commands.arguments import sentence
 from sigadapt.commands.check import check
+from sigadapt.commands.compare import compare
 from sigadapt.commands.demo import demo
 from sigadapt.commands.printing import complain
 from sigadapt.commands.read import read
@@ -34,7 +36,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 app = typer.Typer(
     pretty_exceptions_enable=False, rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich"
 )
-for _verb in (demo, show, read, check, replay):
+for _verb in (demo, show, read, check, replay, adopt, compare):
     app.command()(_verb)
 
 

@@ -1,0 +1,73 @@
+"""Make a program and rows of data of recorded traffic. Nothing leaves the machine."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group
+from rich.progress import track
+from rich.table import Table
+
+from sigadapt.commands.printing import AsJson, draw, emit, quiet
+from sigadapt.errors import InvalidHistory, SigadaptError
+from sigadapt.logs.adopt import adopted
+from sigadapt.logs.exchanges import Exchange, exchange_in
+from sigadapt.signatures.places import printable
+
+_MEANINGS = {
+    "conversations": "conversations",
+    "rows": "rows with gold calls",
+    "heldout": "of these, held out: no conversation is in both files",
+    "silences": "turns that needed no call",
+    "drifted": "rows left out, because a newer declaration refuses their calls",
+    "own_tools": "tools that a provider runs, left out of the program",
+}
+
+
+def adopt(
+    files: Annotated[list[Path], typer.Argument(help="Files of JSON lines.", exists=True, dir_okay=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.", file_okay=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Make a program, rows with gold calls and a table of failures of recorded traffic.
+
+    A line is a request and its response, a recording of sigadapt's, LiteLLM's standard logging payload, or
+    an OpenTelemetry span. Secrets are masked. What cannot be read is counted.
+    """
+    quiet()
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+    lines = [line for text in texts for line in text.split("\n") if line.strip()]
+    screen = Console(stderr=True)
+    exchanges: list[Exchange] = []
+    unread: list[str] = []
+    for line in track(lines, "Reading", console=screen, disable=not screen.is_terminal, transient=True):
+        try:
+            exchanges.append(exchange_in(line))
+        except (SigadaptError, ValueError, RecursionError) as error:
+            unread.append(printable(f"{error}: {line[:60]}"))
+    if not exchanges:
+        why = unread[0] if unread else "the files are empty"
+        raise InvalidHistory(f"no line holds a request and its answer: {why}", field="files")
+    found = adopted(exchanges)
+    counts = {
+        **{name: len(getattr(found, name)) for name in ("rows", "silences")},
+        **{name: getattr(found, name) for name in ("conversations", "drifted", "own_tools")},
+        "heldout": sum(row["conversation"] in found.heldout for row in found.rows),
+    }
+    summary = Table("", "count", title=f"{len(exchanges):,} exchanges read, {len(unread):,} lines not")
+    for name, meaning in _MEANINGS.items():
+        summary.add_row(meaning, f"{counts[name]:,}")
+    failures = Table("code", "tool", "place in the arguments", "calls", title="Calls that were not right")
+    for each in found.table():
+        failures.add_row(*(printable(str(each[key] or "")) for key in ("code", "tool", "path", "count")))
+    report = Group(summary, failures, *(f"Not read: {each}" for each in unread[:5]))
+    page = Console(file=StringIO(), record=True, width=110, markup=False, highlight=False)
+    page.print(report)
+    output.mkdir(parents=True, exist_ok=True)
+    for name, text in {**found.files(), "report.html": page.export_html()}.items():
+        (output / name).write_text(text, encoding="utf-8")
+    if as_json:
+        emit("adopt", read=len(exchanges), unread=len(unread), **counts, failures=found.table())
+    else:
+        draw(Group(report, f"Written: {output / 'program.py'}, and the rows beside it."))
