@@ -1,4 +1,4 @@
-"""Ask models with the rows that `sigadapt adopt` made: how far do they agree with what was recorded?"""
+"""Ask models with the rows that `sigadapt adopt` made, and print how far they agree with the log."""
 
 import json
 import runpy

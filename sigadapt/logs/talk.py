@@ -81,11 +81,14 @@ class PlainTurn(dspy.Signature):
 
     question: Any = dspy.InputField()
     tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField()
-    results: ToolResults | None = dspy.InputField()
+    history: Any = dspy.InputField()
+    results: Any = dspy.InputField()
     system: str | None = dspy.InputField()
     answer: str | None = dspy.OutputField()
     calls: ToolCalls | None = dspy.OutputField()
+
+
+_LEFT_OUT = dict.fromkeys(PlainTurn.input_fields)
 
 
 class Talk(dspy.Module):
@@ -116,16 +119,9 @@ class Talk(dspy.Module):
                 saved; what is left out is None.
         """
         with dspy.context(adapter=PlainAdapter()):
-            return self.turn(**self._whole(inputs))
+            return self.turn(**_LEFT_OUT | {"tools": self.tools} | inputs)
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Return the same as `forward`, awaited."""
         with dspy.context(adapter=PlainAdapter()):
-            return await self.turn.acall(**self._whole(inputs))
-
-    def _whole(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        names = dict.fromkeys(PlainTurn.input_fields)
-        history = read(dspy.History, inputs.get("history") or {"messages": []}, "history")
-        results = inputs.get("results") and read(ToolResults, inputs["results"], "results")
-        given = {key: value for key, value in inputs.items() if key in names or key == "config"}
-        return {**names, "tools": self.tools, **given, "history": history, "results": results}
+            return await self.turn.acall(**_LEFT_OUT | {"tools": self.tools} | inputs)
