@@ -9,10 +9,8 @@ from typing import Any
 
 import dspy
 
-from sigadapt.adapters.request.messages import answers, call_of, calls_in, read, rounds_in
 from sigadapt.errors import InvalidOption
-
-Event = dict[str, Any]
+from sigadapt.signatures.transcript import Event, Row, answers, call_of, read, rows_of
 
 
 def trim_history(
@@ -100,8 +98,9 @@ def turns_of(
         [1, 1]
     """
     events: list[Event] = list(read(dspy.History, history, None).messages)
-    continues = [*_going_on(events)]
-    plain = [*map(_plain, events)]
+    rows = rows_of(events)
+    continues = [*_going_on(rows)]
+    plain = [row.plain for row in rows]
     if signature is not None:
         asking = set(signature.input_fields)
     else:
@@ -121,31 +120,22 @@ def turns_of(
 
 def _is_compacted(turn: list[Event]) -> bool:
     """Return whether a turn has a block that stands for all that was said before."""
-    calls = [made for event in turn if (made := calls_in(event)) is not None]
-    calls += [answered.calls for event in turn for answered in rounds_in(event, None)]
+    rows = rows_of(turn)
+    calls = [row.calls for row in rows if row.calls]
+    calls += [answered.calls for row in rows for answered in row.rounds]
     states = [one.turn.state or {} for each in calls for one in (each, *each)]
     return any(block.get("type") == "compaction" for state in states for block in state.get("blocks", ()))
 
 
-def _going_on(events: list[Event]) -> Iterator[bool]:
+def _going_on(rows: list[Row]) -> Iterator[bool]:
     """Yield of each event whether it brings results of calls that an earlier one made."""
     # An earlier call is looked up: a long turn has many, and each event would be compared with all of them.
     made: dict[str, set[Any]] = {}
-    for event in events:
-        rounds, own = rounds_in(event, None), calls_in(event)
-        if rounds and not (own is not None and answers(rounds[0], own)):
+    for _, calls, rounds in rows:
+        if rounds and not (calls and answers(rounds[0], calls)):
             known = [call for call in rounds[0].calls.in_order() if call.id in made]
             yield bool(known) and all(call_of(call) in made[call.id] for call in known)
         else:
             yield False
-        for call in () if own is None else own.in_order():
+        for call in calls.in_order() if calls else ():
             made.setdefault(call.id, set()).add(call_of(call))
-
-
-def _plain(event: Event) -> set[str]:
-    """Return the names of an event's fields that hold neither calls nor results."""
-    return {
-        name
-        for name, value in event.items()
-        if value is not None and calls_in({name: value}) is None and not rounds_in({name: value}, None)
-    }

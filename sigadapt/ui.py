@@ -29,9 +29,10 @@ from sigadapt.runs.events import (
     SourceReady,
     TextDelta,
 )
-from sigadapt.runs.watching import jsonable, outputs_of, waits_of
+from sigadapt.runs.watching import jsonable, waits_of
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall
+from sigadapt.signatures.tool_results.tool_output import program_outputs
 
 Rows = Iterator[Json]
 ErrorText = Callable[[BaseException], str]
@@ -182,7 +183,8 @@ class _Writer:
         if event.within is not None:
             return
         if isinstance(event, Ended):
-            for name, value in outputs_of(event.prediction or {}).items():
+            outputs: Json = program_outputs(event.prediction) or {}
+            for name, value in outputs.items():
                 if isinstance(value, str) and value and name not in self._told:
                     yield from self._text(value, (True, name, None))
             yield from self.end(None)

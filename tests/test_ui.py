@@ -22,10 +22,14 @@ NPM = os.environ.get("SIGADAPT_NPM")
 CALL = ToolCall(id="c1", name="find", args={"city": "Rome"})
 BAD = InvalidToolCall(id="c2", name="find", arguments="{", index=1, code="invalid_json", message="It ends.")
 ASKED = SimpleNamespace(id="confirm_1", call=CALL, hint="Run find?")
-
-
-class WaitsError(Exception):
-    calls, requests = (CALL,), (ASKED,)
+WAITS = sigadapt.ConfirmationNeeded(
+    sigadapt.ToolCalls([CALL]),
+    sigadapt.ToolCalls([CALL]).awaiting_confirmation([{"name": "find", "requires_confirmation": True}]),
+    dspy.History(messages=[{"question": "a secret"}]),
+    {},
+    "calls",
+    None,
+)
 
 
 def deltas(*pieces: str) -> list[Any]:
@@ -50,7 +54,7 @@ RUNS: dict[str, list[Any]] = {
         READY,
         sigadapt.TextDelta("inside", "answer", step=2, within="c1"),
         sigadapt.ResultReady("c1", ToolResult(call_id="c1", name="find", value={"x": None}), step=2),
-        ended(answer="Europe.", history=None, termination_reason="submit"),
+        ended(answer="Europe.", history=dspy.History(messages=[]), termination_reason="submit"),
     ],
     "a failure": [
         READY,
@@ -61,7 +65,7 @@ RUNS: dict[str, list[Any]] = {
     "a wait": [
         READY,
         sigadapt.Confirm([ASKED], step=1),
-        sigadapt.Failed(WaitsError("a secret"), step=1),
+        sigadapt.Failed(WAITS, step=1),
     ],
     "an error": [
         sigadapt.TextDelta("It", "answer", step=1),

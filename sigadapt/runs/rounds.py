@@ -7,7 +7,6 @@ import dspy
 import jiter
 
 from sigadapt.adapters.request.lost_ids import paired_events
-from sigadapt.adapters.request.messages import answering, calls_in, later_round, own_round, read, rounds_in
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence
 from sigadapt.signatures.calls import ToolCall, ToolCalls
@@ -16,6 +15,7 @@ from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import Round, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.transcript import Row, answering, later_round, own_round, read, rows_of
 
 
 class Rounds(Shown, tuple[Round, ...]):
@@ -75,19 +75,17 @@ def rounds(source: Any) -> Rounds:
             fix="Give a dspy.History, what it saved as, or the prediction of an agent.",
         )
     events = read(dspy.History, held, None).messages
-    return Rounds(_plain(each) for each in _rounds_of(paired_events(events)[0]))
+    return Rounds(_plain(each) for each in _rounds_of(rows_of(paired_events(events)[0])))
 
 
-def _rounds_of(events: list[dict[str, Any]]) -> Iterable[Round]:
-    brought = [rounds_in(event, None) for event in events]
-    for number, event in enumerate(events):
-        calls = calls_in(event)
-        last = [] if calls is None else answering(calls, brought[number])
-        yield from brought[number]
-        if calls is None:
+def _rounds_of(rows: list[Row]) -> Iterable[Round]:
+    for number, (_, calls, rounds) in enumerate(rows):
+        last = answering(calls, rounds) if calls else []
+        yield from rounds
+        if not calls:
             continue
         try:
-            yield own_round(calls, last) or later_round(calls, [[], *brought[number + 1 :]])
+            yield own_round(calls, last) or later_round(calls, [], [row.rounds for row in rows[number + 1 :]])
         except InvalidHistory as error:
             if error.code != "unanswered_call":
                 raise

@@ -25,8 +25,9 @@ from sigadapt.adapters.tool_adapter import ToolAdapter
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.events import Ended, Event, Failed
-from sigadapt.runs.watching import Watch, is_async
+from sigadapt.runs.watching import Watch
 from sigadapt.schemas.json_values import is_array, is_mapping
+from sigadapt.signatures.sources.runnable import is_async
 
 _PATIENCE = 0.5
 """How many seconds the end of a stream waits for the end of a program that was left."""
@@ -127,7 +128,7 @@ async def _events(program: Any, inputs: dict[str, Any], context: Context) -> Asy
 
     watch = Watch(tell)
     if _blocks(program):
-        cancel = _start_thread(program, inputs, context, watch, partial(set_here, over))
+        cancel = _start_thread(program, inputs, context, watch, partial(set_here, over), blocks=True)
     else:
         watch.loop_thread = home
         # Not `with dspy.context(...)` here: around a `yield`, the consumer would be in it.
@@ -157,7 +158,7 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
     inbox: SimpleQueue[Event] = SimpleQueue()
     over = threading.Event()
     watch = Watch(inbox.put)
-    cancel = _start_thread(program, inputs, context, watch, over.set)
+    cancel = _start_thread(program, inputs, context, watch, over.set, blocks=_blocks(program))
     try:
         while True:
             event = inbox.get()
@@ -187,11 +188,16 @@ async def _run(call: Callable[..., Awaitable[Any]], inputs: dict[str, Any], watc
 
 
 def _start_thread(
-    program: Any, inputs: dict[str, Any], context: Context, watch: Watch, over: Callable[[], None]
+    program: Any,
+    inputs: dict[str, Any],
+    context: Context,
+    watch: Watch,
+    over: Callable[[], None],
+    *,
+    blocks: bool,
 ) -> Callable[[], None]:
     """Run a program in a thread with a loop, and return what ends it there as soon as can be."""
     begun: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
-    blocks = _blocks(program)
 
     async def in_worker(**inputs: Any) -> Any:
         return await anyio.to_thread.run_sync(partial(program, **inputs), limiter=anyio.CapacityLimiter(1))

@@ -83,7 +83,7 @@ def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
     given = {result.call_id: result for result in results}
     for call in error.calls:
         if call.id not in given:
-            given[call.id] = ToolResult(call_id=call.id, name=call.name, value=_NOT_TAKEN, is_error=True)
+            given[call.id] = ToolResult.failed(call, _NOT_TAKEN)
     answered = ToolResults.of(error.calls, given)
     event, calls = dict(error.event), error.calls
     if error.results_field is not None:

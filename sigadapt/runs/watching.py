@@ -17,7 +17,6 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from threading import RLock, get_ident
 from typing import Any
 from uuid import uuid4
@@ -30,7 +29,7 @@ from pydantic_core import to_jsonable_python
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.dspy_boundary.internals import StreamResponse, running_id, settings
-from sigadapt.errors import SigadaptError
+from sigadapt.errors import ConfirmationNeeded, SigadaptError
 from sigadapt.runs.events import (
     CallDelta,
     CallReady,
@@ -49,13 +48,13 @@ from sigadapt.runs.events import (
 from sigadapt.runs.field_texts import NOWHERE, NoText, field_texts, text_fields
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.signatures.sources.runnable import is_async
+from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall = ToolCall | InvalidToolCall
-_NOT_OUTPUTS = frozenset({"history", "trajectory", "termination_reason"})
 
 
 class LeftError(BaseException):
@@ -436,23 +435,9 @@ class _Answer:
             watch.hear_partial(step, item.chunk)
 
 
-def outputs_of(prediction: Any) -> Json:
-    """Return the outputs of a prediction, without what an agent adds to them."""
-    return {name: value for name, value in prediction.items() if name not in _NOT_OUTPUTS}
-
-
-def waits_of(error: object) -> Any:
-    """Return the requests for confirmation that an error waits for, by which it is known; else None."""
-    return getattr(error, "requests", None) if getattr(error, "calls", None) is not None else None
-
-
-def is_async(function: Any) -> bool:
-    """Return whether what a tool runs is an async function."""
-    asking = asking_of(function)
-    behind: Any = asking.behind if asking else getattr(function, "func", None) or function
-    while isinstance(behind, partial):
-        behind = behind.func
-    return any(map(inspect.iscoroutinefunction, (behind, getattr(behind, "__call__", None))))  # noqa: B004
+def waits_of(error: object) -> ToolCalls | None:
+    """Return the requests for confirmation that an error waits for; None for any other error."""
+    return error.requests if isinstance(error, ConfirmationNeeded) else None
 
 
 def jsonable(value: Any) -> Any:
@@ -493,11 +478,10 @@ def _waiting(place: _Place | None, name: str, args: Any, call_id: str) -> _Open 
 def _result(call: AnyCall, value: Any, error: Exception | None) -> ToolResult:
     try:
         if error is None:
-            return result_of(call, outputs_of(value) if isinstance(value, dspy.Prediction) else value)
+            return result_of(call, value)
     except Exception as unreadable:  # noqa: BLE001  (the tool has run; what it gave cannot be a result)
         error = unreadable
-    text = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return ToolResult(call_id=call.id, name=call.name or "unnamed", value=text, is_error=True)
+    return ToolResult.failed(call, message_of(error))
 
 
 def _results_in(values: Iterable[Any]) -> Iterator[tuple[str, str, Any, bool]]:

@@ -20,6 +20,7 @@ from sigadapt.signatures.binding import bound_arguments, with_own_defaults, with
 from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.sources.runnable import ASKS_FIRST, Asking, asking_of, by_name, nobody_to_ask
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
+from sigadapt.signatures.tool_results.failures import message_of
 
 _LOG = logging.getLogger("sigadapt")
 REJECTED = "The user rejected this call. It was not run."
@@ -54,8 +55,9 @@ def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]
             if isinstance(answer, Confirmation):
                 check_json(answer.payload, tool=decl.name)
         except Exception as error:
-            reason += f"{type(error).__name__}: {error}"
-            raise InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name) from error
+            raise InvalidToolDecl(
+                reason + message_of(error), code="confirmation_failed", tool=decl.name
+            ) from error
         if iscoroutine(answer):
             answer.close()
         if not isinstance(answer, (bool, Confirmation)):  # a guess may cost money
@@ -146,14 +148,14 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
             try:
                 agreed = await answer
             except Exception as error:
-                raise _asked_in_vain(decl, f"{type(error).__name__}: {error}") from error
+                raise _asked_in_vain(decl, message_of(error)) from error
             result = answered(agreed)
             return await result if isawaitable(result) else result
 
         try:
             agreed: Any = ask(decl.name, shown, printable(asked.hint, also="\n"))
         except Exception as error:
-            raise _asked_in_vain(decl, f"{type(error).__name__}: {error}") from error
+            raise _asked_in_vain(decl, message_of(error)) from error
         return later(agreed) if isawaitable(agreed) else answered(agreed)
 
     def again(changed: ToolDecl) -> Any:

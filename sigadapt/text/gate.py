@@ -278,7 +278,7 @@ class TextGate:
             is_call = is_call or self._bare.match(self._near, begin, partial=True) is not None
             if is_call or (token is not None and (token.partial or self._behind_text(token) is None)):
                 return None
-        self._found = _Quotation(closing(opener[0]))
+        self._found = _Quotation(closing(opener[0])[1])
         return self._behind_quotation(fence.inner)
 
     def _behind_field(self, mark: regex.Match[str]) -> int | None:

@@ -42,16 +42,11 @@ class Fence(NamedTuple):
     end: int
 
 
-def closing(run: str) -> re.Pattern[str]:
-    """Return what closes the fence that a run opens, at the end of a line."""
+def closing(run: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what closes the fence that a run opens: one on a line of its own; else, one at a line's end."""
     char = re.escape(run[0])
-    return re.compile(rf"(?<!{char}){char}{{{min(len(run), _LONGEST_RUN)},}}[ \t\r]*(?=\n|\Z)")
-
-
-def _closing(char: str, size: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what closes a fence: a run on a line of its own; else, as models write it, at a line's end."""
-    run = rf"{char}{{{size},}}[ \t\r]*(?=\n|\Z)"
-    return re.compile(rf"\n[ \t]*{run}"), re.compile(rf"(?<!{char}){run}")
+    end = rf"{char}{{{min(len(run), _LONGEST_RUN)},}}[ \t\r]*(?=\n|\Z)"
+    return re.compile(rf"\n[ \t]*{end}"), re.compile(rf"(?<!{char}){end}")
 
 
 def fence_at(scan: Scan, at: int) -> Fence | None:
@@ -64,7 +59,7 @@ def fence_at(scan: Scan, at: int) -> Fence | None:
     info = scan.text[run.end() : min(first, run.end() + _LONGEST_INDENT)]
     if run[0][0] == "`" and 0 <= scan.find("`", run.end()) < first:
         return None
-    own_line, line_end = _closing(run[0][0], min(len(run[0]), _LONGEST_RUN))
+    own_line, line_end = closing(run[0])
     close = scan.search(own_line, first) or scan.search(line_end, first)
     if close is None:
         return Fence(info.strip(), min(first + 1, len(scan.text)), len(scan.text), len(scan.text))

@@ -12,10 +12,9 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.json_values import Json, cut, is_array, is_mapping, is_object, listed, pointer
 from sigadapt.signatures.native_tools import NativeTool
-from sigadapt.signatures.places import printable
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls, decls_of
 from sigadapt.signatures.toolset import RequestContext, Transform

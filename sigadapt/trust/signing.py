@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import dspy
 
-from sigadapt.adapters.request.messages import collection_in, read, rounds_in
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, cut, is_iterable, is_sequence, is_unicode
@@ -21,6 +20,7 @@ from sigadapt.signatures.calls.tool_call import was_sent
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.transcript import collection_in, read, rounds_in
 from sigadapt.trust.canonical import canonical, has_large_number
 
 Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall | ConfirmationNeeded

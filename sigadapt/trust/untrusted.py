@@ -14,13 +14,13 @@ import jiter
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.messages import collection_in, read, rounds_in
 from sigadapt.dspy_boundary.internals import TYPE_MARKER
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.results import Round, ToolResults, result_text
+from sigadapt.signatures.transcript import collection_in, read, rounds_in
 from sigadapt.trust.canonical import as_a_browser_reads
 from sigadapt.trust.signing import Secrets, name_of, says_args, unsigned
 

@@ -302,13 +302,6 @@ def test_errors() -> None:
         assert kinds(list(sigadapt.stream_sync(dspy.Predict(ANSWER), question="?")))[-1] == "Ended"
 
 
-class WaitsError(Exception):
-    """What waiting for a person is known by."""
-
-    def __init__(self, calls: Any, requests: Any) -> None:
-        self.calls, self.requests = calls, requests
-
-
 class Waits(dspy.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -316,7 +309,8 @@ class Waits(dspy.Module):
 
     def forward(self, tools: ToolDecls) -> Any:
         calls: Any = self.turn(question="?", tools=tools).calls
-        raise WaitsError(calls, calls.awaiting_confirmation(tools))
+        requests = calls.awaiting_confirmation(tools)
+        raise sigadapt.ConfirmationNeeded(calls, requests, dspy.History(messages=[]), {}, "calls", None)
 
 
 def test_waits() -> None:

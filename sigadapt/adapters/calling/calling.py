@@ -21,6 +21,7 @@ from sigadapt.adapters.calling.prompted import prompted_request
 from sigadapt.adapters.lm.routes import (
     ModelFacts,
     calls_functions,
+    is_completion,
     is_known_without_functions,
     model_of,
 )
@@ -101,7 +102,7 @@ def calling_of(
 ) -> Calling:
     """Return the way in which one call offers tools."""
     asked = options.tool_calling
-    completes = lm.model_type == "text"  # such a model takes neither messages nor tools
+    completes = is_completion(lm)
     asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
     if asked == "native" and completes:
         raise InvalidOption(

@@ -93,6 +93,11 @@ def with_replayed_reasoning(
     return route._replace(replays_reasoning=field, reasoning_of_others=True)
 
 
+def is_completion(lm: BaseLM) -> bool:
+    """Return whether a language model completes a text, so that it takes neither messages nor tools."""
+    return lm.model_type == "text"
+
+
 def calls_functions(lm: BaseLM, facts: ModelFacts) -> bool:
     """Return whether DSPy knows that a language model supports function calling."""
     return facts.cached("calls functions", lambda: lm.supports_function_calling)

@@ -1,10 +1,10 @@
 """Make the messages of a Request: instructions, examples, earlier turns and the question, without tools."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count, groupby
 from secrets import token_hex
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, cast, get_args
 
 import dspy
 import pydantic
@@ -15,14 +15,21 @@ from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import closest, compact, cut, is_mapping, is_object, pointer
+from sigadapt.schemas.json_values import closest, is_object
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.failures import message_in
-from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-
-_M = TypeVar("_M", bound=pydantic.BaseModel)
+from sigadapt.signatures.transcript import (
+    Event,
+    Row,
+    answering,
+    collection_in,
+    later_round,
+    own_round,
+    read,
+    rows_of,
+)
 
 Message = dict[str, Any]
 _NOT_SHOWN = "(the result is not part of this example)"
@@ -44,14 +51,16 @@ def messages_of(
     if demos:
         messages += _demos(adapter, rest, demos, prompt.history_fields)
     has_turns = prompt.history_fields.history or prompt.history_fields.results
-    events, rounds = _events_and_rounds(prompt.history_fields, inputs) if has_turns else ([], [list[Round]()])
+    rows, results = _transcript(prompt.history_fields, inputs) if has_turns else (list[Row](), list[Round]())
     begin = len(messages)
-    for number, event in enumerate(events):
+    for number, row in enumerate(rows):
+        event = row.event
         refuse_strange(event, rest, prompt.history_fields)
         if prompt.asks(event):
             asked = _in_plain_texts(event, rest, stand_in) if stand_in else event
             messages.append({"role": "user", "content": question(adapter, rest, prompt, asked)})
-        messages += _event(adapter, rest, event, rounds[number:])
+        later = [*(each.rounds for each in rows[number + 1 :]), results]
+        messages += _event(adapter, rest, row, later)
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
         raise InvalidHistory(
@@ -64,7 +73,7 @@ def messages_of(
     user = question(adapter, rest, prompt, asked)
     if user and prompt.asks(inputs):
         messages.append({"role": "user", "content": user})
-    for answered in rounds[-1]:
+    for answered in results:
         messages += _round(answered, answered.calls.text)
     if (demos or has_turns) and adapter.options.tool_errors == "message":
         messages = [_in_a_message(row) if row.get("is_error") else row for row in messages]
@@ -158,55 +167,32 @@ def refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fiel
         raise InvalidHistory(reason, code="unreadable_history", field=history_fields.history, fix=fix)
 
 
-def _events_and_rounds(
-    fields: HistoryFields, inputs: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], list[list[Round]]]:
-    """The events of the history, and the rounds that each of them brings; last, those of the request."""
-    # A round answers the calls of its own event or, where the event goes on from them, those of an earlier
-    # one.
+def _transcript(fields: HistoryFields, inputs: Mapping[str, Any]) -> tuple[list[Row], list[Round]]:
+    """Return the rows of the history, and the rounds of the turn under way, which the request brings."""
     history = inputs.get(fields.history) if fields.history else None
     events = read(dspy.History, history, fields.history).messages if history is not None else []
     results = inputs.get(fields.results) if fields.results else None
-    brought = read(ToolResults, results, fields.results).rounds if results is not None else ()
-    return events, [*(rounds_in(event, fields.results) for event in events), list(brought)]
-
-
-_MAKES: dict[type[Any], str] = {ToolResults: "ToolResults.of(calls, values)", ToolCalls: "ToolCalls(calls)"}
-
-
-def read(kind: type[_M], value: Any, field: str | None) -> _M:
-    """Return a saved value as what it is."""
-    try:
-        return kind.model_validate(value)
-    except (pydantic.ValidationError, TypeError, RecursionError) as error:
-        reasons = error.errors(include_url=False)[:1] if isinstance(error, pydantic.ValidationError) else ()
-        why = "; ".join(f"{pointer(each['loc'])} {each['msg']}".strip() for each in reasons) or str(error)
-        raise InvalidHistory(
-            f"a {kind.__name__} cannot be read from this {type(value).__name__}: {cut(why)}",
-            code="unreadable_history",
-            field=field,
-            fix=f"Give {_MAKES.get(kind, kind.__name__)}, or what {kind.__name__}.model_dump() wrote.",
-        ) from error
+    rounds = read(ToolResults, results, fields.results).rounds if results is not None else ()
+    return rows_of(events, fields.results), list(rounds)
 
 
 def _demos(
     adapter: OutputFormat, rest: type[Signature], demos: list[dict[str, Any]], fields: HistoryFields
 ) -> Iterator[Message]:
     """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
-    turns = [(demo, calls_in(demo, fields.calls), rounds_in(demo, fields.results)) for demo in demos]
-    texts = [demo for demo, calls, rounds in turns if not (calls or rounds)]
+    rows = rows_of(demos, fields.results, fields.calls)
+    texts = [row.event for row in rows if not (row.calls or row.rounds)]
     yield from demo_messages(adapter.format_demos, rest, texts)
-    calling = [turn for turn in turns if turn[1] or turn[2]]
-    for number, (demo, calls, rounds) in enumerate(calling):
+    for number, (demo, calls, rounds) in enumerate(row for row in rows if row.calls or row.rounds):
         missing = [f"`{name}`" for name in rest.input_fields if demo.get(name) is None]
         prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""
         yield {"role": "user", "content": adapter.format_user_message_content(rest, dict(demo), prefix)}
         ids = (f"demo_{number}_{place}" for place in count())
-        last = None if calls is None else own_round(calls, answering(calls, rounds))
+        last = own_round(calls, answering(calls, rounds)) if calls else None
         for before in rounds:
             yield from _round(_example(before.calls, before.results, ids), before.calls.text)
-        if calls is None:
-            yield from _text_of(adapter, rest, demo)
+        if not calls:
+            yield from _text_of(adapter, rest, demo, calls)
         else:
             own = _example(calls, last.results if last else (), ids)
             yield from _round(own, _text_beside(adapter, rest, demo, calls))
@@ -226,112 +212,27 @@ def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]
 
 
 def _event(
-    adapter: OutputFormat, rest: type[Signature], event: dict[str, Any], rounds: list[list[Round]]
+    adapter: OutputFormat, rest: type[Signature], row: Row, later: list[list[Round]]
 ) -> Iterator[Message]:
-    """Yield the messages of a history event after its question: its rounds, its text and its calls."""
-    # `rounds` starts with those that this event brings; those of each later event follow.
-    calls = calls_in(event)
-    last = [] if calls is None else answering(calls, rounds[0])
-    for before in rounds[0]:
+    """Yield the messages of an event after its question: the rounds it brings, its text and its calls."""
+    event, calls, rounds = row
+    last = answering(calls, rounds) if calls else []
+    for before in rounds:
         yield from _round(before, before.calls.text)
-    if calls is None:
-        yield from _text_of(adapter, rest, event)
+    if not calls:
+        yield from _text_of(adapter, rest, event, calls)
     else:
-        own = own_round(calls, last) or later_round(calls, rounds)
+        own = own_round(calls, last) or later_round(calls, rounds, later)
         yield from _round(own, _text_beside(adapter, rest, event, calls))
 
 
-def _text_of(adapter: OutputFormat, rest: type[Signature], event: dict[str, Any]) -> Iterator[Message]:
-    calls = collection_in(event)
+def _text_of(
+    adapter: OutputFormat, rest: type[Signature], event: Event, calls: ToolCalls | None
+) -> Iterator[Message]:
     if any(event.get(name) is not None for name in rest.output_fields):
         yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
     elif calls is not None and calls.text:  # an answer in words of a signature whose only output is calls
         yield {"role": "assistant", "content": calls.text}
-
-
-def calls_in(event: Mapping[str, Any], field: str | None = None) -> ToolCalls | None:
-    """Return the calls in an event; None if it has none. Those in `field` may be a list of dicts."""
-    return collection_in(event, field) or None
-
-
-def collection_in(event: Mapping[str, Any], field: str | None = None) -> ToolCalls | None:
-    """Return the calls in an event; an empty collection has the text of an answer without calls."""
-    for key, value in event.items():
-        is_calls = isinstance(value, dspy.ToolCalls) or (isinstance(value, Mapping) and "tool_calls" in value)
-        if is_calls or (key == field and value):  # an example of data has the calls as dicts
-            return read(ToolCalls, value, key)
-    return None
-
-
-def rounds_in(event: Mapping[str, Any], field: str | None) -> list[Round]:
-    """Return the rounds in an event: of its field of results, or wherever else ToolResults stand."""
-    for key, value in event.items():
-        if value is not None and (key == field or isinstance(value, ToolResults) or is_saved(value)):
-            return list(read(ToolResults, value, key).rounds)
-    return []
-
-
-def is_saved(value: Any) -> bool:
-    """Return whether a value is ToolResults as JSON has them, and not a user's input with such a key."""
-    return is_mapping(value) and set(value) == {"rounds"} and isinstance(value["rounds"], Sequence)
-
-
-def answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
-    """Take the last rounds off the list, as many as answer these calls, each of them once."""
-    taken: list[Round] = []
-    answered: set[str] = set()
-    while rounds and answers(rounds[-1], calls):
-        ids = {result.call_id for result in rounds[-1].results}
-        if not answered.isdisjoint(ids):
-            break
-        answered |= ids
-        taken.insert(0, rounds.pop())
-    return taken
-
-
-def answers(answered: Round, calls: ToolCalls) -> bool:
-    """Return whether a round is about some of these calls; servers use ids again, so names count too."""
-    asked = {call.id: call_of(call) for call in calls.in_order()}
-    known = [call for call in answered.calls.in_order() if call.id in asked]
-    return bool(known) and all(call_of(call) == asked[call.id] for call in known)
-
-
-def call_of(call: ToolCall | InvalidToolCall) -> tuple[str | None, str]:
-    """Return what two calls of one id have in common if they are one."""
-    return call.name, compact(call.args) if isinstance(call, ToolCall) else call.arguments
-
-
-def own_round(calls: ToolCalls, last: list[Round]) -> Round | None:
-    """Return the calls with the results that their own event holds; None if it holds none."""
-    if last:
-        results = [result for answered in last for result in answered.results]
-        return ToolResults.of(calls, results).rounds[0]
-    if calls.tool_call_results is None:
-        return None
-    results = read(dspy.ToolCallResults, calls.tool_call_results, "tool_call_results")
-    return ToolResults.of(calls, results).rounds[0]
-
-
-def later_round(calls: ToolCalls, rounds: list[list[Round]]) -> Round:
-    """Return the calls with the results that the next event that brings any, or the request, goes on from."""
-    own, *later = rounds
-    brought = next(filter(None, later), list[Round]())
-    if brought and answers(brought[0], calls):
-        answered = brought.pop(0)
-        same = [call.id for call in answered.calls.in_order()] == [call.id for call in calls.in_order()]
-        return answered if same else ToolResults.of(calls, answered.results).rounds[0]
-    if calls.tool_calls and own:
-        foreign, waiting = next(iter(own[-1].results)), calls[0]
-        raise InvalidHistory(
-            f"there is a result of call {cut(repr(foreign.call_id))} of {cut(repr(foreign.name))}, and "
-            f"none of call {cut(repr(waiting.id))}",
-            code="unknown_call",
-            tool=waiting.name,
-            fix="Give the results of these calls, with them or with the next event, or use orphans='heal'.",
-        )
-    for call in calls:
-        raise no_result_error(call)
-    return ToolResults.of(calls, []).rounds[0]
 
 
 def _round(answered: Round, text: str | None) -> Iterator[Message]:
@@ -353,7 +254,7 @@ def _round(answered: Round, text: str | None) -> Iterator[Message]:
             elif call.of in results:  # the result of the call that was accepted before
                 result = results[call.of].model_copy(update={"call_id": call.id})
             else:  # the program took the accepted call out
-                result = ToolResult(call_id=call.id, name=call.name, value=_TAKEN_OUT, is_error=True)
+                result = ToolResult.failed(call, _TAKEN_OUT)
             yield result_message(result)
 
 

@@ -20,14 +20,14 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Change
-from sigadapt.adapters.request.messages import answering, answers, calls_in, is_saved, read, refuse_strange
+from sigadapt.adapters.request.messages import refuse_strange
 from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.transcript import Event, answering, answers, collection_in, is_saved, read
 
-Event = dict[str, Any]
 _HEALED = "sigadapt_results"  # the key under which a healed event holds its rounds
 
 _UNFINISHED = "(This turn was not finished.)"
@@ -69,7 +69,7 @@ class _Healing:
         is_open = False  # whether rounds of calls that no event made may follow
         unfinished = ""  # what it has left open, if a sentence has to close it before the next question
         for number, event in enumerate(events):
-            calls, own = calls_in(event), rounds[number]
+            calls, own = collection_in(event) or None, rounds[number]
             has_begun = has_begun or self._asks(event)
             if not has_begun:
                 self._record_dropped(event, calls, own)

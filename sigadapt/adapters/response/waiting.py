@@ -8,7 +8,6 @@ import dspy
 
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.messages import read
 from sigadapt.dspy_boundary.internals import is_submit, settings
 from sigadapt.errors import ConfirmationNeeded
 from sigadapt.schemas.json_values import is_object, is_sequence
@@ -17,6 +16,7 @@ from sigadapt.signatures.calls.tool_calls import question_about, request_for
 from sigadapt.signatures.confirmation import waits_inside
 from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.transcript import read
 
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
 

@@ -209,8 +209,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             >>> result.call_id, result.value, result.is_error
             ('call_1', 'Too expensive.', True)
         """
-        call = self._requested()
-        return ToolResult(call_id=call.id, name=call.name, value=reason, is_error=True)
+        return ToolResult.failed(self._requested(), reason)
 
     def _requested(self) -> "ToolCall":
         wrapped = self.args.get("call")

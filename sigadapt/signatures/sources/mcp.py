@@ -11,21 +11,20 @@ import pydantic
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.tool_results.tool_output import MCP_TYPES, first_of, is_a
 
-# Version 2 of the SDK has its types in `mcp_types`, version 1 in `mcp.types`.
-_MODULES = ("mcp_types", "mcp.types")
 _FUNCTION = {"name", "description", "input_schema", "inputSchema"}
 
 
 def accepts(source: object) -> bool:
     """Return whether the source is an MCP tool."""
-    return _is_a("Tool", source)
+    return is_a("Tool", source)
 
 
 def data_of(source: Any) -> bytes | None:
     """Return the data of an MCP tool as bytes, to compare; None for anything that is not data alone."""
     kind: object = source.__class__
-    if not any(kind is getattr(sys.modules.get(name), "Tool", None) for name in _MODULES):
+    if not any(kind is getattr(sys.modules.get(name), "Tool", None) for name in MCP_TYPES):
         return None
     fields: Json = source.__dict__
     held = {k: part.__dict__ if isinstance(part, pydantic.BaseModel) else part for k, part in fields.items()}
@@ -39,15 +38,6 @@ def data_of(source: Any) -> bytes | None:
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
     """Describe an MCP tool."""
     extras: Json = source.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FUNCTION)
-    schema = _first(source, "input_schema", "inputSchema") if parameters is None else parameters
-    result = _first(source, "output_schema", "outputSchema")
+    schema = first_of(source, "input_schema", "inputSchema") if parameters is None else parameters
+    result = first_of(source, "output_schema", "outputSchema")
     return [RawDecl(source.name, source.description, schema, result, extras=extras or None)]
-
-
-def _first(source: object, *names: str) -> Any:
-    return next((getattr(source, name) for name in names if hasattr(source, name)), None)
-
-
-def _is_a(kind: str, value: object) -> bool:
-    loaded = (sys.modules.get(name) for name in _MODULES)
-    return any(isinstance(value, getattr(module, kind, ())) for module in loaded)

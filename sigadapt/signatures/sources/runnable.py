@@ -47,6 +47,15 @@ def asking_of(function: Any) -> Asking | None:
     return asking if isinstance(asking, Asking) and asking.function is function else None
 
 
+def is_async(function: Any) -> bool:
+    """Return whether what a tool runs is an async function, also behind a question or in a partial."""
+    asking = asking_of(function)
+    behind: Any = asking.behind if asking else getattr(function, "func", None) or function
+    while isinstance(behind, functools.partial):
+        behind = behind.func
+    return any(map(inspect.iscoroutinefunction, (behind, getattr(behind, "__call__", None))))  # noqa: B004
+
+
 def nobody_to_ask(tool: str) -> InvalidToolDecl:
     """Make the error of a tool that would run without the yes that it requires."""
     return InvalidToolDecl(

@@ -247,7 +247,7 @@ def _check_sendable(call: AnyCall, value: Any) -> None:
 
 def failed_result(call: InvalidToolCall) -> ToolResult:
     """Return the result of a bad call: what is wrong with it, for the model that made it."""
-    return ToolResult(call_id=call.id, name=call.name or "unnamed", value=complaint(call), is_error=True)
+    return ToolResult.failed(call, complaint(call))
 
 
 def complaint(call: InvalidToolCall) -> str:

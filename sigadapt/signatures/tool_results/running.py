@@ -20,7 +20,7 @@ from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall
 from sigadapt.signatures.calls.tool_call import function_of_call, heard, in_agreement, mark_approved
 from sigadapt.signatures.calls.tool_calls import question_about
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, request_id, waits_inside
-from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.signatures.sources.runnable import asking_of, is_async
 from sigadapt.signatures.tool_decls import ToolDecls, decls_of
 from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
@@ -165,8 +165,7 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, asked: Confirmation | Non
             fix="Give the same call with other arguments.",
         )
     if decision is False or isinstance(decision, str):
-        reason = decision or REJECTED
-        return _Job(call, ToolResult(call_id=call.id, name=call.name, value=reason, is_error=True))
+        return _Job(call, ToolResult.failed(call, decision or REJECTED))
     decl = next((decl for decl in decls if decl.name == call.name), None)
     asking = asking_of(decl.func) if decl else None
     if decision is None and decl and asked and not asking:
@@ -188,11 +187,7 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, asked: Confirmation | Non
             raise InvalidOption(why, code="invalid_decision", field="decisions", tool=call.name) from error
         return _Job(call, failed_result(error.call))
     function = heard(agreed, function_of_call(agreed, decls))
-    behind: Any = asking.behind if asking else decl and decl.func
-    while isinstance(behind, partial):
-        behind = behind.func
-    is_async = any(map(inspect.iscoroutinefunction, (behind, getattr(behind, "__call__", None))))  # noqa: B004
-    return _Job(call, None, partial(function, **bound), is_async)
+    return _Job(call, None, partial(function, **bound), decl is not None and is_async(decl.func))
 
 
 def _needs_arun(call: ToolCall | InvalidToolCall) -> InvalidOption:
@@ -250,12 +245,7 @@ def _results(calls: ToolCalls, jobs: list[_Job], outcomes: list[Any], timeout: f
                 _LOG.exception("the result of %s cannot be sent", job.call.name)
                 outcome = error
         if isinstance(outcome, BaseException):
-            outcome = ToolResult(
-                call_id=job.call.id,
-                name=job.call.name or "unnamed",
-                value=_told(job, outcome, timeout),
-                is_error=True,
-            )
+            outcome = ToolResult.failed(job.call, _told(job, outcome, timeout))
         results.append(outcome)
     return ToolResults(rounds=(Round(calls=calls, results=tuple(results)),))
 

@@ -14,7 +14,7 @@ from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.tool_results.dspy_media import MEDIA, Part, part_at, part_of_bytes
 
 # Version 2 of MCP's SDK has its types in `mcp_types`, version 1 in `mcp.types`.
-_MCP = ("mcp_types", "mcp.types")
+MCP_TYPES = ("mcp_types", "mcp.types")
 _LANGCHAIN = ("langchain_core.messages.tool",)
 _BLOCKS = frozenset({"TextContent", "ImageContent", "AudioContent", "EmbeddedResource", "ResourceLink"})
 
@@ -30,10 +30,10 @@ class Output(NamedTuple):
 def output_of(value: object) -> Output | None:
     """Return an MCP `CallToolResult` or a LangChain `ToolMessage` as an Output; None for any other value."""
     result: Any = value
-    if _is_a("CallToolResult", value, _MCP):
-        failed = bool(_first(result, "is_error", "isError"))
+    if is_a("CallToolResult", value):
+        failed = bool(first_of(result, "is_error", "isError"))
         return Output(_mcp_content(result), failed, is_mcp=True)
-    if _is_a("ToolMessage", value, _LANGCHAIN):
+    if is_a("ToolMessage", value, _LANGCHAIN):
         return Output(list(_langchain_content(result.content)), result.status == "error", is_mcp=False)
     return None
 
@@ -55,7 +55,7 @@ def program_outputs(value: object) -> Any:
 def parts_of_block(value: Any) -> list[Part] | None:
     """Return the parts that a content block of MCP's SDK is; None for any other value."""
     kind = type(value).__name__
-    if kind not in _BLOCKS or not _is_a(kind, value, _MCP):
+    if kind not in _BLOCKS or not is_a(kind, value):
         return None
     return list(_of_mcp(value.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
@@ -77,11 +77,13 @@ def for_agent(parts: list[Part]) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def _first(value: object, *names: str) -> Any:
+def first_of(value: object, *names: str) -> Any:
+    """Return the first attribute that a value has, of several names; None without one."""
     return next((getattr(value, name) for name in names if hasattr(value, name)), None)
 
 
-def _is_a(kind: str, value: object, modules: tuple[str, ...]) -> bool:
+def is_a(kind: str, value: object, modules: tuple[str, ...] = MCP_TYPES) -> bool:
+    """Return whether a value is of a class of an SDK that is imported already."""
     loaded = (sys.modules.get(name) for name in modules)
     return any(isinstance(value, getattr(module, kind, ())) for module in loaded)
 
@@ -93,7 +95,7 @@ def _mcp_content(result: Any) -> list[Part]:
     """Return an MCP result's blocks, and its structured content unless that only wraps or repeats a text."""
     blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
     parts = [part for block in blocks for part in _of_mcp(block)]
-    structured = _first(result, "structured_content", "structuredContent")
+    structured = first_of(result, "structured_content", "structuredContent")
     if structured is None:
         return parts
     texts = [part["text"] for part in parts if part["type"] == "text"]

@@ -16,7 +16,7 @@ class _Named(Protocol):
     def id(self) -> str: ...
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str | None: ...
 
 
 class ToolResult(OwnErrors):
@@ -96,4 +96,15 @@ class ToolResult(OwnErrors):
             >>> ToolResult.unanswered(ToolCall(id="call_1", name="search", args={})).is_error
             True
         """
-        return cls(call_id=call.id, name=call.name, value="This call was not answered.", is_error=True)
+        return cls.failed(call, "This call was not answered.")
+
+    @classmethod
+    def failed(cls, call: _Named, reason: str) -> "ToolResult":
+        """Return the result of a call that failed, for the reason that the model reads.
+
+        Example:
+            >>> from sigadapt import ToolCall
+            >>> ToolResult.failed(ToolCall(id="call_1", name="search", args={}), "No network.").value
+            'No network.'
+        """
+        return cls(call_id=call.id, name=call.name or "unnamed", value=reason, is_error=True)
