@@ -90,7 +90,7 @@ def _part(block: Json) -> Json | None:
         return block
     held = _in_camel_case(an_object(block.get("inlineData") or block.get("fileData")))
     mime, place = held.get("mimeType"), "data" if "inlineData" in block else "fileUri"
-    if not is_text(held.get(place)) or more_than(block, _MEDIA):
+    if not is_text(held.get(place)) or not isinstance(mime, (str, type(None))) or more_than(block, _MEDIA):
         return None
     if place == "data":
         return part_of_bytes(mime, held["data"].translate(_SAFE), None)

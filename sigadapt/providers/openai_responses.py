@@ -268,12 +268,12 @@ class OpenAIResponses(Provider):
         given = body.get("input")
         items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
         run: list[Json] = []  # items of the model that follow one another
-        calls = {item.get("call_id") or item.get("id") for item in items if self.is_call(item)}
+        calls = {str(item.get("call_id") or item.get("id")) for item in items if self.is_call(item)}
         for place, item in enumerate(items):
             kind, role, where = kind_of(item), item.get("role"), ("input", place)
             call_id = item.get("call_id") or item.get("approval_request_id") or item.get("id")
             # What OpenAI ran itself has its output among the items of the model.
-            is_answer = kind in _OUTPUTS or (kind.endswith(_ENDS_OF_OUTPUTS) and call_id in calls)
+            is_answer = kind in _OUTPUTS or (kind.endswith(_ENDS_OF_OUTPUTS) and str(call_id) in calls)
             if not is_answer and role in (None, "assistant") and kind != "item_reference":
                 run.append(item)
                 continue
@@ -418,7 +418,7 @@ def _part(block: Json) -> Json | None:
     """Return a content block of a question or a result as a part; None for one of no known kind."""
     kind = kind_of(block)
     if kind in ("input_text", "output_text"):
-        return {"type": "text", "text": block.get("text") or ""}
+        return {"type": "text", "text": str(block.get("text") or "")}
     name = {"name": block["filename"]} if isinstance(block.get("filename"), str) else {}
     media = {"input_image": "image", "input_file": "file"}.get(kind)
     if media is None:

@@ -74,7 +74,7 @@ def is_native(source: object) -> TypeGuard[Json]:
     kind = source.get("type")
     if kind is None:
         return source.keys() <= PROVIDER_TOOL_KEYS
-    if kind in _OF_OPENAI:
+    if isinstance(kind, str) and kind in _OF_OPENAI:
         return True
     if not isinstance(kind, str) or kind in _NOT_NATIVE or not MARKS.isdisjoint(source):
         return False

@@ -13,6 +13,7 @@ from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
+from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import decoded_text, text_in
 from sigadapt.schemas.json_values import Json, compact, cut
@@ -62,7 +63,8 @@ def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], 
 
 def _is_foreign(part: Part, route: Route) -> bool:
     """Return whether a part is a block in the words of another wire than the route's, as logs hold them."""
-    return part["type"] == "block" and part.get("wire", route.dialect) != route.dialect
+    written = CHAT.name if route.as_chat else route.dialect
+    return part["type"] == "block" and part.get("wire", written) != written
 
 
 def _why_foreign(part: Part) -> str:
