@@ -9,9 +9,9 @@ A provider's file reads its wire (`Provider.request`); here, what was said becom
  e. What has no neutral form is on record, whether it stays in a turn's state or is left out (nothing silent).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeAlias
 
 import dspy
 
@@ -24,7 +24,7 @@ from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.wire.recorded import Asked, Recorded, Told
 from sigadapt.providers.wire.values import in_paragraphs, joined, named_part
-from sigadapt.schemas.json_values import Json, cut, is_object
+from sigadapt.schemas.json_values import Json, cut, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -119,7 +119,9 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
     tools = [NativeTool(tool) if is_own else tool for tool, is_own in zip(recorded.tools, own, strict=True)]
     decls = ToolDecls(tools)
     turns = _Turns(provider, recorded)
-    rows, under_way = turns.rows()
+    rows, under_way = turns.rows, dict[str, Any]()
+    if rows and rows[-1].keys().isdisjoint(("answer", "calls")):
+        under_way = rows.pop()
     changes = [Change(where, "dropped", why) for where, why in recorded.lost.items()]
     settings = _settings(recorded.settings, decls, changes)
     return Conversation(
@@ -172,75 +174,63 @@ def _settings(given: Json, decls: ToolDecls, changes: list[Change]) -> Json:
     return settings
 
 
+_Made: TypeAlias = tuple[ToolCalls, dict[str, Told]]
+"""What the model said at once, and the results of its calls by their ids."""
+
+
 class _Turns:
     """What was said, on its way to rows of a history."""
 
     def __init__(self, provider: Provider, recorded: Recorded) -> None:
         self._provider = provider
-        self._said = recorded.said
-        self._ids: set[str] = set()
-        self._sent_ids: dict[str, Any] = {}  # of calls that got another, by their id here
+        self._sent_ids: dict[str, Any] = {}  # by the ids that the calls have here
+        self._made: list[_Made] = []
         self.changes: list[Change] = []
-
-    def rows(self) -> tuple[list[Json], Json]:
-        """Return a row for each turn before the last, and the one that is under way."""
-        place, said = 0, self._said
-        turns: list[tuple[list[Json], list[tuple[ToolCalls, dict[str, Told]]]]] = []
-        begins = True
-        while place < len(said):
-            each = said[place]
-            if isinstance(each, Asked):
-                if begins or not turns:
-                    turns.append(([], []))
-                turns[-1][0].extend(each.parts)
-                begins, place = False, place + 1
-                continue
-            begins = True
-            if not turns:
+        turns: list[tuple[list[Json], list[_Made]]] = []
+        for kind, run in groupby(recorded.said, type):
+            said: list[Any] = [*run]
+            if kind is Asked or not turns:
                 turns.append(([], []))
-            if isinstance(each, Told):
-                self._answer([made for _, rounds in turns for made in rounds], each)
-                place += 1
-                continue
-            readings = [each]
-            while place + 1 < len(said) and isinstance(following := said[place + 1], Reading):
-                readings.append(following)
-                place += 1
-            turns[-1][1].append((self._turn_of(readings), {}))
-            place += 1
-        rows = [self._row(parts, rounds) for parts, rounds in turns]
-        ends_with_model = bool(rows) and ("answer" in rows[-1] or "calls" in rows[-1])
-        return (rows, {}) if ends_with_model or not rows else (rows[:-1], rows[-1])
+            parts, made = turns[-1]
+            if kind is Asked:
+                parts += [part for asked in said for part in asked.parts]
+            elif kind is Told:
+                for told in said:
+                    self._answer(told)
+            else:
+                made.append((self._said_at_once(said), {}))
+                self._made.append(made[-1])
+        self.rows = [self._row(parts, made) for parts, made in turns]
 
-    def _turn_of(self, readings: list[Reading]) -> ToolCalls:
-        """Return what the model said at once, its calls typed."""
+    def _said_at_once(self, readings: list[Reading]) -> ToolCalls:
+        """Return what the model said between two others, its calls typed."""
         whole = readings[0]
         for latest in readings[1:]:
-            states = [_blocks(self._provider, reading) for reading in (whole, latest)]
+            blocks = [
+                each.state["blocks"]
+                if each.state
+                else self._provider.plain_blocks(each.text, len(each.calls))
+                for each in (whole, latest)
+            ]
             state = latest.state or whole.state
-            if state is not None and self._provider is not CHAT:
-                state = {**state, "blocks": [*states[0], *states[1]]}
-            whole = latest._replace(
-                text=in_paragraphs([whole.text, None, latest.text]),
-                reasoning=joined([whole.reasoning, latest.reasoning]),
-                calls=[*whole.calls, *latest.calls],
-                state=state,
-            )
-        calls = typed_calls(whole, answered=self._ids)
-        if calls is None:
-            turn = Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state)
-            calls = ToolCalls(turn=turn)
-        for (sent, _, _), call in zip(whole.calls, calls.in_order(), strict=True):
-            self._ids.add(call.id)
+            if state is not None and self._provider is not CHAT:  # whose state is one message
+                state = {**state, "blocks": [*blocks[0], *blocks[1]]}
+            text = in_paragraphs([whole.text, None, latest.text])
+            reasoning, calls = joined([whole.reasoning, latest.reasoning]), [*whole.calls, *latest.calls]
+            whole = latest._replace(text=text, reasoning=reasoning, calls=calls, state=state)
+        typed = typed_calls(whole, answered=self._sent_ids)
+        if typed is None:
+            typed = ToolCalls(turn=Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state))
+        for (sent, _, _), call in zip(whole.calls, typed.in_order(), strict=True):
             self._sent_ids[call.id] = sent
         if whole.state is not None and (names := dict.fromkeys(self._provider.extras(whole.state))):
             why = f"{', '.join(names)} has no neutral form, and stays in the turn's state for its own wire"
-            self.changes.append(Change(f"/turns/{len(self._ids)}", "lowered", why))
-        return calls
+            self.changes.append(Change(f"/said/{len(self._made)}", "lowered", why))
+        return typed
 
-    def _answer(self, made: list[tuple[ToolCalls, dict[str, Told]]], told: Told) -> None:
+    def _answer(self, told: Told) -> None:
         """Pair a result with its call."""
-        for calls, answers in reversed(made):
+        for calls, answers in reversed(self._made):
             for call in calls.in_order():
                 sent = self._sent_ids[call.id]
                 is_its = told.id == sent if told.id and sent else told.name == call.name
@@ -248,40 +238,31 @@ class _Turns:
                     answers[call.id] = told
                     return
         why = f"a result of call {cut(repr(told.id or told.name))}, which no model made, is left out"
-        self.changes.append(Change("".join(f"/{step}" for step in told.where), "dropped", why))
+        self.changes.append(Change(pointer(told.where), "dropped", why))
 
-    def _row(self, parts: list[Json], made: list[tuple[ToolCalls, dict[str, Told]]]) -> Json:
+    def _row(self, parts: list[Json], made: list[_Made]) -> Json:
         row: Json = {}
         if parts:
             is_text = all(part["type"] == "text" for part in parts)
             row["question"] = "\n\n".join(part["text"] for part in parts) if is_text else parts
         rounds: list[Round] = []
-        for number, (calls, answers) in enumerate(made):
-            is_last = number + 1 == len(made)
-            if not calls and is_last:
+        for calls, answers in made:
+            for call in calls.in_order():
+                if call.id not in answers:
+                    why = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
+                    self.changes.append(Change(f"/calls/{call.id}", "healed", why))
+            if calls is not made[-1][0] and not calls:
+                why = f"what the model said before a result of no call is left out: {cut(calls.text or '')}"
+                self.changes.append(Change(f"/said/{len(rounds)}", "dropped", why))
+            elif not calls:
                 row["answer"] = calls.text
                 row |= {"calls": calls} if calls.turn.state is not None else {}
-            elif not answers and is_last:
+            elif not answers and calls is made[-1][0]:
                 row["calls"] = calls
-                self._record_unanswered(calls.in_order())
-            elif calls:
-                self._record_unanswered(call for call in calls.in_order() if call.id not in answers)
+            else:
                 results = tuple(_result(call, answers.get(call.id)) for call in calls.in_order())
                 rounds.append(Round(calls=calls, results=results))
-        if rounds:
-            row["results"] = ToolResults(rounds=tuple(rounds))
-        return row
-
-    def _record_unanswered(self, calls: Iterable[ToolCall | InvalidToolCall]) -> None:
-        for call in calls:
-            why = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
-            self.changes.append(Change(f"/calls/{call.id}", "healed", why))
-
-
-def _blocks(provider: Provider, reading: Reading) -> list[Json]:
-    if reading.state is not None:
-        return [*reading.state["blocks"]]
-    return provider.plain_blocks(reading.text, len(reading.calls))
+        return row | ({"results": ToolResults(rounds=tuple(rounds))} if rounds else {})
 
 
 def _result(call: ToolCall | InvalidToolCall, told: Told | None) -> ToolResult:
