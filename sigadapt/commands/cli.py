@@ -20,6 +20,7 @@ from sigadapt.commands.arguments import sentence
 from sigadapt.commands.check import check
 from sigadapt.commands.compare import compare
 from sigadapt.commands.demo import demo
+from sigadapt.commands.improve import improve
 from sigadapt.commands.printing import complain
 from sigadapt.commands.read import read
 from sigadapt.commands.replay import replay
@@ -36,7 +37,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 app = typer.Typer(
     pretty_exceptions_enable=False, rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich"
 )
-for _verb in (demo, show, read, check, replay, adopt, compare):
+for _verb in (demo, show, read, check, replay, adopt, compare, improve):
     app.command()(_verb)
 
 

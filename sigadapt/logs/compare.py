@@ -13,8 +13,9 @@ import dspy
 
 from sigadapt.errors import UnusableAnswer
 from sigadapt.metrics import compare
-from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.calls import ToolCalls
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 
 OUTCOMES = ("same_call", "other_arguments", "other_tool", "bad_call", "none", "error")
 _WORDS_ALONE = ("refused", "filtered")
@@ -31,6 +32,8 @@ class Asked:
     changes: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)  # of the input and the output
     cost: float | None = None  # in dollars, where DSPy knows it
+    calls: tuple[Json, ...] = ()  # good and bad, as `name` and `args`
+    requests: int = 1
 
 
 def ask(program: Any, lm: Any, row: Json, tools: object) -> Asked:
@@ -69,7 +72,15 @@ def ask(program: Any, lm: Any, row: Json, tools: object) -> Asked:
         tuple(str(change) for entry in entries for change in entry.get("changes") or ()),
         (sent, said),
         sum(costs) if costs else None,
+        tuple({"name": call.name, "args": args_of(call)} for call in calls.in_order()),
+        max(1, len(entries)),
     )
+
+
+def args_of(call: ToolCall | InvalidToolCall) -> Any:
+    """Return the arguments of a call, also of a bad one if they are an object."""
+    args = call.args if isinstance(call, ToolCall) else parse_arguments(call.arguments)
+    return args if is_object(args) else {}
 
 
 def outcome_of(gold: list[Json], calls: ToolCalls, tools: object = None) -> tuple[str, str]:
