@@ -15,12 +15,12 @@ import typer
 from dspy.utils.exceptions import LMError
 
 from sigadapt import __version__
-from sigadapt.commands.adopt import adopt
 from sigadapt.commands.arguments import sentence
 from sigadapt.commands.check import check
-from sigadapt.commands.compare import compare
 from sigadapt.commands.demo import demo
-from sigadapt.commands.improve import improve
+from sigadapt.commands.logs.adopt import adopt
+from sigadapt.commands.logs.compare import compare
+from sigadapt.commands.logs.improve import improve
 from sigadapt.commands.printing import complain
 from sigadapt.commands.read import read
 from sigadapt.commands.replay import replay

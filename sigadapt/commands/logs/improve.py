@@ -9,7 +9,7 @@ import typer
 from rich.console import Console, Group
 from rich.table import Table
 
-from sigadapt.commands.compare import FolderOption, adopted_program, model_of, rows_in
+from sigadapt.commands.logs.compare import FolderOption, adopted_program, model_of, rows_in
 from sigadapt.commands.printing import AsJson, complain, draw, emit, quiet, waiting
 from sigadapt.errors import InvalidOption
 from sigadapt.logs.compare import sign_test
