@@ -37,17 +37,7 @@ class Asked:
 
 
 def ask(program: Any, lm: Any, row: Json, tools: object) -> Asked:
-    """Send a row to a model and compare the calls with the row's; a row without `calls` needs none.
-
-    Example:
-        >>> from sigadapt.logs.talk import Talk
-        >>> from sigadapt.testing import Answer, Call, LoopbackProvider
-        >>> row = {"question": "Time?", "calls": [{"name": "now", "args": {}}]}
-        >>> with LoopbackProvider([Answer(calls=[Call("now", {})])]) as provider:
-        ...     lm = dspy.LM(**provider.lm_options("openai"))
-        ...     ask(Talk([{"name": "now"}]), lm, row, [{"name": "now"}]).outcome
-        'same_call'
-    """
+    """Send a row to a model and compare the calls with the row's; a row without `calls` needs none."""
     own: Any = lm.copy()  # with a history of its own
     calls, error = ToolCalls(), ""
     try:
@@ -84,13 +74,7 @@ def args_of(call: ToolCall | InvalidToolCall) -> Any:
 
 
 def outcome_of(gold: list[Json], calls: ToolCalls, tools: object = None) -> tuple[str, str]:
-    """Return which of `OUTCOMES` calls are beside the recorded ones, and what differs in words.
-
-    Example:
-        >>> gold = [{"name": "f", "args": {"a": 1}}]
-        >>> outcome_of(gold, ToolCalls([{"name": "f", "args": {"a": 2}}]))
-        ('other_arguments', 'In f, /a is 2, expected 1.')
-    """
+    """Return which of `OUTCOMES` calls are beside the recorded ones, and what differs in words."""
     if not calls:
         return "none", ""
     if calls.invalid:
@@ -141,12 +125,7 @@ def sign_tests(agreements: Iterable[Agreement]) -> list[Json]:
 
 
 def sign_test(first: int, second: int) -> float:
-    """Return the two-sided probability of so uneven a split if either side were as likely.
-
-    Example:
-        >>> sign_test(0, 6), sign_test(3, 3)
-        (0.03125, 1.0)
-    """
+    """Return the two-sided probability of so uneven a split if either side were as likely."""
     n = first + second
     tail = sum(comb(n, k) for k in range(min(first, second) + 1)) / 2**n
     return min(1.0, 2 * tail)

@@ -94,21 +94,10 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
         InvalidOption: for an unknown wire, or one that only reads answers.
 
     Example:
-        >>> call = {"type": "tool_use", "id": "t1", "name": "now", "input": {}}
-        >>> result = {"type": "tool_result", "tool_use_id": "t1", "content": "noon"}
-        >>> conversation = conversation_from_request(
-        ...     {
-        ...         "model": "claude-opus-5",
-        ...         "max_tokens": 99,
-        ...         "messages": [
-        ...             {"role": "user", "content": "What time is it?"},
-        ...             {"role": "assistant", "content": [call]},
-        ...             {"role": "user", "content": [result]},
-        ...         ],
-        ...     }
-        ... )
-        >>> conversation.wire, conversation.question, [each.value for each in conversation.results]
-        ('anthropic', 'What time is it?', ['noon'])
+        >>> body = {"system": "Be brief.", "messages": [{"role": "user", "content": "What time is it?"}]}
+        >>> conversation = conversation_from_request(body)
+        >>> conversation.wire, conversation.system, conversation.question
+        ('anthropic', 'Be brief.', 'What time is it?')
     """
     provider = _provider_of(body, wire)
     recorded: Recorded = provider.request(body)

@@ -36,19 +36,7 @@ class Exchange(NamedTuple):
 
 
 def exchange_in(line: str) -> Exchange:
-    """Read a line.
-
-    Raises:
-        SigadaptError: if it holds no request of a chat with an answer.
-        ValueError: if it is no JSON.
-
-    Example:
-        >>> request = {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
-        >>> answer = {"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]}
-        >>> exchange = exchange_in(json.dumps({"request": request, "response": answer}))
-        >>> exchange.conversation.question, exchange.choice.text
-        ('Hi.', 'Hello.')
-    """
+    """Read a line; a SigadaptError or a ValueError says why it is no exchange."""
     known: Any = json.loads(line)
     status = known.get("status") if is_object(known) else "no object"
     if status is not None and str(status) not in _SUCCEEDED and not is_object(status):
@@ -91,24 +79,18 @@ def _of_span(attributes: Json) -> tuple[Json, Json]:
     system = "\n\n".join(str(part.get("content")) for part in held("system_instructions"))
     messages = [{"role": "system", "content": system}] if system else []
     messages += [row for message in held("input.messages") for row in _rows(message)]
-    functions = [tool.get("function") or tool for tool in held("tool.definitions")]
-    tools = [
-        {"type": "function", "function": {key: tool[key] for key in tool if key != "type"}}
-        for tool in functions
-    ]
+    functions = [{**(tool.get("function") or tool)} for tool in held("tool.definitions")]
+    tools = [{"type": "function", "function": function} for function in functions if function.pop("type", 1)]
     names = ("model", "temperature", "top_p", "max_tokens", "seed")
     found = {name: attributes.get(f"gen_ai.request.{name}") for name in names}
     settings = {name: value for name, value in found.items() if value is not None}
     request = {**settings, "messages": messages, **({"tools": tools} if tools else {})}
     answers = [
-        {
-            "message": row,
-            "finish_reason": str(message.get("finish_reason")).replace("tool_call", "tool_calls"),
-        }
-        for message in held("output.messages")
-        for row in _rows(message)
+        (message.get("finish_reason"), row) for message in held("output.messages") for row in _rows(message)
     ]
-    return request, {"choices": answers}
+    words = {"tool_call": "tool_calls"}
+    choices = [{"message": row, "finish_reason": words.get(str(word), word)} for word, row in answers]
+    return request, {"choices": choices}
 
 
 def _rows(message: Json) -> Iterator[Json]:

@@ -53,7 +53,8 @@ class Improved:
 
     def document(self) -> Json:
         """Return the counts of held-out rows, the requests and the texts as JSON."""
-        right = [(one.outcome == "same_call", two.outcome == "same_call") for one, two in self.pairs()]
+        pairs = zip(self.before, self.after, strict=True)
+        right = [(one.outcome == "same_call", two.outcome == "same_call") for one, two in pairs]
         return {
             "rows": len(right),
             "before": sum(one for one, _ in right),
@@ -63,10 +64,6 @@ class Improved:
             "requests": self.requests,
             "texts": self.texts,
         }
-
-    def pairs(self) -> list[tuple[Asked, Asked]]:
-        """Return each held-out row before and after."""
-        return list(zip(self.before, self.after, strict=True))
 
 
 def improve(
@@ -79,17 +76,7 @@ def improve(
     budget: int,
     texts: Mapping[str, str],
 ) -> Improved:
-    """Rewrite texts until no failure points at one that may help, or the budget is spent.
-
-    Args:
-        tools: the declarations as they are in the program.
-        train: the rows to learn from; as many of them as the budget allows are asked again for each text.
-        heldout: the rows that are asked before and after.
-        lm: the model that reads the texts.
-        reflection: the model that writes them.
-        budget: the most requests, reflections included.
-        texts: the texts to begin with, by the names of `ToolTexts`.
-    """
+    """Rewrite texts until no failure points at one that may help, or the budget of requests is spent."""
     found = Improved(dict(texts))
     heldout = heldout[: budget // 4]
     left = budget - 2 * len(heldout)

@@ -18,13 +18,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
 class PlainAdapter(ChatAdapter):
-    """Questions and answers as plain text, without instructions or markers of an adapter.
-
-    Example:
-        >>> adapter = PlainAdapter()
-        >>> adapter.messages(PlainTurn, [], {"question": "Hi.", "system": "Be brief."})
-        [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Hi.'}]
-    """
+    """Questions and answers as plain text, without instructions or markers of an adapter."""
 
     parses_beside_calls = False
 

@@ -33,7 +33,7 @@ from sigadapt.providers.provider import (
 from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
-from sigadapt.providers.wire.recorded import Recorded, placed_in
+from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -398,7 +398,7 @@ def block_of(part: Json, model: str) -> Json | None:
 
 def _part(block: Json) -> Json | None:
     """Return a content block as a part; None if it is no image, and no document with a source."""
-    source, kind = placed_in(block, ("source",)), "image" if kind_of(block) == "image" else "file"
+    source, kind = an_object(block.get("source")), "image" if kind_of(block) == "image" else "file"
     if kind_of(block) not in ("image", "document"):
         return None
     name = {"name": block["title"]} if is_text(block.get("title")) else {}

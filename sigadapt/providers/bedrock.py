@@ -18,7 +18,7 @@ from sigadapt.providers.provider import NO_SUBSET, SIGNED_ID, JsonText, Provider
 from sigadapt.providers.result_blocks import chat_block
 from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
-from sigadapt.providers.wire.recorded import Recorded, placed_in
+from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
@@ -171,7 +171,7 @@ class BedrockConverse(Provider):
                         recorded.lose((*where, at), f"{kind!r} has no neutral form, and is left out")
                 continue
             for at, block in enumerate(blocks):
-                result = placed_in(block, ("toolResult",))
+                result = an_object(block.get("toolResult"))
                 if result:
                     answered, failed = (result.get("toolUseId"), None), result.get("status") == "error"
                     recorded.tell(answered, result.get("content"), (*where, at), failed=failed)
@@ -188,8 +188,8 @@ def _part(block: Json) -> Json | None:
     if "json" in block:
         return {"type": "json", "value": block["json"]}
     kind = "image" if "image" in block else "document"
-    held = placed_in(block, (kind,))
-    data, form = placed_in(held, ("source",)).get("bytes"), held.get("format")
+    held = an_object(block.get(kind))
+    data, form = an_object(held.get("source")).get("bytes"), held.get("format")
     if not is_text(data) or not is_text(form):
         return None
     name = {"name": held["name"]} if is_text(held.get("name")) else {}

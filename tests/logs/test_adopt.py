@@ -171,7 +171,7 @@ def test_unread(line: str, tmp_path: Path, capsys: Any) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["command"], document["read"], document["unread"], document["rows"]) == ("adopt", 2, 1, 1)
     assert main(["adopt", str(log), "-o", str(folder)]) == 0
-    assert "2 exchanges read, 1 lines not" in capsys.readouterr().out
+    assert "2 exchanges read, 1 line not" in capsys.readouterr().out
     assert {path.name for path in folder.iterdir()} == {
         *("program.py", "train.jsonl", "heldout.jsonl", "silences.jsonl", "failures.json", "report.html")
     }

@@ -44,8 +44,8 @@ def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], 
     blocks: list[Json] = []
     lost: list[str] = []
     for part in parts:
-        if _is_foreign(part, route):
-            lost.append(_why_foreign(part))
+        if why := _why_foreign(part, route):
+            lost.append(why)
             continue
         own = part["value"] if part["type"] == "block" else None
         block = own or route.in_questions(part, model) or route.in_results(part, model)
@@ -61,13 +61,11 @@ def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], 
     return blocks, lost
 
 
-def _is_foreign(part: Part, route: Route) -> bool:
-    """Return whether a part is a block in the words of another wire than the route's, as logs hold them."""
+def _why_foreign(part: Part, route: Route) -> str:
+    """Return why a block in the words of another wire than the route's, as logs hold it, is left out."""
     written = CHAT.name if route.as_chat else route.dialect
-    return part["type"] == "block" and part.get("wire", written) != written
-
-
-def _why_foreign(part: Part) -> str:
+    if part["type"] != "block" or part.get("wire", written) == written:
+        return ""
     kind = part["value"].get("type") or next(iter(part["value"]), "a block")
     return f"{cut(str(kind))} is a block of {part['wire']}, which this route has no form for"
 
@@ -108,8 +106,8 @@ class _Placing:
     def _placed(self, part: Part, number: int) -> list[Part]:
         """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
         text_only = self._row["is_error"] and self._route.text_failures
-        if _is_foreign(part, self._route):
-            self.changes.append(_why_foreign(part))
+        if why := _why_foreign(part, self._route):
+            self.changes.append(why)
             return []
         block = None if text_only else self._in_result(part)
         named = {"type": "text", "text": name_of(part, number)}

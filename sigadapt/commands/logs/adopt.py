@@ -9,11 +9,12 @@ from rich.console import Console, Group
 from rich.progress import track
 from rich.table import Table
 
-from sigadapt.commands.printing import AsJson, draw, emit, quiet
-from sigadapt.errors import InvalidHistory, SigadaptError
+from sigadapt.commands.printing import AsJson, counted, draw, emit, quiet
+from sigadapt.errors import InvalidHistory
 from sigadapt.logs.adopt import adopted
 from sigadapt.logs.exchanges import Exchange, exchange_in
 from sigadapt.signatures.places import printable
+from sigadapt.trust.masking import Echoes, secrets_in
 
 _MEANINGS = {
     "conversations": "conversations",
@@ -41,11 +42,13 @@ def adopt(
     screen = Console(stderr=True)
     exchanges: list[Exchange] = []
     unread: list[str] = []
-    for line in track(lines, "Reading", console=screen, disable=not screen.is_terminal, transient=True):
+    shown = track(lines, "Reading", console=screen, disable=not screen.is_terminal, transient=True)
+    for number, line in enumerate(shown, 1):
         try:
             exchanges.append(exchange_in(line))
-        except (SigadaptError, ValueError, RecursionError) as error:
-            unread.append(printable(f"{error}: {line[:60]}"))
+        except Exception as error:  # a log may hold anything; it is counted, and told without a secret
+            told = f"line {number}: {error}"
+            unread.append(printable(Echoes(secrets_in({"": told})).hidden(told)))
     if not exchanges:
         why = unread[0] if unread else "the files are empty"
         raise InvalidHistory(f"no line holds a request and its answer: {why}", field="files")
@@ -55,13 +58,15 @@ def adopt(
         **{name: getattr(found, name) for name in ("conversations", "drifted", "own_tools")},
         "heldout": sum(row["conversation"] in found.heldout for row in found.rows),
     }
-    summary = Table("", "count", title=f"{len(exchanges):,} exchanges read, {len(unread):,} lines not")
+    told = f"{counted(len(exchanges), 'exchange')} read, {counted(len(unread), 'line')} not"
+    summary = Table("", "count", title=told)
     for name, meaning in _MEANINGS.items():
         summary.add_row(meaning, f"{counts[name]:,}")
     failures = Table("code", "tool", "place in the arguments", "calls", title="Calls that were not right")
     for each in found.table():
         failures.add_row(*(printable(str(each[key] or "")) for key in ("code", "tool", "path", "count")))
-    report = Group(summary, failures, *(f"Not read: {each}" for each in unread[:5]))
+    tables = [summary, failures] if found.failures else [summary]
+    report = Group(*tables, *(f"Not read: {each}" for each in unread[:5]))
     page = Console(file=StringIO(), record=True, width=110, markup=False, highlight=False)
     page.print(report)
     output.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.wire.turn_state import more_than
 from sigadapt.providers.wire.values import content_parts, kind_of, text_of
-from sigadapt.schemas.json_values import Json, is_array, is_object, pointer
+from sigadapt.schemas.json_values import Json, is_array, pointer
 from sigadapt.signatures.tool_results.dspy_media import Part
 
 Where: TypeAlias = tuple[object, ...]
@@ -98,14 +98,6 @@ class Recorded:
     def _part(self, block: Json) -> Part:
         """Return a block as a part; one without a neutral form as a block that its own wire alone gets."""
         text = block.get("text")
-        is_plain = isinstance(text, str) and (kind_of(block) or "text") == "text"
-        if is_plain:
+        if isinstance(text, str) and kind_of(block) in ("", "text"):
             return {"type": "text", "text": text}
         return self.part_of(block) or {"type": "block", "value": block, "wire": self.wire}
-
-
-def placed_in(value: Any, keys: Iterable[str]) -> Json:
-    """Return the object at the end of a path of keys; an empty one if it is not there."""
-    for key in keys:
-        value = value.get(key) if is_object(value) else None
-    return value if is_object(value) else {}
