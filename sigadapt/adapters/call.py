@@ -53,6 +53,7 @@ from sigadapt.adapters.outputs import (
     refuse_no_answer,
     settle_bad_calls,
     sole_text_field,
+    with_server_work,
 )
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import MadeIds
@@ -67,8 +68,9 @@ from sigadapt.adapters.request.continuation import (
 from sigadapt.adapters.request.lost_ids import with_lost_ids
 from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.orphans import heal
+from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.adapters.request.tool_budget import refuse_large
-from sigadapt.adapters.request.tool_choice import forces_call
+from sigadapt.adapters.request.tool_choice import forces_call, form_of
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
@@ -88,6 +90,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
+from sigadapt.signatures.server.tools import McpServer
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.text.layout import Layout
@@ -290,6 +293,8 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
             values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
         if is_prompted and plan.empty_calls and values[plan.calls] is None:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
+        if plan.work or choice.files.root:
+            values = with_server_work(plan, choice, values)
         if not (plan.typed or getattr(candidate.response, "logprobs", None)):
             return values
         native_types = call.adapter.native_response_types
@@ -337,13 +342,21 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        if calling.mode != "native":
-            sendable, changes = calling.request_to_send(request)
-        elif "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
+        is_native, sendable, changes = calling.mode == "native", request, ()
+        tokens: dict[str, str] = {}
+        if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
             sendable, changes = with_late_tools(request, self.route)
-        else:
-            sendable, changes = request, ()
+        tools = request.get("tools", ())
+        if not getattr(tools, "is_plain", not tools):
+            sendable, in_place = with_server_tools(sendable, self.route if is_native else None)
+            changes = (*changes, *in_place)
+            servers = [entry for entry in self.decls.entries if isinstance(entry, McpServer)]
+            tokens = {each.name: each.token for each in servers if each.token is not None}
+        if not is_native:
+            sendable, described = calling.request_to_send(sendable)
+            changes = (*described, *changes)
         sent = lower(sendable, self.route)
+        sent = sent._replace(tokens=tokens) if tokens else sent
         if changes or self.repairs:
             sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
         made = MadeIds(request, self.made.candidate)
@@ -383,8 +396,9 @@ class Prepared(NamedTuple):
         asked = self.request.get("tool_choice")
         if asked is None or self.calling.mode == "prompted":
             return asked
-        runs_own = len(self.decls.tools) < len(self.decls.entries)  # which may be what was required
-        is_weaker = self.lowered.request.get("tool_choice") in (None, "auto")
+        runs_own = self.decls.has_server_tools  # which may be what was required
+        sent = self.lowered.request.get("tool_choice", "auto")
+        is_weaker = sent == "auto" or form_of(sent) == "own"
         return None if is_weaker or (runs_own and asked == "required") else asked
 
     def checked(self, choice: Choice, before: Choice | None = None) -> Choice:

@@ -26,13 +26,10 @@ from sigadapt.providers.wire.recorded import Asked, Recorded, Told
 from sigadapt.providers.wire.values import in_paragraphs, joined, named_part
 from sigadapt.schemas.json_values import Json, cut, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
-from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.trust.masking import MASK, Masking
-
-_FUNCTIONS = (None, "function", "custom", "namespace")
 
 
 @dataclass(frozen=True)
@@ -103,10 +100,7 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
     recorded: Recorded = provider.request(body)
     if not recorded.said and not recorded.system and not recorded.lost:
         raise _unreadable("it holds no message")
-    # A tool that the provider runs may look like a faulty function.
-    own = [tool.get("type") not in _FUNCTIONS and "function" not in tool for tool in recorded.tools]
-    tools = [NativeTool(tool) if is_own else tool for tool, is_own in zip(recorded.tools, own, strict=True)]
-    decls = ToolDecls(tools)
+    decls = ToolDecls(recorded.tools)
     turns = _Turns(provider, recorded)
     rows, under_way = turns.rows, dict[str, Any]()
     if rows and rows[-1].keys().isdisjoint(("answer", "calls")):
