@@ -1,15 +1,13 @@
 """Make a program and rows of data of recorded traffic. Nothing leaves the machine."""
 
-from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group
-from rich.progress import track
+from rich.console import Group
 from rich.table import Table
 
-from sigadapt.commands.printing import AsJson, counted, draw, emit, quiet
+from sigadapt.commands.printing import AsJson, counted, draw, emit, page, progress, quiet
 from sigadapt.errors import InvalidHistory
 from sigadapt.logs.adopt import adopted
 from sigadapt.logs.exchanges import Exchange, exchange_in
@@ -39,11 +37,9 @@ def adopt(
     quiet()
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
     lines = [line for text in texts for line in text.split("\n") if line.strip()]
-    screen = Console(stderr=True)
     exchanges: list[Exchange] = []
     unread: list[str] = []
-    shown = track(lines, "Reading", console=screen, disable=not screen.is_terminal, transient=True)
-    for number, line in enumerate(shown, 1):
+    for number, line in enumerate(progress(lines, "Reading", len(lines)), 1):
         try:
             exchanges.append(exchange_in(line))
         except Exception as error:  # a log may hold anything; it is counted, and told without a secret
@@ -67,10 +63,8 @@ def adopt(
         failures.add_row(*(printable(str(each[key] or "")) for key in ("code", "tool", "path", "count")))
     tables = [summary, failures] if found.failures else [summary]
     report = Group(*tables, *(f"Not read: {each}" for each in unread[:5]))
-    page = Console(file=StringIO(), record=True, width=110, markup=False, highlight=False)
-    page.print(report)
     output.mkdir(parents=True, exist_ok=True)
-    for name, text in {**found.files(), "report.html": page.export_html()}.items():
+    for name, text in {**found.files(), "report.html": page(report)}.items():
         (output / name).write_text(text, encoding="utf-8")
     if as_json:
         emit("adopt", read=len(exchanges), unread=len(unread), **counts, failures=found.table())

@@ -10,13 +10,11 @@ from typing import Annotated, Any
 
 import dspy
 import typer
-from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from sigadapt.adapters.lm.over_litellm.tokens import token_counter
 from sigadapt.commands.arguments import load
-from sigadapt.commands.printing import AsJson, complain, draw, emit, quiet, say
+from sigadapt.commands.printing import AsJson, complain, draw, emit, progress, quiet, say
 from sigadapt.errors import InvalidOption
 from sigadapt.logs.compare import OUTCOMES, Agreement, Asked, ask, sign_tests
 from sigadapt.schemas.json_values import Json, compact, short_hash
@@ -115,13 +113,11 @@ def model_of(name: str) -> Any:
 
 
 def _all(answer: Callable[[Json], Asked], rows: list[Json], threads: int, name: str) -> list[Asked]:
-    screen = Console(stderr=True)
-    with ThreadPoolExecutor(threads) as pool:
-        results = pool.map(answer, rows)
-        shown = track(
-            results, name, len(rows), console=screen, disable=not screen.is_terminal, transient=True
-        )
-        return list(shown)
+    pool = ThreadPoolExecutor(threads)
+    try:
+        return [*progress(pool.map(answer, rows), name, len(rows))]
+    finally:
+        pool.shutdown(cancel_futures=True)  # who stops it pays no more
 
 
 def _number(value: Any) -> str:

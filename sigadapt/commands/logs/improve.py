@@ -1,16 +1,15 @@
 """Rewrite the descriptions of adopted tools by failure, and write what helps into one file to review."""
 
 import json
-from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 
 from sigadapt.commands.logs.compare import FolderOption, adopted_program, model_of, rows_in
-from sigadapt.commands.printing import AsJson, complain, draw, emit, quiet, waiting
+from sigadapt.commands.printing import AsJson, complain, draw, emit, page, quiet, waiting
 from sigadapt.errors import InvalidOption
 from sigadapt.logs.compare import sign_test
 from sigadapt.logs.improve import improve as improved
@@ -62,9 +61,7 @@ def improve(
         )
     kept = [f"{name}: {text}" for name, text in found.texts.items()]
     shown = Group(counts, steps, *map(printable, kept))
-    page = Console(file=StringIO(), record=True, width=160, markup=False, highlight=False)
-    page.print(shown)
-    (report or folder / "report.html").write_text(page.export_html(), encoding="utf-8")
+    (report or folder / "report.html").write_text(page(shown), encoding="utf-8")
     if as_json:
         emit("improve", **document)
     else:
