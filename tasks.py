@@ -27,7 +27,8 @@ SHARED = ROOT.parent / "shared"
 VENV = ROOT / ".venv"
 OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
 OPENSPEC = "@fission-ai/openspec@1.13.2"
-UI_CLIENTS = ("ai@6", "@ag-ui/core@1")  # the npm packages that read what sigadapt.ui writes
+# The npm packages that read what sigadapt.ui writes, and what builds the page of examples/use_chat.py.
+UI_CLIENTS = ("ai@6", "@ag-ui/core@1", "@ai-sdk/react@3", "react@19", "react-dom@19", "esbuild@0.28")
 # What can be installed, each holding the one before: the package, its tests, and all that CI checks.
 PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
 BUILT_WITH_THE_SITE = ("make_wires.py", "make_text_formats.py")
@@ -169,7 +170,8 @@ def ui() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run(npm, "install", "--no-audit", "--no-fund", "--prefix", folder, *UI_CLIENTS)
         os.environ["SIGADAPT_NPM"] = folder
-        run(command(VENV, "python"), "-m", "pytest", "-n", "0", "tests/test_ui.py")
+        tests = "tests/test_ui.py", "tests/examples/test_use_chat.py"
+        run(command(VENV, "python"), "-m", "pytest", "-n", "0", "-m", "slow or not slow", *tests)
         runs = SHARED / "conformance" / "runs.py"
         if runs.exists():
             run(command(VENV, "python"), runs, "--only", "ui", "--npm", folder)

@@ -214,7 +214,7 @@ class _Writer:
             yield from self._ready(call)
         elif not isinstance(event, ResultReady):
             yield from self._more(event)
-        elif self._calls.get(event.call_id) == "ready":
+        elif self._calls.get(event.call_id, "ready") == "ready":  # told here, or before a person decided
             yield from self._result(event.call_id, event.result)
 
     def end(self, error: BaseException | None) -> Rows:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import FunctionType, GenericAlias
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import ref
 
 import dspy
@@ -42,6 +42,15 @@ _MOST_NAMES = 20
 _MOST_COMPARED = 100  # names that a bad call's is compared with
 _STRICT = ("strict",)  # what a tool that is not a function counts as
 _T = TypeVar("_T")
+
+
+class ListsTools(Protocol):
+    """A live MCP session or client."""
+
+    @property
+    def list_tools(self) -> Callable[..., Any]:
+        """What asks the server for its tools."""
+        ...
 
 
 class Unresolved(SeveralTools):
@@ -378,6 +387,18 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
                 return_schema=dicts,
             ),
         )
+
+
+Sources: TypeAlias = (
+    Callable[..., Any]
+    | pydantic.BaseModel
+    | Mapping[str, Any]
+    | Iterable[Any]
+    | ToolDecl
+    | NativeTool
+    | Unresolved
+)
+"""What ToolDecls takes, for type checkers: they refuse what is certainly none, such as a number."""
 
 
 def decls_of(tools: object) -> ToolDecls:

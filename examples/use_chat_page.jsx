@@ -1,0 +1,70 @@
+// The page of use_chat.py: useChat keeps the messages, and each tool call of the agent is a part of one.
+import { useChat } from "@ai-sdk/react";
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
+import { useEffect, useState } from "react";
+import { createRoot } from "react-dom/client";
+
+// The address holds the conversation's key, so a reload shows the same one.
+const id = location.hash.slice(1) || crypto.randomUUID();
+location.hash = id;
+
+function Tool({ part, decide }) {
+  const args = JSON.stringify(part.input ?? {});
+  return (
+    <div className="call" data-state={part.state}>
+      {part.toolName} {args}
+      {part.state === "output-available" && <span> → {JSON.stringify(part.output)}</span>}
+      {part.state === "output-error" && <span> → {part.errorText}</span>}
+      {part.state === "approval-requested" && (
+        <span>
+          {" "}
+          <button onClick={() => decide(part.approval.id, true)}>Approve</button>
+          <button onClick={() => decide(part.approval.id, false)}>Reject</button>
+        </span>
+      )}
+    </div>
+  );
+}
+
+function Chat({ before }) {
+  const [text, setText] = useState("");
+  const { messages, sendMessage, addToolApprovalResponse, error } = useChat({
+    id,
+    messages: before,
+    transport: new DefaultChatTransport({ api: "/api/chat" }),
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+  });
+  const decide = (request, approved) => addToolApprovalResponse({ id: request, approved });
+  const send = (event) => {
+    event.preventDefault();
+    sendMessage({ text });
+    setText("");
+  };
+  return (
+    <main style={{ font: "16px/1.5 system-ui", maxWidth: "40rem", margin: "2rem auto", colorScheme: "light dark" }}>
+      {messages.map((message) => (
+        <section key={message.id} className={message.role}>
+          {message.parts.map((part, place) => {
+            if (part.type === "dynamic-tool") return <Tool key={place} part={part} decide={decide} />;
+            return part.type === "text" ? <p key={place}>{part.text}</p> : null;
+          })}
+        </section>
+      ))}
+      {error && <p className="error">{error.message}</p>}
+      <form onSubmit={send}>
+        <input id="question" value={text} onChange={(event) => setText(event.target.value)} />
+        <button>Send</button>
+      </form>
+    </main>
+  );
+}
+
+function Page() {
+  const [before, setBefore] = useState(null);
+  useEffect(() => {
+    fetch(`/api/chat?chat=${id}`).then((response) => response.json()).then(setBefore);
+  }, []);
+  return before && <Chat before={before} />;
+}
+
+createRoot(document.getElementById("root")).render(<Page />);
