@@ -442,7 +442,7 @@ class Prepared(NamedTuple):
         asked = self.request.get("tool_choice")
         if asked is None or self.calling.mode == "prompted":
             return asked
-        runs_own = self.decls.has_server_tools  # which may be what was required
+        runs_own = self.decls.tools is not self.decls.entries  # which may be what was required
         sent = self.lowered.request.get("tool_choice", "auto")
         is_weaker = sent == "auto" or form_of(sent) == "own"
         return None if is_weaker or (runs_own and asked == "required") else asked
