@@ -39,6 +39,15 @@ from sigadapt.histories import trim_history
 from sigadapt.runs.rounds import rounds
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
+from sigadapt.signatures.server.tools import (
+    CodeExecution,
+    FileSearch,
+    ImageGeneration,
+    McpServer,
+    WebFetch,
+    WebSearch,
+)
+from sigadapt.signatures.server.work import File, Files, ServerToolCall, Source, Sources
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -103,27 +112,36 @@ __all__ = [
     "Change",
     "ChatAdapter",
     "Choice",
+    "CodeExecution",
     "Confirm",
     "Confirmation",
     "ConfirmationNeeded",
     "Drift",
     "Ended",
     "Failed",
+    "File",
     "FileReady",
+    "FileSearch",
+    "Files",
+    "ImageGeneration",
     "InvalidHistory",
     "InvalidOption",
     "InvalidSignature",
     "InvalidToolCall",
     "InvalidToolDecl",
     "JSONAdapter",
+    "McpServer",
     "MissingToolCalls",
     "PartialCall",
     "ReasoningDelta",
     "RequestContext",
     "ResultReady",
     "ServerCall",
+    "ServerToolCall",
     "SigadaptError",
+    "Source",
     "SourceReady",
+    "Sources",
     "TextDelta",
     "ToolCall",
     "ToolCallParseError",
@@ -139,6 +157,8 @@ __all__ = [
     "UnreadableResponse",
     "UnusableAnswer",
     "Used",
+    "WebFetch",
+    "WebSearch",
     "XMLAdapter",
     "choice_from_response",
     "choice_from_stream",

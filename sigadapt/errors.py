@@ -216,9 +216,9 @@ class UnusableAnswer(SigadaptError):
 
 
 class EmptyAnswer(UnusableAnswer, AdapterParseError):
-    """A turn that its provider ended without a word or a call.
+    """A turn of an agent of DSPy that its provider ended without a word or a call.
 
-    It is also DSPy's `AdapterParseError`, after which DSPy's agents go on. No other program asks twice.
+    It is also DSPy's `AdapterParseError`, after which the agent goes on. No other program asks twice.
 
     Example:
         >>> error = EmptyAnswer("the answer is empty", choice=None)

@@ -15,7 +15,7 @@ import dspy
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, closest, is_object, listed
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
-from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_decls import Sources, ToolDecls
 
 _MOST_NAMES = 20
 
@@ -78,7 +78,7 @@ class ToolTexts(dspy.Module):
         "The city's name, in English."
     """
 
-    def __init__(self, tools: object, texts: Iterable[str] | None = None) -> None:
+    def __init__(self, tools: Sources, texts: Iterable[str] | None = None) -> None:
         super().__init__()
         self.tools = ToolDecls(tools)
         names = [decl.name for decl in self.tools if decl.format is None] if texts is None else texts

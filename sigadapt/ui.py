@@ -272,6 +272,7 @@ class _AiSdk(_Writer):
         super().__init__(error_text)
         self._message_id = message_id
         self._number: int | None = None  # of the step that is open
+        self._made = 0  # calls of the provider's tools
 
     def begin(self) -> Rows:
         yield {"type": "start", "messageId": self._message_id}
@@ -330,16 +331,29 @@ class _AiSdk(_Writer):
                 }
         elif isinstance(event, ServerCall):
             call = event.call
-            row: Json = {"toolCallId": call.id or f"server-{self._texts}", "toolName": call.name}
-            row |= {"input": jsonable(call.input), "providerExecuted": True, "dynamic": True}
-            yield {"type": "tool-input-available", **row}
-        elif isinstance(event, SourceReady) and event.source.url:
-            source = event.source
-            title: Json = {"title": source.title} if source.title else {}
-            yield {"type": "source-url", "sourceId": source.url, "url": source.url, **title}
-        elif isinstance(event, FileReady) and event.file.data:
-            url = f"data:{event.file.media_type};base64,{event.file.data}"
-            yield {"type": "file", "url": url, "mediaType": event.file.media_type}
+            self._made += 1
+            row: Json = {"toolCallId": call.id or f"server-{self._made}", "dynamic": True}
+            row["providerExecuted"] = True
+            asked = {"toolName": call.name, "input": jsonable(call.input)}
+            yield {"type": "tool-input-available", **row, **asked}
+            if call.status == "completed":
+                yield {"type": "tool-output-available", **row, "output": None}
+            elif call.status == "failed":
+                yield {"type": "tool-output-error", **row, "errorText": f"{call.name} failed"}
+        elif isinstance(event, SourceReady):
+            source, title = event.source, event.source.title or event.source.id or "untitled"
+            if source.url:
+                yield {"type": "source-url", "sourceId": source.url, "url": source.url, "title": title}
+            else:
+                kind = {"type": "source-document", "mediaType": "application/octet-stream"}
+                yield {**kind, "sourceId": source.id or title, "title": title}
+        elif isinstance(event, FileReady):
+            file = event.file
+            url = file.url or f"data:{file.media_type};base64,{file.data}"
+            if file.url or file.data:
+                yield {"type": "file", "url": url, "mediaType": file.media_type or "application/octet-stream"}
+            else:
+                yield {"type": "data-file", "data": file.model_dump(exclude_none=True)}
 
     def _end(self, error: str | None) -> Rows:
         yield from self._end_step()
@@ -408,7 +422,10 @@ class _AgUi(_Writer):
                         "toolCallId": request.call.id,
                     }
                 )
-        yield from ()
+        names: Json = {"ServerCall": "call", "SourceReady": "source", "FileReady": "file"}
+        name = type(event).__name__  # AG-UI has no events for these
+        if name in names:
+            yield {"type": "CUSTOM", "name": name, "value": jsonable(getattr(event, names[name]))}
 
     def _end(self, error: str | None) -> Rows:
         for call_id, state in self._calls.items():

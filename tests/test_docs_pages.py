@@ -170,3 +170,50 @@ def test_the_diff_of_the_tutorial_is_the_one_between_its_programs() -> None:
         line for line in lines if line[0] in "+-" and line[1:].strip() and line[:3] not in ("---", "+++")
     ]
     assert shown.splitlines() == changed
+
+
+FOLD = re.compile(r"<details.*?</details>", re.DOTALL)
+
+
+def names(code: str) -> tuple[set[str], set[str]]:
+    """The names that a block binds at its top level, and those that it uses."""
+    tree = ast.parse(code)
+    bound = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    bound |= {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+        bound |= {
+            each.id
+            for each in ast.walk(node)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        }
+    used = {
+        each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    }
+    return bound, used
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "<details" in page.read_text(encoding="utf-8")], ids=name
+)
+def test_a_page_runs_without_its_folds(page: Path) -> None:
+    """documentation: The visible code of a page runs with a key."""
+    text = page.read_text(encoding="utf-8")
+    folds = [match.span() for match in FOLD.finditer(text)]
+    lines = [(text.count("\n", 0, first) + 1, text.count("\n", 0, last) + 1) for first, last in folds]
+    visible, hidden = set[str](), set[str]()
+    for block in blocks(page):
+        if block.language != "python":
+            continue
+        bound, used = names(block.code)
+        if any(first <= block.line <= last for first, last in lines):
+            hidden |= bound
+        else:
+            assert not used & (hidden - visible - bound), f"{name(page)}, line {block.line}"
+            visible |= bound

@@ -52,6 +52,8 @@ PUBLIC = {
     *("Choice", "choice_from_response", "choices_from_response", "choice_from_stream", "choice_from_text"),
     *("CallListener", "PartialCall", "Change", "trim_history"),
     *("Drift", "drift_of", "pinned", "pins_of"),
+    *("WebSearch", "WebFetch", "CodeExecution", "FileSearch", "ImageGeneration", "McpServer"),
+    *("ServerToolCall", "Source", "Sources", "File", "Files"),
     *("stream", "stream_sync", "TextDelta", "ReasoningDelta", "CallDelta", "CallReady", "ResultReady"),
     *("Confirm", "ServerCall", "SourceReady", "FileReady", "Used", "Ended", "Failed"),
     *("SigadaptError", "InvalidToolDecl", "InvalidOption", "InvalidSignature", "InvalidHistory"),

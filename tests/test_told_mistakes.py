@@ -75,6 +75,7 @@ def visit(*cities: str) -> None:
     """Visit cities."""
 
 
+NOTHING: Any = None
 MADE = ToolCalls([{"id": "c1", "name": "get_weather", "args": {"city": "Paris"}}])
 
 
@@ -213,10 +214,10 @@ CALLED: dict[str, Callable[[], Any]] = {
     "ToolResults of a set": lambda: ToolResults.of(MADE, cast("Any", {"x"})),
     "ToolResults of too many": lambda: ToolResults.of(MADE, ["x", "y"]),
     "ToolResults and a number": lambda: ToolResults() + cast("Any", 1),
-    "bind of None": lambda: MADE[0].bind(None),
+    "bind of None": lambda: MADE[0].bind(NOTHING),
     "bind of a name": lambda: MADE[0].bind("get_weather"),
-    "validated by None": lambda: MADE.validated(None),
-    "awaiting confirmation of None": lambda: MADE.awaiting_confirmation(None),
+    "validated by None": lambda: MADE.validated(NOTHING),
+    "awaiting confirmation of None": lambda: MADE.awaiting_confirmation(NOTHING),
     "execute of nothing": MADE[0].execute,
     "execute without a function": lambda: MADE[0].execute([{"name": "get_weather"}]),
     "execute of what the program runs": lambda: ToolCall(id="1", name="bash", args={}).execute(
@@ -225,7 +226,7 @@ CALLED: dict[str, Callable[[], Any]] = {
     "a descriptor as a tool": lambda: ToolDecls([str.upper]),
     "a confirmation of 1": lambda: ToolDecl.of(get_weather, requires_confirmation=cast("Any", 1)),
     "a reserved name": lambda: ToolDecls([{"name": "sigadapt_request_confirmation"}]),
-    "a tool as a source of tools": lambda: Toolset("t", get_weather),
+    "a tool as a source of tools": lambda: Toolset("t", cast("Any", get_weather)),
     "an approval of another call": MADE[0].approved,
 }
 

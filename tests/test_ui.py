@@ -14,7 +14,7 @@ import dspy
 import pytest
 
 import sigadapt
-from sigadapt import InvalidToolCall, ToolCall, ToolResult, ui
+from sigadapt import File, InvalidToolCall, ServerToolCall, Source, ToolCall, ToolResult, ui
 
 NPM = os.environ.get("SIGADAPT_NPM")
 """A folder with the npm packages `ai` and `@ag-ui/core`; `python3 tasks.py ui` makes one."""
@@ -73,9 +73,13 @@ RUNS: dict[str, list[Any]] = {
         sigadapt.Failed(ValueError("a secret"), step=1),
     ],
     "what a provider ran": [
-        sigadapt.ServerCall(SimpleNamespace(id="s1", name="web_search", input={"q": "x"}), step=1),
-        sigadapt.SourceReady(SimpleNamespace(url="https://example.com", title=None), step=1),
-        sigadapt.FileReady(SimpleNamespace(id=None, media_type="image/png", data="aGk="), step=1),
+        sigadapt.ServerCall(ServerToolCall(kind="web_search", name="s", id="s1", input={"q": "x"}), step=1),
+        sigadapt.ServerCall(ServerToolCall(kind="web_fetch", name="f", status="failed"), step=1),
+        sigadapt.ServerCall(ServerToolCall(kind="code_execution", name="c", status="pending"), step=1),
+        sigadapt.SourceReady(Source(url="https://example.com"), step=1),
+        sigadapt.SourceReady(Source(id="file_1", title="ai.pdf"), step=1),
+        sigadapt.FileReady(File(media_type="image/png", data="aGk="), step=1),
+        sigadapt.FileReady(File(id="file_2", name="a.csv"), step=1),
         ended(answer="So."),
     ],
 }
@@ -185,7 +189,11 @@ def test_the_ai_sdk_reads(name: str, tmp_path: Path) -> None:
         "a bad call": {"c2": "output-error"},
         "a wait": {"c1": "approval-requested"},
         "an error": {"c1": "input-streaming"},
-        "what a provider ran": {"s1": "input-available"},
+        "what a provider ran": {
+            "s1": "output-available",
+            "server-2": "output-error",
+            "server-3": "input-available",
+        },
     }
     assert client["bad"] == []
     assert states == wanted.get(name, {})

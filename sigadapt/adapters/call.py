@@ -54,6 +54,7 @@ from sigadapt.adapters.outputs import (
     refuse_no_answer,
     settle_bad_calls,
     sole_text_field,
+    with_server_work,
 )
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import MadeIds
@@ -69,8 +70,9 @@ from sigadapt.adapters.request.lost_ids import with_lost_ids
 from sigadapt.adapters.request.lowering import Lowered, lower
 from sigadapt.adapters.request.messages import turns_before
 from sigadapt.adapters.request.orphans import heal
+from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.adapters.request.tool_budget import refuse_large
-from sigadapt.adapters.request.tool_choice import forces_call
+from sigadapt.adapters.request.tool_choice import forces_call, form_of
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
@@ -90,6 +92,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
+from sigadapt.signatures.server.tools import McpServer
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.text.layout import Layout
@@ -324,6 +327,8 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
         if before and isinstance(calls, ToolCalls) and not calls:  # the searches that led to these words
             turn = calls.turn.model_copy(update={"before": before})
             values = {**values, plan.calls: calls.model_copy(update={"turn": turn})}
+        if plan.work or choice.files.root:
+            values = with_server_work(plan, choice, values)
         if not (plan.typed or getattr(candidate.response, "logprobs", None)):
             return values
         native_types = call.adapter.native_response_types
@@ -374,22 +379,29 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        is_native = calling.mode == "native"
+        is_native, tools = calling.mode == "native", request.get("tools", ())
+        has_more = not getattr(tools, "is_plain", not tools)
         shown, found, searching = request, (), None
-        if not getattr(request.get("tools"), "is_plain", "tools" not in request):
+        if has_more:
             shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
-        if not is_native:
-            sendable, changes = calling.request_to_send(shown)
-        elif "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
+        sendable, changes, tokens = shown, (), dict[str, str]()
+        if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
             sendable, changes = with_late_tools(shown, self.route)
-        else:
-            sendable, changes = shown, ()
+        if has_more:
+            sendable, in_place = with_server_tools(sendable, self.route if is_native else None)
+            changes = (*changes, *in_place)
+            servers = [entry for entry in self.decls.entries if isinstance(entry, McpServer)]
+            tokens = {each.name: each.token for each in servers if each.token is not None}
+        if not is_native:
+            sendable, described = calling.request_to_send(sendable)
+            changes = (*described, *changes)
         sent = lower(sendable, self.route)
+        sent = sent._replace(tokens=tokens) if tokens else sent
+        changes = (*changes, *sent.changes)
         if searching is not None:
-            changes, own = searching.in_places(changes), searching.in_places(sent.changes)
-            sent = sent._replace(changes=tuple(own))
+            changes = tuple(searching.in_places(changes))
         if changes or found or self.repairs:
-            sent = sent._replace(changes=(*self.repairs, *found, *changes, *sent.changes))
+            sent = sent._replace(changes=(*self.repairs, *found, *changes))
         made = MadeIds(request, self.made.candidate)
         return self._replace(
             request=request, shown=shown, calling=calling, lowered=sent, offer=searching, made=made
@@ -429,8 +441,9 @@ class Prepared(NamedTuple):
         asked = self.request.get("tool_choice")
         if asked is None or self.calling.mode == "prompted":
             return asked
-        runs_own = len(self.decls.tools) < len(self.decls.entries)  # which may be what was required
-        is_weaker = self.lowered.request.get("tool_choice") in (None, "auto")
+        runs_own = self.decls.has_server_tools  # which may be what was required
+        sent = self.lowered.request.get("tool_choice", "auto")
+        is_weaker = sent == "auto" or form_of(sent) == "own"
         return None if is_weaker or (runs_own and asked == "required") else asked
 
     def checked(self, choice: Choice, before: Choice | None = None) -> Choice:

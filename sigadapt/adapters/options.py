@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import closest
@@ -21,6 +21,34 @@ OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
 ToolChoice: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
+
+
+class SeesRequest(Protocol):
+    """A hook that sees the Request. Like all of them, it may be async."""
+
+    def before_request(self, request: Any, context: Any, /) -> Any:
+        """Return None, a changed Request, or a Choice that replaces the answer."""
+        ...
+
+
+class SeesChoice(Protocol):
+    """A hook that sees the Choice."""
+
+    def after_choice(self, choice: Any, context: Any, /) -> Any:
+        """Return None, or a Choice that replaces this one."""
+        ...
+
+
+class SeesError(Protocol):
+    """A hook that sees the error."""
+
+    def on_error(self, error: Any, context: Any, /) -> Any:
+        """Return None, or a Choice that replaces the error."""
+        ...
+
+
+Hook: TypeAlias = SeesRequest | SeesChoice | SeesError
+"""An object with at least one of these methods."""
 
 
 class ToolOptions(TypedDict, total=False):
@@ -36,7 +64,7 @@ class ToolOptions(TypedDict, total=False):
     repair: bool
     unwrap: bool
     strict: bool
-    hooks: Sequence[Any]
+    hooks: Sequence["Hook"]
     recover: bool
     call_format: str
     max_tool_bytes: int | None
@@ -65,7 +93,7 @@ class Options:
     repair: bool = False
     unwrap: bool = False
     strict: bool = False
-    hooks: Sequence[Any] = ()
+    hooks: Sequence["Hook"] = ()
     recover: bool = False
     call_format: str = "hermes"
     max_tool_bytes: int | None = None

@@ -20,7 +20,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.output_format import OutputFormat
-from sigadapt.adapters.plan import Plan
+from sigadapt.adapters.plan import Plan, is_optional
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.errors import AnswerCode, EmptyAnswer, MissingToolCalls, ToolCallParseError, UnusableAnswer
 from sigadapt.providers.wire.ends import UNENDED
@@ -91,6 +91,11 @@ _PARTIAL: dict[str | None, _End] = {
 }
 _ALL_REASONING = _End("empty", "the answer is empty; all of it is in the reasoning")
 _EMPTY = _End("empty", "the answer is empty")
+_WORK_ALONE = _End(
+    "empty",
+    "the answer is what the provider's tools left, without a text",
+    "Declare the text as optional, `str | None`, and read the rest from the error's .choice.",
+)
 
 
 def is_no_answer(choice: Choice) -> bool:
@@ -119,10 +124,22 @@ def _refuse_partial(adapter: OutputFormat, plan: Plan, choice: Choice) -> None:
     if choice.finish_reason in _PARTIAL:
         if choice.finish_reason == "content_filter" or not adapter.is_complete(plan.rest, choice.text or ""):
             raise _unusable(choice, plan, _PARTIAL[choice.finish_reason])
-    elif not choice.text and choice.reasoning:
+    elif not choice.text and choice.reasoning and not _has_work(choice):
         raise _unusable(choice, plan, _ALL_REASONING)
     elif not choice.text and choice.finish_reason not in (None, "stop", "tool_calls"):
         raise _unusable(choice, plan, _EMPTY)
+
+
+def _has_work(choice: Choice) -> bool:
+    """Return whether the tools that a provider ran left anything."""
+    return bool(choice.server_calls or choice.sources or choice.files)
+
+
+def with_server_work(plan: Plan, choice: Choice, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the output values with what server tools did, in the fields that take it."""
+    if choice.files and "files" not in dict(plan.work).values():
+        _LOG.info("%d files came, and no output field of type Files takes them", len(choice.files))
+    return values | {name: getattr(choice, what) for name, what in plan.work}
 
 
 def _unusable(choice: Choice, plan: Plan, end: _End) -> UnusableAnswer:
@@ -247,9 +264,15 @@ def _without_calls(
 ) -> Steps[dict[str, Any]]:
     """Return the outputs in the text of a turn without calls, which must hold all of them."""
     text = choice.text
+    if not text and _has_work(choice):
+        if all(map(is_optional, plan.rest.output_fields.values())):
+            return {}
+        raise _unusable(choice, plan, _WORK_ALONE)
     if not text:
         reason = "the answer is empty: neither text nor a tool call came"
-        raise EmptyAnswer(reason, choice=choice, field=plan.calls)
+        if plan.defers_bad_calls:
+            raise EmptyAnswer(reason, choice=choice, field=plan.calls)
+        raise _unusable(choice, plan, _End("empty", reason))
     if not plan.texts:
         return {}
     if adapter.holds_fields(plan.rest, text):

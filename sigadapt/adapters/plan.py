@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from sigadapt.errors import InvalidSignature
 from sigadapt.schemas.caches import WeakCache
 from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.server.work import Files, Sources
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -25,6 +26,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 _T = TypeVar("_T")
 _TOOLS = (ToolDecls, dspy.Tool, list[dspy.Tool])
 _CALLS = (ToolCalls, dspy.ToolCalls)
+_WORK = ((Sources, "sources"), (Files, "files"))
 
 
 class HistoryFields(NamedTuple):
@@ -47,10 +49,13 @@ class Plan(NamedTuple):
     missing_calls: Callable[[], Any] | None  # the value without a call, if it is a default or DSPy's None
     history_fields: HistoryFields
     outputs: tuple[str, ...]
-    others: tuple[str, ...]  # the output fields beside the calls
+    others: tuple[str, ...]  # the output fields of the model beside the calls
     texts: tuple[str, ...]  # the output fields that the model writes as text
     has_defaults: bool  # whether any of these has a default
     typed: tuple[tuple[str, Any], ...]  # output fields of a DSPy type, which the provider may fill natively
+    work: tuple[
+        tuple[str, str], ...
+    ]  # output fields for what server tools did, and the `Choice`'s name for it
     rest: type[Signature]  # the signature without its tool fields, for the prompt and for parsing text
 
 
@@ -117,18 +122,20 @@ def _compile(signature: type[Signature]) -> Plan | None:
     tools = [name for name, field in signature.input_fields.items() if _is_one_of(field, _TOOLS)]
     calls = [name for name, field in signature.output_fields.items() if _is_one_of(field, _CALLS)]
     if not calls and not any(_is_one_of(signature.input_fields[name], (ToolDecls,)) for name in tools):
+        _refuse_unfilled(signature)
         return None
     _refuse_misfits(signature.__name__, tools, calls)
     history_fields = HistoryFields(_sole(signature, dspy.History), _sole(signature, ToolResults), calls[0])
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
-    optional = _is_optional(field)
+    optional = is_optional(field)
 
     def missing_calls() -> Any:
         return None if field.is_required() else field.get_default(call_default_factory=True)
 
-    rest, notes = signature, list[str]()
-    for name in filter(None, (tools[0], *history_fields)):
+    outputs, rest, notes = signature.output_fields.items(), signature, list[str]()
+    work = [(name, what) for name, each in outputs for kind, what in _WORK if _is_one_of(each, (kind,))]
+    for name in filter(None, (tools[0], *history_fields, *dict(work))):
         rest = rest.delete(name)
     for title, name in (("Tools", tools[0]), ("Tool calls", calls[0])):
         extra: Any = signature.model_fields[name].json_schema_extra or {}
@@ -138,7 +145,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
     setattr(rest, _REST, Rest(history_fields, "\n".join(notes)))
     return Plan(
         tools=tools[0],
-        tools_required=not _is_optional(signature.input_fields[tools[0]]),
+        tools_required=not is_optional(signature.input_fields[tools[0]]),
         calls=calls[0],
         calls_required=not (optional or lenient),
         defers_bad_calls=lenient,
@@ -146,7 +153,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         missing_calls=missing_calls if lenient or not field.is_required() else None,
         history_fields=history_fields,
         outputs=tuple(signature.output_fields),
-        others=tuple(name for name in signature.output_fields if name != calls[0]),
+        others=tuple(rest.output_fields),
         texts=tuple(rest.output_fields),
         has_defaults=not all(field.is_required() for field in rest.output_fields.values()),
         typed=tuple(
@@ -154,6 +161,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
             for name, field in signature.output_fields.items()
             if name != calls[0] and isinstance(field.annotation, type) and issubclass(field.annotation, Type)
         ),
+        work=tuple(work),
         rest=rest,
     )
 
@@ -195,6 +203,17 @@ def _refuse_misplaced(signature: type[Signature]) -> None:
             )
 
 
+def _refuse_unfilled(signature: type[Signature]) -> None:
+    """Refuse fields for what server tools did in a signature that DSPy's own adapter runs."""
+    for name, field in signature.output_fields.items():
+        if _is_one_of(field, tuple(dict(_WORK))):
+            raise InvalidSignature(
+                f"{signature.__name__} has {name!r}, but no tools field, so the model would have to write it",
+                field=name,
+                fix="Add `tools: sigadapt.ToolDecls` and `calls: sigadapt.ToolCalls | None`.",
+            )
+
+
 def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:
     if not tools:
         raise InvalidSignature(
@@ -219,5 +238,6 @@ def _is_one_of(field: FieldInfo, kinds: tuple[Any, ...]) -> bool:
     return annotation in kinds
 
 
-def _is_optional(field: FieldInfo) -> bool:
+def is_optional(field: FieldInfo) -> bool:
+    """Return whether a field needs no value of the model."""
     return not field.is_required() or type(None) in get_args(field.annotation)

@@ -22,7 +22,7 @@ from sigadapt.adapters.plan import Plan, plan_of, rest_of
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
 from sigadapt.dspy_boundary.internals import planned, shown_scope
-from sigadapt.errors import EmptyAnswer, InvalidOption, ToolCallParseError
+from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
 
 _ADAPTERS_OWN = frozenset(ToolOptions.__annotations__) - {"tool_choice", "parallel_tool_calls"}
@@ -165,9 +165,6 @@ class ToolAdapter(OutputFormat):
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
         """Return the adapter to ask again with; None after a bad call or if there is no fallback."""
-        # A field of `dspy.ToolCalls`, as in DSPy's agents, is as lenient as under DSPy.
-        if isinstance(error, EmptyAnswer) and not plan.defers_bad_calls:
-            return None
         # A stream that has shown text is not begun anew. One of an empty answer has shown nothing.
         if not plan.texts or isinstance(error, ToolCallParseError):
             return None

@@ -49,6 +49,7 @@ from sigadapt.providers.writing import arguments_of, blocks_with_calls
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
+from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 
 NAME = "anthropic"
 
@@ -71,6 +72,20 @@ _TYPES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 # Source: the page that `tool_change` names, read on 2026-11-22. Sonnet 5 refuses such messages.
 _WITHOUT_SEARCH = re.compile(r"claude-(2|3|instant)")
 _LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
+
+# Sources: the page of each tool on platform.claude.com, and `ToolUnionParam` of Anthropic's SDK 2.11; read on
+# 2026-11-23. These versions need no beta header, but MCP servers do. `tools` writes the fields of `_MCP`.
+_LIMITS = {name: f"${name}" for name in ("allowed_domains", "blocked_domains", "max_uses")}
+_MCP = {name: f"${name}" for name in ("server_url", "allowed_tools")}
+_SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
+    "": {
+        "WebSearch": {"type": "web_search_20250305", "name": "web_search", **_LIMITS},
+        "WebFetch": {"type": "web_fetch_20250910", "name": "web_fetch", **_LIMITS},
+        "CodeExecution": {"type": "code_execution_20250825", "name": "code_execution"},
+        "McpServer": {"type": "mcp_toolset", "mcp_server_name": "$server_label", **_MCP},
+    }
+}
+_HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
 
 _THINKING = ("thinking", "redacted_thinking")
 _TEXT_FIELDS = frozenset(("type", "text"))
@@ -113,6 +128,36 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     return whole
 
 
+# {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "weather"}}
+# {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
+#   {"type": "web_search_result", "url": "https://a.test/", "title": "Weather"}]}
+# {"type": "text", "text": "18 C", "citations": [{"type": "web_search_result_location", "url": ...}]}
+# https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools
+def find(found: Findings, blocks: Sequence[Json]) -> None:
+    """Find what the tools that Anthropic ran left in the blocks of a turn."""
+    results = {str(block.get("tool_use_id")): block for block in blocks if "tool_use_id" in block}
+    for block in blocks:
+        if kind_of(block) in ("server_tool_use", "mcp_tool_use"):
+            result, call_id = results.get(str(block.get("id")), {}), block.get("id")
+            failed = result.get("is_error") or "error_code" in an_object(result.get("content"))
+            status = "failed" if failed else "done" if result else "pending"
+            kind = "mcp" if kind_of(block) == "mcp_tool_use" else None
+            found.call(block.get("name"), call_id, status, block.get("input"), kind)
+        for part in objects(block.get("content")):
+            if kind_of(part) in ("web_search_result", "web_fetch_result"):
+                title = part.get("title") or an_object(part.get("content")).get("title")
+                found.source(part.get("url"), title)
+            for output in objects(part.get("content")):
+                if is_text(output.get("file_id")):
+                    found.file(None, None, output["file_id"])
+        for cited in objects(block.get("citations")):
+            # Of a page that it fetched, Claude cites the title alone.
+            title = cited.get("title") or cited.get("document_title")
+            pages = [each.url for each in found.sources.values() if title and each.title == title]
+            url, document = cited.get("url"), cited.get("file_id") or cited.get("source")
+            found.source(url or next(iter(pages), None), title, cited.get("cited_text"), document, cited=True)
+
+
 class Anthropic(Provider):
     """Anthropic Messages."""
 
@@ -150,7 +195,13 @@ class Anthropic(Provider):
         # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
         # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
         why = details_in(body.get("stop_details"))
-        return [Reading(text, thinking, calls, finish, kept, why)]
+        work = NO_WORK if kept is None else self.work([each.block for each in described])
+        return [Reading(text, thinking, calls, finish, kept, why, work=work)]
+
+    def work(self, blocks: Sequence[Json]) -> ServerWork:
+        found = Findings()
+        find(found, blocks)
+        return found.work()
 
     def without_calls(self, body: Json) -> Json:
         content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]
@@ -304,8 +355,32 @@ class Anthropic(Provider):
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools
+    # {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"enabled": false},
+    #   "configs": {"read": {"enabled": true}}}
+    # {"mcp_servers": [{"type": "url", "name": "docs", "url": "https://...", "authorization_token": ...}]}
+    # https://platform.claude.com/docs/en/agents-and-tools/mcp-connector
+    headers_of_fields = _HEADERS
+    token = "mcp_servers", "name", "authorization_token"
+    server_tools = _SERVER_TOOLS
+
+    def settings_for(self, request: Json) -> Json:
+        """Return the MCP servers that the tools name."""
+        servers = [
+            {"type": "url", "name": tool["mcp_server_name"], "url": tool["server_url"]}
+            for tool in request.get("tools", ())
+            if "server_url" in tool
+        ]
+        return {"mcp_servers": servers} if servers else {}
+
     def tools(self, given: list[Json]) -> list[Json]:
-        return [_tool(tool) if "function" in tool else tool for tool in given]
+        sent = [_tool(tool) if "function" in tool else tool for tool in given]
+        for place, tool in enumerate(sent):
+            if "server_url" in tool:
+                configs = {name: {"enabled": True} for name in tool.get("allowed_tools", ())}
+                chosen = {"default_config": {"enabled": False}, "configs": configs}
+                sent[place] = {key: tool[key] for key in tool if key not in _MCP}
+                sent[place] |= chosen if "allowed_tools" in tool else {}
+        return sent
 
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         # Of a tool that Anthropic runs: {"type": "web_search_20250305", "name": "web_search"}
@@ -416,6 +491,7 @@ PROVIDER = Anthropic(
     _ROUTE,
     _ROUTE._replace(
         late_tools=None,
+        lost_server_tools=frozenset({"McpServer"}),  # "Unsupported tool type" (measured on litellm 1.106)
         client="litellm",
         writes_arguments=True,
         prefixes=frozenset({NAME}),

@@ -16,7 +16,7 @@ their results, images and files that the model made.
 
 import mimetypes
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sigadapt.providers.provider import (
     ALL_CHOICES,
@@ -45,8 +45,9 @@ from sigadapt.providers.wire.values import (
     one_call_each,
 )
 from sigadapt.providers.writing import arguments_of, blocks_with_calls, written_text
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
+from sigadapt.signatures.server.work import Findings
 
 NAME = "gemini"
 
@@ -143,10 +144,72 @@ def _beside(part: Json) -> Json:
     return an_object(part.get("provider_specific_fields"))
 
 
+# Source: `Tool` of google-genai 3.4, and the page of each on ai.google.dev; read on 2026-11-23.
+_SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
+    "": {
+        "WebSearch": {"googleSearch": {}},
+        "WebFetch": {"urlContext": {}},
+        "CodeExecution": {"codeExecution": {}},
+        "FileSearch": {"fileSearch": {"fileSearchStoreNames": "$stores"}},
+    }
+}
+_RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
+"""The parts for calls that Google ran, and those for their results."""
+
+
+# {"executableCode": {"code": "print(1)"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}
+# {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["weather"]}}}
+# {"groundingMetadata": {"webSearchQueries": ["weather"], "groundingSupports": [
+#   {"groundingChunkIndices": [0]}], "groundingChunks": [{"web": {"uri": ..., "title": ...}}]}}
+# {"urlContextMetadata": {"urlMetadata": [{"retrievedUrl": ..., "urlRetrievalStatus": ...}]}}
+# https://ai.google.dev/api/generate-content#GroundingMetadata
+def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
+    """Find what Google's own tools left in a candidate; its searches come as metadata alone."""
+    ground, pages = (
+        an_object(candidate.get("groundingMetadata")),
+        an_object(candidate.get("urlContextMetadata")),
+    )
+    parts = [part for part in parts if not part.get("thought")]
+    for place, part in enumerate(parts):
+        for key, answer in _RAN.items():
+            if key in part:
+                sent = an_object(part[key])
+                answers = [an_object(each[answer]) for each in parts[place:] if answer in each]
+                own = [each for each in answers if each.get("id") == sent.get("id")]
+                status = own[0].get("outcome", "done") if own else "pending"
+                asked = sent.get("args") or {
+                    each: sent[each] for each in ("code", "language") if each in sent
+                }
+                found.call(sent.get("toolType", "code_execution"), sent.get("id"), status, asked)
+        file = an_object(part.get("inlineData") or part.get("fileData"))
+        if file:
+            found.file(file.get("data") or file.get("fileUri"), file.get("mimeType"))
+    ran = {call.kind for call in found.calls}
+    placed = [each.get("groundingChunkIndices") for each in objects(ground.get("groundingSupports"))]
+    cited = [number for numbers in placed if is_array(numbers) for number in numbers]
+    chunks = objects(ground.get("groundingChunks"))
+    for number, chunk in enumerate(chunks):
+        page = an_object(next(iter(chunk.values()), None))
+        url, title = page.get("uri") or page.get("sourceUri"), page.get("title")
+        found.source(url, title, page.get("text"), page.get("documentName"), cited=number in cited)
+    queries = ground.get("webSearchQueries") or ground.get("imageSearchQueries")
+    if queries and "web_search" not in ran:
+        found.call("web_search", None, "done", {"queries": queries})
+    if any("retrievedContext" in chunk for chunk in chunks) and "file_search" not in ran:
+        found.call("file_search", None, "done", {})
+    for page in objects(pages.get("urlMetadata")):
+        url, is_read = page.get("retrievedUrl"), str(page.get("urlRetrievalStatus")).endswith("SUCCESS")
+        if is_read:
+            found.source(url, None)
+        if "web_fetch" not in ran:
+            found.call("url_context", None, "done" if is_read else "failed", {"url": url})
+
+
 class Gemini(Provider):
     """Google's generateContent."""
 
     name = NAME
+    server_tools = _SERVER_TOOLS
     arguments_as_objects = True
     thinking = frozenset(("thought",))
 
@@ -179,7 +242,10 @@ class Gemini(Provider):
         calls = with_reported_call(calls, finish, why)
         text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
         thinking = joined(part.get("text") for part in parts if part.get("thought"))
-        return Reading(text, thinking, calls, finish, state(NAME, map(self.describe, parts)), why)
+        kept, found = state(NAME, map(self.describe, parts)), Findings()
+        if kept is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
+            find(found, candidate, parts)
+        return Reading(text, thinking, calls, finish, kept, why, work=found.work())
 
     def without_calls(self, body: Json) -> Json:
         candidates = [
@@ -460,6 +526,8 @@ PROVIDER = Gemini(
     _ROUTE,
     _ROUTE._replace(
         client="litellm",
+        # LiteLLM leaves these out beside functions, without a word (measured on 1.106).
+        lost_server_tools=frozenset({"WebSearch", "WebFetch", "FileSearch"}),
         writes_arguments=True,
         prefixes=frozenset({NAME, "vertex_ai"}),
         as_chat=True,

@@ -18,7 +18,7 @@ A turn goes back with what its server documents as wanted back: `reasoning_detai
 such as `extra_content` (Gemini's compatible API). So do `custom` calls.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers import anthropic, gemini
@@ -59,6 +59,7 @@ from sigadapt.providers.wire.values import (
 from sigadapt.providers.writing import text_of_arguments, written_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
+from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 
 NAME = "openai-chat"
 
@@ -93,11 +94,29 @@ _CALL_FIELDS = frozenset(("id", "type", "function", "custom", "index"))
 _REASONING = ("reasoning_content", "reasoning")
 _WANTED_BACK = frozenset(("reasoning_details", "audio", "annotations", "content"))
 _TEXTS = ("content", "refusal", *_REASONING)
-_LISTS = ("reasoning_details", "annotations")
+# Sources: "Server tools" on openrouter.ai; "Browser search" and "Code execution" on console.groq.com; read on
+# 2026-11-23. Other servers have none that is documented.
+_SEARCHED = {"allowed_domains": "$allowed_domains", "excluded_domains": "$blocked_domains"}
+_FETCHED = {name: f"${name}" for name in ("allowed_domains", "blocked_domains", "max_uses")}
+_SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
+    "openrouter/": {
+        "WebSearch": {"type": "openrouter:web_search", "parameters": _SEARCHED},
+        "WebFetch": {"type": "openrouter:web_fetch", "parameters": _FETCHED},
+        "ImageGeneration": {"type": "openrouter:image_generation"},
+    },
+    "groq/openai/gpt-oss": {
+        "WebSearch": {"type": "browser_search"},
+        "CodeExecution": {"type": "code_interpreter"},
+    },
+}
+_LISTS = ("reasoning_details", "annotations", "images", "executed_tools")
+_WORK = frozenset(("annotations", "images", "executed_tools", "provider_specific_fields"))
+_WORK_BESIDE = frozenset(("citations", "search_results", "vertex_ai_grounding_metadata"))
+"""Fields of a message, and of the body, in which server tools leave something."""
 _GROWING = ("text", "summary", "data", "thinking")
 
 
-def _candidate(choice: Json) -> Reading:
+def _candidate(choice: Json, body: Json) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
     sent = calls_of(message.get("tool_calls"))
     calls = list(map(chat_call, sent))
@@ -126,12 +145,58 @@ def _candidate(choice: Json) -> Reading:
         whole = parse_arguments(sent_last) if isinstance(sent_last, str) else sent_last
         calls[-1] = (call_id, name, CutOff(whole) if is_object(whole) else sent_last)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
+    beside = not _WORK_BESIDE.isdisjoint(body)
+    work = _work(message, body) if beside or any(map(message.get, _WORK & message.keys())) else NO_WORK
     has_more = parts or any(map(message.get, _MORE & message.keys())) or any(map(_more_of, sent))
     if not has_more:
-        return Reading(text, None, calls, finish, None, why, None, error)
+        return Reading(text, None, calls, finish, None, why, None, error, work=work)
     thinking = _reasoning(message) or joined(map(_part_thinking, parts))
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
-    return Reading(text, thinking, calls, finish, _state(message, text), why, None, error)
+    kept = _state(message, text)
+    return Reading(text, thinking, calls, finish, kept, why, None, error, work=work)
+
+
+# {"annotations": [{"type": "url_citation", "url_citation": {"url": "https://a.test/", "title": "Weather"}}]}
+# {"images": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO..."}}]}
+# {"executed_tools": [{"type": "search", "arguments": "{...}", "output": "...", "search_results": {...}}]}
+# https://openrouter.ai/docs/guides/features/server-tools, https://console.groq.com/docs/compound
+def _work(message: Json, body: Json) -> ServerWork:
+    """Return what the tools of a server, or of the provider behind a gateway, left in an answer."""
+    beside, found = an_object(message.get("provider_specific_fields")), Findings()
+    results = objects(body.get("search_results"))  # Perplexity's, with `citations` beside them
+    for ran in objects(message.get("executed_tools")):
+        status = "pending" if ran.get("output") is None else "done"
+        found.call(ran.get("type"), ran.get("id"), status, ran.get("arguments"))
+        results += objects(an_object(ran.get("search_results")).get("results"))
+    for each in results:
+        found.source(each.get("url"), each.get("title"), each.get("content") or each.get("snippet"))
+    for note in objects(message.get("annotations") or beside.get("annotations")):
+        if note.get("type") == "url_citation":
+            cited = an_object(note.get("url_citation")) or note
+            found.source(cited.get("url"), cited.get("title"), cited.get("content"), cited=True)
+    for address in _items(body.get("citations")):
+        found.source(address, None, cited=True)
+    for image in objects(message.get("images") or beside.get("images")):
+        found.file(an_object(image.get("image_url")).get("url"), "image/png")
+    # LiteLLM's places for the blocks of Claude and the metadata of Gemini.
+    for ground in objects(body.get("vertex_ai_grounding_metadata")):
+        gemini.find(found, {"groundingMetadata": ground})
+    own = [
+        call for call in map(chat_call, calls_of(message.get("tool_calls"))) if anthropic.ran_itself(call[0])
+    ]
+    keys = "web_search_results", "tool_results"
+    citations = [each for part in _items(beside.get("citations")) for each in objects(part)]
+    blocks: list[Json] = [
+        *({"type": "server_tool_use", "id": each, "name": name, "input": sent} for each, name, sent in own),
+        *(block for key in keys for block in objects(beside.get(key))),
+        {"type": "text", "citations": citations},
+    ]
+    anthropic.find(found, blocks)
+    return found.work()
+
+
+def _items(value: Any) -> list[Any]:
+    return value if is_array(value) else []
 
 
 def _closes_calls(message: Json, choice: Json) -> bool:
@@ -247,6 +312,8 @@ def _whole_choice(chunks: list[Json]) -> Json:
             message[key] = values[-1]
     if "reasoning_details" in message:
         message["reasoning_details"] = _join_parts(message["reasoning_details"], ("type", "index"))
+    if "executed_tools" in message:
+        message["executed_tools"] = _join_parts(message["executed_tools"], ("index",))
     if is_array(message.get("content")):
         message["content"] = _join_parts(message["content"], ("type",))
     if "tool_calls" in fields:
@@ -286,6 +353,7 @@ class OpenAIChat(Provider):
     """Chat completions. LiteLLM writes every answer as one, which may hold the state of another provider."""
 
     name = NAME
+    server_tools = _SERVER_TOOLS
 
     def is_body(self, body: Json) -> bool:
         return "choices" in body
@@ -295,7 +363,7 @@ class OpenAIChat(Provider):
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
-        return [_candidate(choice) for choice in objects(body.get("choices"))]
+        return [_candidate(choice, body) for choice in objects(body.get("choices"))]
 
     def without_calls(self, body: Json) -> Json:
         bare = {"tool_calls": None, "function_call": None}

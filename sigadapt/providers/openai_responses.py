@@ -18,7 +18,7 @@ custom (source: the types of OpenAI's SDK, version 2.54).
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers.openai_client_tools import (
@@ -50,6 +50,7 @@ from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     in_paragraphs,
+    is_text,
     joined,
     json_text,
     kind_of,
@@ -59,6 +60,7 @@ from sigadapt.providers.wire.values import (
 )
 from sigadapt.providers.writing import blocks_with_calls, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 
 NAME = "openai-responses"
 
@@ -84,6 +86,20 @@ _CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "arguments"
 _OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_call"))
 _OPENAIS_OWN = re.compile(r"openai/(gpt-(?!oss)|o\d)")  # other servers speak this wire under OpenAI's prefix
 _SEARCHING = re.compile(r"openai/gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)")
+# Sources: the guide of each tool on developers.openai.com and the types of OpenAI's SDK 2.54; read on
+# 2026-11-23.
+_DOMAINS = {name: f"${name}" for name in ("allowed_domains", "blocked_domains")}
+_MCP = {name: f"${name}" for name in ("server_label", "server_url", "allowed_tools")}
+_SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
+    "": {
+        "WebSearch": {"type": "web_search", "filters": _DOMAINS},
+        "CodeExecution": {"type": "code_interpreter", "container": {"type": "auto"}},
+        "FileSearch": {"type": "file_search", "vector_store_ids": "$stores"},
+        "ImageGeneration": {"type": "image_generation"},
+        "McpServer": {"type": "mcp", **_MCP},
+    }
+}
+_INPUTS = ("queries", "code", "revised_prompt", "server_label")  # beside an item's action
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 
 
@@ -178,6 +194,8 @@ class OpenAIResponses(Provider):
 
     name = NAME
     thinking = frozenset(("reasoning",))
+    token = "tools", "server_label", "authorization"
+    server_tools = _SERVER_TOOLS
 
     def is_body(self, body: Json) -> bool:
         return body.get("object") == "response" or isinstance(body.get("output"), list)
@@ -206,7 +224,43 @@ class OpenAIResponses(Provider):
         text, commentary = _texts(items)
         thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
         kept = state(NAME, map(self.describe, items))
-        return [Reading(text, thinking, calls, finish, kept, why, commentary, error)]
+        work = NO_WORK if kept is None else self.work(items)
+        return [Reading(text, thinking, calls, finish, kept, why, commentary, error, work=work)]
+
+    # {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search",
+    #   "query": "weather", "sources": [{"type": "url", "url": "https://a.test/"}]}}
+    # {"type": "image_generation_call", "output_format": "png", "result": "iVBO..."}
+    # {"type": "output_text", "annotations": [{"type": "url_citation", "url": "https://a.test/"}]}
+    # https://developers.openai.com/api/docs/guides/tools
+    def work(self, blocks: Sequence[Json]) -> ServerWork:
+        found = Findings()
+        for item in blocks:
+            kind, action, image = kind_of(item), an_object(item.get("action")), item.get("result")
+            parts = objects(item.get("content")) if kind == "message" else ()
+            for note in (note for part in parts for note in objects(part.get("annotations"))):
+                file_id, name = note.get("file_id"), note.get("filename")
+                if kind_of(note) in ("container_file_citation", "file_path"):
+                    found.file(None, None, file_id, name)
+                else:
+                    found.source(note.get("url"), note.get("title") or name, None, file_id, cited=True)
+            if not kind.endswith("_call") or self.is_call(item):
+                continue
+            for seen in (*objects(action.get("sources")), *objects(item.get("results"))):
+                title = next((seen[key] for key in ("title", "filename", "name") if seen.get(key)), None)
+                found.source(seen.get("url"), title, seen.get("text"), seen.get("file_id"))
+            for output in objects(item.get("outputs")):
+                if is_text(output.get("url")):
+                    found.file(output["url"], "image/png")
+            if kind == "image_generation_call" and is_text(image):
+                found.file(image, f"image/{item.get('output_format') or 'png'}")
+            sent = item.get("arguments", item.get("input"))
+            if sent is None:
+                sent = {**_without(action, "sources"), **{key: item[key] for key in _INPUTS if item.get(key)}}
+            is_whole = image or item.get("output") is not None
+            status = "failed" if item.get("error") else "done" if is_whole else item.get("status") or "done"
+            name = item.get("name") or kind.removesuffix("_call")
+            found.call(name, item.get("id"), status, sent, name if kind in _CUSTOM else kind)
+        return found.work()
 
     def without_calls(self, body: Json) -> Json:
         output = [item for item in content_parts(body.get("output")) if not self.is_call(item)]

@@ -8,7 +8,7 @@ Response -> Reading: `is_body` and `read` are for whole bodies, `is_event` and `
 Every `read` follows these rules:
 
  a. A call is what the caller is asked to run. `read` leaves out tools that the provider ran itself (server
-    tools, MCP calls, code execution) and items that are not function calls (approval requests, computer use).
+    tools, MCP calls, code execution), which are its `work`, and items that are not function calls.
     They stay in `Choice.raw`.
  b. `text` is everything the model said to the user, refusals included, in order. Text blocks that other
     blocks separate are joined by a blank line; neighbours are joined as they are, because citations split a
@@ -32,6 +32,7 @@ from sigadapt.providers.wire.turn_state import Described
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.schemas.strict import StrictRules
+from sigadapt.signatures.server.work import NO_WORK, ServerWork
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.
@@ -55,11 +56,12 @@ class Reading(NamedTuple):
     commentary: str | None = None  # what the model said beside the answer, where the provider marks that
     error: Any = None  # the error that ended the answer, as sent
     offered: str | None = None  # the tools it was asked with (`late_tools.py`); None if nobody compares
+    work: ServerWork = NO_WORK  # what the provider's own tools did
 
     @property
     def is_empty(self) -> bool:
-        """Whether the candidate holds neither text nor reasoning nor calls."""
-        return not (self.text or self.reasoning or self.calls or self.commentary)
+        """Whether the candidate holds neither text nor reasoning nor calls nor the work of server tools."""
+        return not (self.text or self.reasoning or self.calls or self.commentary or any(self.work))
 
 
 class Malformed(NamedTuple):
@@ -169,6 +171,7 @@ class Route(NamedTuple):
     strict: bool = False  # whether a strict flag on a tool reaches the provider
     strict_rules: StrictRules = StrictRules()
     custom_tools: bool = False  # whether it takes custom tools, whose calls are free text
+    lost_server_tools: frozenset[str] = frozenset()  # which the client refuses
     search: str = ""  # the pattern for the types of its own search for deferred tools
     search_tool: tuple[tuple[str, str], ...] = ()  # that search, in the place of another provider's
     searches: Callable[[str], bool] = bool  # whether a model has that search, by its name
@@ -218,6 +221,10 @@ class Provider:
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
     headers_of_late_tools: Mapping[str, str] = {}  # for requests with a changed list of tools
+    # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
+    server_tools: Mapping[str, Mapping[str, Json]] = {}
+    headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
+    token: tuple[str, str, str] | None = None  # a list of the body, and an MCP server's name and token there
 
     def __init__(self, *routes: Route) -> None:
         self.routes = routes
@@ -245,6 +252,10 @@ class Provider:
         return body
 
     # The state of a turn
+
+    def work(self, blocks: Sequence[Json]) -> ServerWork:
+        """Return what the tools that the provider ran left in the blocks of a turn."""
+        return NO_WORK
 
     def describe(self, block: Json) -> Described:
         """Return what has to be known of a block to keep it."""

@@ -26,6 +26,8 @@ _NOT_NATIVE = {"function", "custom", "namespace"} | {
 _OF_CLAUDE = re.compile(r"(bash|text_editor|memory|computer)_\d{8}")
 # https://developers.openai.com/api/docs/guides/tools
 _OF_OPENAI = {"shell", "local_shell", "apply_patch", "computer", "computer_use_preview", "tool_search"}
+SERVER_TOOL = "server_tool"
+"""The type of an entry that each provider is sent in its own words (`server_tools.py`)."""
 _ASKING = {"mcp": ("mcp_approval_request",)}
 
 
@@ -74,8 +76,8 @@ def is_native(source: object) -> TypeGuard[Json]:
     kind = source.get("type")
     if kind is None:
         return source.keys() <= PROVIDER_TOOL_KEYS
-    if kind in _OF_OPENAI:
-        return True
+    if kind in _OF_OPENAI or (isinstance(kind, str) and (":" in kind or kind == SERVER_TOOL)):
+        return True  # a gateway's own has a prefix, such as `openrouter:web_search`, and may have parameters
     if not isinstance(kind, str) or kind in _NOT_NATIVE or not MARKS.isdisjoint(source):
         return False
     return closest(kind.lower(), _NOT_NATIVE) is None

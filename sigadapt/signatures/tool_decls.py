@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import FunctionType, GenericAlias
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import ref
 
 import dspy
@@ -26,6 +26,7 @@ from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.rendering import Shown, rendered_decls
 from sigadapt.signatures.saved_model import Immutable
+from sigadapt.signatures.server.tools import ServerTool, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools
@@ -41,6 +42,15 @@ _MOST_NAMES = 20
 _MOST_COMPARED = 100  # names that a bad call's is compared with
 _STRICT = ("strict",)  # what a tool that is not a function counts as
 _T = TypeVar("_T")
+
+
+class ListsTools(Protocol):
+    """A live MCP session or client."""
+
+    @property
+    def list_tools(self) -> Callable[..., Any]:
+        """What asks the server for its tools."""
+        ...
 
 
 class Unresolved(SeveralTools):
@@ -162,7 +172,15 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         entries: list[ToolDecl | NativeTool] = []
         for item in flat(sources):
             entries += item.resolve().entries if isinstance(item, Unresolved) else (item,)
-        _fill(self, tuple(entries), tuple([entry for entry in entries if isinstance(entry, ToolDecl)]))
+        # The stand-in of a server tool is a declaration too: what it is called with is checked and run.
+        tools = [entry.stand_in if isinstance(entry, ServerTool) else entry for entry in entries]
+        servers = Counter(
+            (each.kind, each.spec.get("server_label")) for each in entries if isinstance(each, ServerTool)
+        )
+        for (kind, _), count in servers.most_common(1):
+            if count > 1:
+                raise InvalidToolDecl("is declared more than once", code="duplicate_name", tool=kind)
+        _fill(self, tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)]))
 
     @classmethod
     def description(cls) -> str:
@@ -259,7 +277,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
     @cached_property
     def canonical(self) -> "CanonicalTools":
         """The result of `to_openai()`, made only once. Requests share it and must not change it."""
-        if not self.tools or len(self.tools) != len(self.entries):
+        if not self.tools or self.has_server_tools:
             return CanonicalTools(self.to_openai())
         # The declarations of unchanged functions share their texts, and so the list of the same ones.
         first, *others = [decl.text for decl in self.tools]
@@ -267,6 +285,11 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         if first.last_list is None or first.last_list[0] != followed:
             first.last_list = followed, CanonicalTools(self.to_openai())
         return first.last_list[1]
+
+    @property
+    def has_server_tools(self) -> bool:
+        """Whether any of the tools is in a provider's own words or is a server tool."""
+        return any(type(entry) is not ToolDecl for entry in self.entries)
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
         """Check a call's name and decoded arguments against these declarations, without running anything.
@@ -370,6 +393,18 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         )
 
 
+Sources: TypeAlias = (
+    Callable[..., Any]
+    | pydantic.BaseModel
+    | Mapping[str, Any]
+    | Iterable[Any]
+    | ToolDecl
+    | NativeTool
+    | Unresolved
+)
+"""What ToolDecls takes, for type checkers: they refuse what is certainly none, such as a number."""
+
+
 def decls_of(tools: object) -> ToolDecls:
     """Return the declarations of tools in any form that ToolDecls takes, or of functions by name."""
     if type(tools) is ToolDecls:
@@ -417,7 +452,7 @@ def flat(value: object, levels: int = _MOST_NESTED) -> Iterator["ToolDecl | Nati
     elif _is_decls(value):
         yield from value.entries
     elif is_native(value):
-        yield NativeTool(value)
+        yield native_tool(value)
     elif (decls := declarations_of(value)) is not None:
         yield from decls
     elif is_json_text(value):

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, isawaitable, iscoroutine, signature
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pydantic
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidOption, InvalidToolDecl
@@ -22,7 +23,7 @@ from sigadapt.signatures.rendering import Shown, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, with_fields
-from sigadapt.signatures.tool_decls import ToolDecls, Unresolved, flat
+from sigadapt.signatures.tool_decls import ListsTools, Sources, ToolDecls, Unresolved, flat
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -63,6 +64,20 @@ _OUTSIDE = RequestContext()
 Transform: TypeAlias = "Callable[[RequestContext, ToolDecls], object | Awaitable[object]]"
 """A function of the context and the tools so far. It returns what ToolDecls accepts; it may be async."""
 
+if TYPE_CHECKING:
+    Source: TypeAlias = (
+        Callable[[RequestContext], Sources | Awaitable[Sources]]
+        | pydantic.BaseModel
+        | Mapping[str, Any]
+        | Iterable[Any]
+        | ToolDecl
+        | Unresolved
+        | ListsTools
+    )
+    """What a toolset takes: what ToolDecls takes, a live session or server, or a function of the request."""
+else:  # a user's error, a field of a Toolset, has pydantic read the fields of this dataclass
+    Source = object
+
 Search: TypeAlias = "Callable[[RequestContext, ToolDecls], Iterable[str] | Awaitable[Iterable[str]]]"
 """A function of the context and the tools. It returns names of tools; it may be async."""
 
@@ -98,7 +113,7 @@ class Toolset(Shown, Immutable, Unresolved):
     """
 
     name: str
-    source: object
+    source: Source
     transforms: tuple[Transform, ...] = ()
 
     def __post_init__(self) -> None:

@@ -62,7 +62,7 @@ _MEMBERS_OF_TOOLS = frozenset(
     display_width display_height display_width_px display_height_px citations display_number
     execution quality size background partial_images toolChoice any auto tool thinking google_search
     googleSearch googleSearchRetrieval codeExecution code_execution urlContext url_context
-    google_search_retrieval functionCallingConfig retrievalConfig
+    google_search_retrieval functionCallingConfig retrievalConfig container fileSearch file_search
     """)
 )
 _ADDRESSES = frozenset(("url", "server_url", "serverUrl", "base_url"))

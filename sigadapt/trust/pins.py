@@ -16,7 +16,7 @@ from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.json_values import Json, cut, is_array, is_mapping, is_object, listed, pointer
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
-from sigadapt.signatures.tool_decls import ToolDecls, decls_of
+from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
 from sigadapt.signatures.toolset import RequestContext, Transform
 from sigadapt.trust.canonical import canonical
 
@@ -62,7 +62,7 @@ Agree: TypeAlias = "Callable[[list[Drift]], bool | Awaitable[bool]]"
 """A function of the differences. It says whether to go on with the tools as they are now; may be async."""
 
 
-def pins_of(tools: object) -> dict[str, dict[str, str]]:
+def pins_of(tools: Sources) -> dict[str, dict[str, str]]:
     """Return the pins of tools: plain JSON, to be saved and looked at in a review.
 
     Args:
@@ -92,7 +92,7 @@ def _name_of(entry: ToolDecl | NativeTool) -> str:
     return f"<{entry.kind} {label}>" if label else f"<{entry.kind}>"
 
 
-def drift_of(tools: object, pins: Pins) -> list[Drift]:
+def drift_of(tools: Sources, pins: Pins) -> list[Drift]:
     """Return how tools differ from their pins.
 
     Args:

@@ -12,12 +12,11 @@ import dspy
 import pytest
 from dspy.experimental import Citations
 from dspy.utils.callback import BaseCallback
-from dspy.utils.exceptions import AdapterParseError
 from support import ADAPTERS, ENGINES, PARIS, ROME, Ask, May, Must, lm_of
 
 import sigadapt
 from sigadapt import InvalidToolDecl, MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
-from sigadapt.errors import InvalidOption, InvalidSignature
+from sigadapt.errors import InvalidOption, InvalidSignature, UnusableAnswer
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 made: Any = dspy.Signature
@@ -616,7 +615,7 @@ async def test_an_answer_in_text_that_does_not_parse_falls_back_as_dspys_does(mo
 def test_without_text_outputs_nothing_falls_back() -> None:
     """adapter-plug-in: Without text outputs nothing falls back."""
     with LoopbackProvider([Answer(text="")]) as provider:
-        with pytest.raises(AdapterParseError, match="neither text nor a tool call"):
+        with pytest.raises(UnusableAnswer, match="neither text nor a tool call"):
             ask(provider, Ask)
         assert len(provider.received) == 1
 

@@ -5,7 +5,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pydantic
@@ -353,4 +353,4 @@ def test_a_keyboard_interrupt_ends_the_turn():
 
 def test_tools_are_needed():
     with pytest.raises(SigadaptError):
-        turn(PAYS).run(None)
+        turn(PAYS).run(cast("Any", None))

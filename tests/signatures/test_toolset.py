@@ -181,7 +181,7 @@ def late(context: RequestContext) -> Any:
     [
         (Toolset("crm", broken), "toolset_failed", "no route (ConnectionError)"),
         (Toolset("crm", late), "toolset_failed", "no route (ConnectionError)"),
-        (Toolset("crm", forgetful), "unknown_source", "None"),
+        (Toolset("crm", cast("Any", forgetful)), "unknown_source", "None"),
         (Toolset("crm", [5]), "unknown_source", "5 (int)"),
         (Toolset("crm", [{"name": "f", "parameters": {"type": "dict"}}]), "invalid_schema", "'dict'"),
         (Toolset("crm", []).named("x"), "unknown_tool", "no tool with this name"),
@@ -368,7 +368,7 @@ class PagedByParams(Paged):
 
 
 @pytest.mark.parametrize("session", [Paged(3), PagedByParams(3)])
-async def test_every_page_is_read(session: object):
+async def test_every_page_is_read(session: Any):
     """toolsets: Every page of an MCP listing is read."""
     assert names(await Toolset("p", session).aresolve()) == ["t0", "t1", "t2"]
 

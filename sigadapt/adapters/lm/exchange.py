@@ -106,7 +106,7 @@ class _OneRequestEngine:
         self._native = native
         self._target: Sequence[Any] = ()
         self._methods: dict[str, Callable[..., Any]] = {"parse_response": self._parse}
-        if native.rows or native.fields:
+        if native.rows or native.fields or native.tokens:
             self._methods["_emit"] = self._emit
 
     def __getattr__(self, name: str) -> Any:

@@ -32,6 +32,7 @@ class NativeRows(NamedTuple):
     rows: tuple[list[Json] | None, ...] = ()  # of each message; None for one that lm15 writes
     fields: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
+    tokens: Mapping[str, str] = {}  # of MCP servers, by their names; nothing but the body ever holds them
     mark: str = ""  # begins its placeholders, and nobody can guess it: a user could type any other
 
     def fingerprint(self) -> str:
@@ -53,7 +54,15 @@ class NativeRows(NamedTuple):
         if waiting:
             key = next(key for key in _LISTS if key in body)
             body = {**body, key: list(self._rows(body[key], waiting))}
-        return self.provider.with_fields(body, dict(self.fields))
+        body = self.provider.with_fields(body, dict(self.fields))
+        if self.tokens and self.provider.token is not None:
+            key, label, member = self.provider.token
+            servers = [
+                {**each, member: self.tokens[each[label]]} if each.get(label) in self.tokens else each
+                for each in objects(body.get(key))
+            ]
+            body = {**body, key: servers} if servers else body
+        return body
 
     def _rows(self, written: list[Json], waiting: dict[str, list[Json]]) -> Iterator[Json]:
         for row in written:
@@ -91,10 +100,12 @@ def native_rows(
             rows.append(_sendable([provider.tool_change(provider.tools(added), removed)]))
         else:
             rows.append(None)
-    headers: Mapping[str, str] = provider.headers_of_late_tools if by_name else {}
+    headers = dict(provider.headers_of_late_tools) if by_name else {}
+    for name, value in (each for key in fields for each in provider.headers_of_fields.get(key, {}).items()):
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
     own = tuple(rows) if any(rows) else ()
     mark = f"sigadapt:{token_hex(16)}:" if own else ""
-    return NativeRows(provider, own, {**needed, **fields}, headers, mark)
+    return NativeRows(provider, own, {**needed, **fields}, headers, mark=mark)
 
 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:

@@ -21,7 +21,7 @@ from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import text_in
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import arguments_of
-from sigadapt.schemas.json_values import Json, as_unicode
+from sigadapt.schemas.json_values import Json, as_unicode, is_object
 from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
 
 _OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "late"})  # keys of rows that lm15 does not write
@@ -45,7 +45,7 @@ def to_lm15(
         config = replace(config, extensions={**(config.extensions or {}), "tools": own})
     fields = {**(_choice_fields(request, route) or {}), **alone}
     for key, setting in (settings or {}).items():
-        fields[key] = {**fields.get(key, {}), **setting}
+        fields[key] = {**fields.get(key, {}), **setting} if is_object(setting) else setting
     groups = _groups(messages)
     written = lm15.Request(
         model=request["model"],
@@ -54,7 +54,7 @@ def to_lm15(
         tools=typed,
         config=config,
     )
-    if _OF_TURNS.isdisjoint(chain.from_iterable(messages)):  # lm15 writes every row of a question
+    if not settings and _OF_TURNS.isdisjoint(chain.from_iterable(messages)):  # lm15 writes every row
         provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect, CHAT)
         return written, NativeRows(provider, fields=fields)
     tools = request.get("tools", ())

@@ -74,6 +74,7 @@ def answers(
             given.append(Answer(text, is_completion=True))
         return given
     request, native = to_lm15(sent.request, route, sent.settings)
+    native = native._replace(tokens=sent.tokens)
     if controls.prompt_cache is not None:
         request = replace(request, config=replace(request.config, cache=controls.prompt_cache))
     if controls.client:

@@ -58,8 +58,10 @@ def whole_turn(before: Reading, latest: Reading) -> Reading:
     provider = BY_DIALECT.get(paused["dialect"])
     plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
     resumed = latest.state or {"blocks": plain}
+    blocks = [*paused["blocks"], *resumed["blocks"]]
     return latest._replace(
+        work=provider.work(blocks) if provider else latest.work,
         text=in_paragraphs([before.text, None, latest.text]),
         reasoning=joined([before.reasoning, latest.reasoning]),
-        state={**paused, **resumed, "blocks": [*paused["blocks"], *resumed["blocks"]]},
+        state={**paused, **resumed, "blocks": blocks},
     )

@@ -33,6 +33,7 @@ class Lowered(NamedTuple):
     names: Mapping[str, str] = {}  # the aliases of its tools, by declared name
     changes: tuple[Change, ...] = ()
     settings: Mapping[str, Json] = {}  # the fields of the body that its tools need together
+    tokens: Mapping[str, str] = {}  # of MCP servers, by their names; nothing but the body may hold them
 
 
 def lower(request: Request, route: Route) -> Lowered:
@@ -75,7 +76,7 @@ def lower(request: Request, route: Route) -> Lowered:
     wire = BY_DIALECT.get(route.dialect) if route.client == "lm15" else None
     needed = wire.settings_for(dict(request)) if wire is not None else {}
     if needed:
-        why = f"these tools are taken together only with a setting, which is sent: {compact(needed)}"
+        why = f"these tools need a setting beside them, which is sent: {compact(needed)}"
         changes.append(Change("/tools", "lowered", why))
     caveat = route.caveat(dict(request)) if route.caveat is not None else ""
     if caveat:

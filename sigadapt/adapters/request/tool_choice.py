@@ -98,7 +98,7 @@ def named_choice(name: object, decls: ToolDecls, choice: object) -> Json:
     natives = _native_tools(decls)
     by_name = [entry for entry in natives if entry.spec.get("name") == name]
     for own in (*by_name, *(entry for entry in natives if entry.kind == name)):
-        return {key: own.spec[key] for key in ("type", "name", "server_label") if key in own.spec}
+        return {key: own.spec[key] for key in ("type", "tool", "name", "server_label") if key in own.spec}
     raise InvalidOption(
         f"the tool {cut(repr(name))} is not declared",
         field="tool_choice",

@@ -31,6 +31,7 @@ from sigadapt.schemas.arguments import Flaw, Unread
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_answer
+from sigadapt.signatures.server.work import NO_WORK, Files, ServerToolCall, Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,9 @@ class Choice(Shown):
         finish_message: what the provider said about the end, such as the category of a refusal or the message
             of an error; None if it said nothing.
         commentary: what the model said beside the answer, if the provider marks that; otherwise None.
+        server_calls: the calls of tools that the provider ran itself (`ServerToolCall`).
+        sources: the pages and documents that these found, or that the answer cites (`Source`).
+        files: what these made: images, files of code that ran (`File`).
 
     Example:
         >>> Choice("Yes.", finish_reason="stop", raw={"id": "1"}) == Choice("Yes.", finish_reason="stop")
@@ -60,6 +64,9 @@ class Choice(Shown):
     raw: Any = field(default=None, repr=False, compare=False)
     finish_message: str | None = None
     commentary: str | None = None
+    server_calls: tuple[ServerToolCall, ...] = ()
+    sources: Sources = NO_WORK.sources
+    files: Files = NO_WORK.files
 
     def rendered(self, error: Exception | None = None) -> Rendered:
         """Return what a notebook or a terminal shows of this choice, or of the error that carries it.
@@ -177,6 +184,9 @@ def choice_of(
         raw=raw,
         finish_message=reading.finish_message,
         commentary=reading.commentary,
+        server_calls=reading.work.calls,
+        sources=reading.work.sources,
+        files=reading.work.files,
     )
 
 

@@ -11,6 +11,7 @@ from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, refused
 from sigadapt.signatures.calls.turn import Turn
+from sigadapt.signatures.tool_decls import Sources
 
 
 class RefusedArguments(dict[str, Any]):
@@ -42,7 +43,7 @@ class RefusedToolCall(ToolCall):
     message: str
     path: str | None = None
 
-    def bind(self, decls: object) -> NoReturn:
+    def bind(self, decls: Sources) -> NoReturn:
         """Raise the error that says what is wrong."""
         raise UnboundToolCall(self.as_invalid())
 

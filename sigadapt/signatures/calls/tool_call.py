@@ -23,7 +23,7 @@ from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import asking_of, by_name, nobody_to_ask
 from sigadapt.signatures.tool_decl import REQUEST
-from sigadapt.signatures.tool_decls import ToolDecls, decls_of
+from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
 from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -76,7 +76,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         """
         return len(self.args) == 1 and self.args.get("input") == self.arguments
 
-    def bind(self, decls: object) -> dict[str, Any]:
+    def bind(self, decls: Sources) -> dict[str, Any]:
         """Return the arguments as typed Python values, ready for `func(**bound)`. No tool is called.
 
         Args:
@@ -109,7 +109,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             raise UnboundToolCall(refused(self, bound))
         return bound
 
-    def execute(self, functions: object = None) -> Any:
+    def execute(self, functions: Sources | None = None) -> Any:
         """Run the declared function of this call, with its arguments bound.
 
         Unlike DSPy's `execute`, it does not look functions up in the caller's variables, because a model

@@ -23,7 +23,7 @@ from sigadapt.signatures.confirmation import Confirmation, question_for, request
 from sigadapt.signatures.rendering import Shown, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
-from sigadapt.signatures.tool_decls import ToolDecls, decls_of
+from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
 
 _RUNNING = "sigadapt.signatures.tool_results.running"
 """The file of `run` and `arun`, above this one: results are made of calls. Only who runs calls needs it."""
@@ -137,7 +137,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         """Return all calls, valid and invalid, in the order in which the provider sent them."""
         return sorted([*self.tool_calls, *self.invalid], key=lambda call: call.index)
 
-    def validated(self, decls: object) -> "ToolCalls":
+    def validated(self, decls: Sources) -> "ToolCalls":
         """Check these calls against the declarations, without running anything.
 
         Args:
@@ -189,7 +189,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         ]
         return self.model_copy(update={"tool_calls": every, "invalid": ()})
 
-    def awaiting_confirmation(self, decls: object) -> "ToolCalls":
+    def awaiting_confirmation(self, decls: Sources) -> "ToolCalls":
         """Return the calls that a person must approve, each wrapped in a request for confirmation.
 
         A request is a ToolCall of `sigadapt_request_confirmation`. It shows `request.hint` and
@@ -225,7 +225,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
 
     def run(
         self,
-        tools: object,
+        tools: Sources,
         decisions: Mapping[str, bool | str | ToolCall] | None = None,
         timeout: float | None = None,
     ) -> Any:
@@ -264,7 +264,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
 
     async def arun(
         self,
-        tools: object,
+        tools: Sources,
         decisions: Mapping[str, bool | str | ToolCall] | None = None,
         timeout: float | None = None,
     ) -> Any:

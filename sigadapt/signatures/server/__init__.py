@@ -1,0 +1,1 @@
+"""Tools that providers run: how they are declared, and what they left in an answer."""

@@ -1,0 +1,130 @@
+"""Server tools under one name: declared once, and sent in the words of the provider that is asked.
+
+A canonical Request has `{"type": "server_tool", "tool": "WebSearch", ...}` with the options that were given.
+Each provider's file has a table of what it takes instead (`Route.server_tools`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from sigadapt.errors import InvalidToolDecl, printable
+from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.native_tools import SERVER_TOOL, NativeTool
+from sigadapt.signatures.tool_decl import ToolDecl
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ServerTool(NativeTool):
+    """A tool that providers run. Each of them takes these arguments too.
+
+    Args:
+        options: what one provider alone has, by the part of the model's name before the slash, merged into
+            its entry: `{"anthropic": {"type": "web_search_20260209", "user_location": {...}}}`.
+        local: a function, or any source of one tool, to declare where a provider has no such tool. Your
+            program runs its calls.
+
+    Raises:
+        InvalidToolDecl: as ToolDecl.of, or if a text stands in the place of a list.
+    """
+
+    spec: Json = field(init=False)
+    stand_in: ToolDecl | None = field(init=False)
+    _: KW_ONLY
+    options: Mapping[str, Mapping[str, Any]] | None = None
+    local: object = None
+
+    def __post_init__(self) -> None:
+        own = {each.name: getattr(self, each.name) for each in fields(self)[2:] if each.name != "token"}
+        for name in _LISTS & own.keys():
+            if isinstance(own[name], str):
+                fix = f"Write {name}=[{own[name]!r}]."
+                raise InvalidToolDecl(f"{name!r} is a list, not a text", tool=type(self).__name__, fix=fix)
+        stand_in = None if self.local is None else ToolDecl.of(self.local)
+        own["local"] = stand_in and stand_in.to_openai()
+        told = {_WORDS.get(name, name): value for name, value in own.items() if value not in (None, {})}
+        object.__setattr__(self, "spec", {"type": SERVER_TOOL, "tool": type(self).__name__, **told})
+        object.__setattr__(self, "stand_in", stand_in)
+        super().__post_init__()
+
+    @property
+    def kind(self) -> str:
+        """The tool's name here."""
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        about = self.spec.get("server_label"), urlsplit(str(self.spec.get("server_url", ""))).hostname
+        return printable(f"<{' '.join([self.kind, *filter(None, about)])}>")
+
+    __repr__ = __str__
+
+
+_LISTS = frozenset(("allowed_domains", "blocked_domains", "stores", "allowed_tools"))
+_WORDS = {"name": "server_label", "url": "server_url"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WebSearch(ServerTool):
+    """A search of the web: in these domains only, or not in those, at most so often in one answer.
+
+    Example:
+        >>> WebSearch(allowed_domains=["dspy.ai"], max_uses=3)
+        <WebSearch>
+    """
+
+    _: KW_ONLY
+    allowed_domains: Sequence[str] | None = None
+    blocked_domains: Sequence[str] | None = None
+    max_uses: int | None = None
+
+
+class WebFetch(WebSearch):
+    """A reader of pages whose address is in the conversation, with the options of `WebSearch`."""
+
+
+class CodeExecution(ServerTool):
+    """A sandbox in which the model runs code that it writes."""
+
+
+class ImageGeneration(ServerTool):
+    """A model that draws. The images come as `Files`."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FileSearch(ServerTool):
+    """A search of files that the provider keeps, in stores that it made: `FileSearch(["vs_1"])`."""
+
+    stores: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class McpServer(ServerTool):
+    """An MCP server that the provider asks itself: `McpServer("docs", "https://docs.test/mcp")`.
+
+    `allowed_tools` are the only ones that the model may call. `token` is what the provider shows the server.
+    It stands in no print, fingerprint, history, recording or saved declaration, only in the request.
+    """
+
+    name: str
+    url: str
+    _: KW_ONLY
+    token: str | None = None
+    allowed_tools: Sequence[str] | None = None
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """The name under which OpenAI asks whether it may call the server."""
+        return ("mcp_approval_request",)
+
+
+_KINDS = {each.__name__: each for each in (WebSearch, WebFetch, CodeExecution, ImageGeneration, FileSearch)}
+
+
+def native_tool(spec: Json) -> NativeTool:
+    """Return the tool that a dict describes for which `is_native` holds, such as one that was saved."""
+    kind = {**_KINDS, "McpServer": McpServer}.get(str(spec.get("tool")))
+    if spec.get("type") != SERVER_TOOL or kind is None:
+        return NativeTool(spec)
+    names = {word: name for name, word in _WORDS.items()}
+    return kind(**{names.get(key, key): part for key, part in spec.items() if key not in ("type", "tool")})
