@@ -419,7 +419,10 @@ class Prepared(NamedTuple):
         """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
         from_text = False
         if self.calling.reads_text:
-            reading, from_text = self.calling.reading_with_calls(reading, lambda: self.schemas)
+            own: Json = SCHEMAS if self.offer is not None else {}
+            reading, from_text = self.calling.reading_with_calls(
+                reading, lambda: schemas_of(self.decls) | own
+            )
         if reading.calls and self.route.late_tools is not None and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.shown, self.route))
         choice = choice_of(reading, raw, self.made, self.answered)
@@ -463,12 +466,6 @@ class Prepared(NamedTuple):
             calls = unwrap(calls, self.decls)
         return calls.validated(self.decls) if options.validate_args else calls
 
-    @property
-    def schemas(self) -> dict[str, Json]:
-        """The schemas of the arguments that a text may hold, by the names of the tools."""
-        own: Json = SCHEMAS if self.offer is not None else {}
-        return {**schemas_of(self.decls), **own}
-
     def recover_hint(self, text: str) -> str:
         """Return what would read a call in a text in which none was looked for; empty if it holds none."""
         call = None if self.calling.reads_text else looks_like(text, self.decls)
@@ -479,6 +476,7 @@ class Prepared(NamedTuple):
     def subscribe(self, stream: Any) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
         run: Any = None
+        own: Json = SCHEMAS if self.offer is not None else {}
         begin_answer = getattr(stream, "begin_answer", None)  # of a whole run (`runs/watching.py`)
         if self.streamed_field is None or not (begin_answer or all_listeners()):
             return None
@@ -491,7 +489,7 @@ class Prepared(NamedTuple):
             from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
             fields = tuple(self.call.signature.output_fields)
-            gate = TextGate(self.schemas, fields, **self.calling.reads)
+            gate = TextGate(schemas_of(self.decls) | own, fields, **self.calling.reads)
         return CallSubscription(
             stream,
             field=self.streamed_field,
@@ -500,7 +498,7 @@ class Prepared(NamedTuple):
             earlier=len(self.answered),
             accepted=self.accepted,
             made=self.made,
-            unseen=SCHEMAS if self.offer is not None else (),
+            unseen=own,
             texts=texts,
             gate=gate,
             run=run,
