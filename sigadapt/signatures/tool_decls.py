@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from importlib import import_module
 from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import ref
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
+_TEXTS = "sigadapt.tool_texts"
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _MOST_COMPARED = 100  # names that a bad call's is compared with
@@ -180,7 +182,8 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         for (kind, _), count in servers.most_common(1):
             if count > 1:
                 raise InvalidToolDecl("is declared more than once", code="duplicate_name", tool=kind)
-        _fill(self, tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)]))
+        every, declared = tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)])
+        _fill(self, declared if declared == every else every, declared)
 
     @classmethod
     def description(cls) -> str:
@@ -263,6 +266,24 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         entries = [asking_first(each, ask) if isinstance(each, ToolDecl) else each for each in self.entries]
         return ToolDecls(entries)
 
+    def with_texts(self, file: object) -> "ToolDecls":
+        """Return the same tools with the descriptions that `sigadapt improve` wrote.
+
+        Args:
+            file: the path of its file, or what the file holds, decoded.
+
+        Raises:
+            InvalidOption: `other_tools`, if the tools are not those that the texts were made for.
+
+        Example:
+            >>> decls = ToolDecls([{"name": "now"}])
+            >>> file = {"format": 1, "texts": {"now": "The time."}, "made_for": decls.fingerprint()}
+            >>> decls.with_texts(file)["now"].description
+            'The time.'
+        """
+        texts = import_module(_TEXTS)  # above this file, and only needed here
+        return texts.with_texts(self, texts.texts_of(file, self))
+
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.
 
@@ -277,7 +298,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
     @cached_property
     def canonical(self) -> "CanonicalTools":
         """The result of `to_openai()`, made only once. Requests share it and must not change it."""
-        if not self.tools or self.has_server_tools:
+        if not self.tools or self.tools is not self.entries:
             return CanonicalTools(self.to_openai())
         # The declarations of unchanged functions share their texts, and so the list of the same ones.
         first, *others = [decl.text for decl in self.tools]
@@ -285,11 +306,6 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         if first.last_list is None or first.last_list[0] != followed:
             first.last_list = followed, CanonicalTools(self.to_openai())
         return first.last_list[1]
-
-    @property
-    def has_server_tools(self) -> bool:
-        """Whether any of the tools is in a provider's own words or is a server tool."""
-        return any(type(entry) is not ToolDecl for entry in self.entries)
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
         """Check a call's name and decoded arguments against these declarations, without running anything.
