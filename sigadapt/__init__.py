@@ -65,6 +65,8 @@ logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless 
 if TYPE_CHECKING:
     from sigadapt import metrics as metrics
     from sigadapt import ui as ui
+    from sigadapt.logs.conversation import Conversation as Conversation
+    from sigadapt.logs.conversation import conversation_from_request as conversation_from_request
     from sigadapt.runs.events import CallDelta as CallDelta
     from sigadapt.runs.events import CallReady as CallReady
     from sigadapt.runs.events import Confirm as Confirm
@@ -87,6 +89,8 @@ _EVENTS = (
 )
 _LATER = {
     **dict.fromkeys(_EVENTS.split(), "sigadapt.runs.events"),
+    "Conversation": "sigadapt.logs.conversation",
+    "conversation_from_request": "sigadapt.logs.conversation",
     "stream": "sigadapt.runs.stream",
     "stream_sync": "sigadapt.runs.stream",
 }
@@ -116,6 +120,7 @@ __all__ = [
     "Confirm",
     "Confirmation",
     "ConfirmationNeeded",
+    "Conversation",
     "Drift",
     "Ended",
     "Failed",
@@ -164,6 +169,7 @@ __all__ = [
     "choice_from_stream",
     "choice_from_text",
     "choices_from_response",
+    "conversation_from_request",
     "drift_of",
     "is_signed",
     "pinned",

@@ -22,7 +22,7 @@ import pydantic
 
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.runs.rounds import rounds
-from sigadapt.schemas.arguments import ARGUMENT_LEVELS
+from sigadapt.schemas.arguments import ARGUMENT_LEVELS, parse_arguments
 from sigadapt.schemas.json_values import (
     Json,
     cut,
@@ -231,6 +231,44 @@ class F1(CallMetric):
     def score(self, comparison: Comparison) -> float:
         """Return the F1."""
         return comparison.f1
+
+
+class Credit(CallMetric):
+    """The F1 with credit for each argument: a signal that grows as the arguments get right one by one.
+
+    A call of the right tool that matches no expected call counts by the share of its arguments that are
+    right, always below 1. Takes the arguments of `CallMetric`.
+
+    Example:
+        >>> gold = dspy.Example(calls=[{"name": "add", "args": {"a": 1, "b": 2}}])
+        >>> pred = dspy.Prediction(calls=ToolCalls([{"name": "add", "args": {"a": 1, "b": 3}}]))
+        >>> round(Credit()(gold, pred), 2), F1()(gold, pred)
+        (0.5, 0.0)
+    """
+
+    __slots__ = ()
+
+    def score(self, comparison: Comparison) -> float:
+        """Return the F1, in which a call that is right in part counts in part."""
+        total = 2 * comparison.matched + len(comparison.missing) + len(comparison.unexpected)
+        credit, free = float(comparison.matched), list(comparison.unexpected)
+        for call in comparison.missing:
+            shares = [_share(call, made) for made in free]
+            best = max(shares, default=0.0)
+            if best:
+                del free[shares.index(best)]
+            credit += best
+        return 2 * credit / total if total else 1.0
+
+
+def _share(expected: ToolCall, made: ToolCall | InvalidToolCall) -> float:
+    """Return how far a call that is not the expected one is right, below 1; 0 for another tool."""
+    args: Any = made.args if type(made) is ToolCall else parse_arguments(made.arguments)
+    if made.name != expected.name or not is_object(args):
+        return 0.0
+    names = expected.args.keys() | args.keys()
+    both = [name for name in names if name in args and name in expected.args]
+    return (1 + sum(equal_json(args[name], expected.args[name]) for name in both)) / (2 + len(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ DSPy's optimizers change the instructions of a program's predictors and nothing 
 instructions of a predictor that is never called: it stands for its text. Functions are not touched.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from inspect import cleandoc
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import dspy
@@ -20,38 +21,39 @@ from sigadapt.signatures.tool_decls import Sources, ToolDecls
 _MOST_NAMES = 20
 
 
+_NOTHING = "(It has no description.)"
+"""What stands for an empty text, in whose place DSPy would write instructions that nobody wrote."""
+
+
 def _predictor(name: str, text: str) -> dspy.Predict:
     """Return the predictor whose instructions are a text: DSPy's own class, which tracers can watch."""
     tool = dspy.InputField(desc=f"the tool, of which this text describes {name}")
+    describes = dspy.InputField(desc="the tool, or the parameter of a tool, that the text describes")
+    now = dspy.InputField(desc="the text as it is now")
     asked = dspy.InputField(desc="what the tools were declared for")
     description = dspy.OutputField(desc=f"the description of {name}, as the model reads it")
-    fields: Any = {"tool": (dict, tool), "asked": (dict, asked), "description": (str, description)}
+    fields: Any = {"describes": (str, describes), "now": (str, now), "tool": (dict, tool)}
+    fields |= {"asked": (dict, asked), "description": (str, description)}
     new_signature: Any = dspy.Signature
-    return dspy.Predict(new_signature(fields, text))
+    return dspy.Predict(new_signature(fields, text or _NOTHING))
 
 
 def _text_in(predictor: Any) -> str:
     """Return the text of a predictor."""
     instructions: str = predictor.signature.instructions
-    return "" if instructions == _nothing() else instructions
+    return "" if instructions == _NOTHING else instructions
 
 
-@cache
-def _nothing() -> str:
-    """Return what DSPy writes in place of no instructions."""
-    predictor: Any = _predictor("", "")
-    return predictor.signature.instructions
-
-
-def _trace(predictor: dspy.Predict, tool: ToolDecl, asked: Json) -> None:
+def _trace(predictor: dspy.Predict, name: str, tool: ToolDecl, asked: Json) -> None:
     """Put a text into DSPy's trace, where optimizers look for what a predictor did."""
     settings: Any = dspy.settings
     if settings.trace is None or settings.max_trace_size < 1:
         return
-    inputs = {"tool": tool.to_openai()["function"], "asked": asked}
+    now = _text_in(predictor)
+    inputs = {"describes": name, "now": now, "tool": tool.to_openai()["function"], "asked": asked}
     while len(settings.trace) >= settings.max_trace_size:
         settings.trace.pop(0)
-    settings.trace.append((predictor, inputs, dspy.Prediction(description=_text_in(predictor))))
+    settings.trace.append((predictor, inputs, dspy.Prediction(description=now)))
 
 
 class ToolTexts(dspy.Module):
@@ -110,7 +112,7 @@ class ToolTexts(dspy.Module):
         for name, predictor in self.texts.items():
             tool, _ = _split(name, self.tools)
             if tool in decls:
-                _trace(predictor, decls[tool], asked)
+                _trace(predictor, name, decls[tool], asked)
         return decls
 
     def _with_texts(self, decls: ToolDecls) -> ToolDecls:
@@ -149,7 +151,20 @@ class ToolTexts(dspy.Module):
         if not isinstance(cast("object", text), str):
             raise InvalidOption(f"the text of {name!r} cannot be {text!r}", field="texts")
         if text != old:
-            predictor.signature = predictor.signature.with_instructions(text)
+            predictor.signature = predictor.signature.with_instructions(text or _NOTHING)
+
+    def load(self, path: Any, *options: Any, **more: Any) -> None:  # what DSPy's takes
+        """Bring back the texts that `save` kept, or those of a file that `sigadapt improve` wrote.
+
+        Raises:
+            InvalidOption: `unknown_text` and `other_tools`, if these are the texts of other tools.
+        """
+        if str(path).endswith(".json") and "made_for" in (held := json.loads(Path(path).read_text("utf-8"))):
+            for name, text in texts_of(held, self.tools).items():
+                self[name] = text
+        else:
+            loaded: Any = super()
+            loaded.load(path, *options, **more)
 
     def load_state(self, state: Json, **options: Any) -> None:
         """Bring back the texts that `dump_state` or `save` kept.
@@ -178,6 +193,39 @@ class ToolTexts(dspy.Module):
         if decl.format is not None or parameter not in (None, *properties):
             raise _unknown_text(name, [f"{tool}.{each}" for each in properties], f"{tool}.")
         return _text_of(decl, parameter)
+
+
+def texts_of(file: object, decls: ToolDecls) -> dict[str, str]:
+    """Return the texts of a file that `sigadapt improve` wrote, if they were made for these tools.
+
+    Raises:
+        InvalidOption: `other_tools`, if they were not; `invalid_option` for no such file.
+    """
+    held = json.loads(Path(file).read_text("utf-8")) if isinstance(file, (str, Path)) else file
+    texts = held.get("texts") if is_object(held) and held.get("format") == 1 else None
+    if (
+        not is_object(held)
+        or not is_object(texts)
+        or not all(isinstance(text, str) for text in texts.values())
+    ):
+        fix = "Give the file that sigadapt improve wrote."
+        raise InvalidOption("it holds no texts of tools", field="texts", fix=fix)
+    if held.get("made_for") != decls.fingerprint():
+        raise InvalidOption(
+            f"the texts were made for other tools than {listed(map(repr, (d.name for d in decls)), 5, ', ')}",
+            code="other_tools",
+            field="texts",
+            fix="Review what changed in the tools, and run sigadapt improve again.",
+        )
+    return texts
+
+
+def with_texts(decls: ToolDecls, texts: Mapping[str, str]) -> ToolDecls:
+    """Return the tools with other descriptions, by the names that ToolTexts has for them."""
+    held = ToolTexts(decls, texts)
+    for name, text in texts.items():
+        held[name] = text
+    return held()
 
 
 def _unknown_text(name: str, known: Iterable[str], before: str = "") -> InvalidOption:

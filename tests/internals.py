@@ -106,7 +106,6 @@ from sigadapt.signatures.tool_results.pairing import complaint
 from sigadapt.signatures.tool_results.results import result_object, result_text, text_of_result
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response, read, write
-from sigadapt.testing.masking import Masking
 from sigadapt.testing.script import Received
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES
@@ -118,6 +117,7 @@ from sigadapt.text.reader import read_text
 from sigadapt.text.scan import Scan, Spent
 from sigadapt.text.written_values import literal_at, property_of, types_of, value_of
 from sigadapt.trust.canonical import canonical
+from sigadapt.trust.masking import Masking
 
 __all__ = [
     "ARGUMENT_LEVELS",

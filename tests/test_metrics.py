@@ -409,3 +409,32 @@ def test_the_verdicts_are_the_benchmarks(page: str):
             assert ours is right, (truth, made)
             judged[right] += 1
     assert min(judged) > 100
+
+
+def test_credit() -> None:
+    """evaluation: Credit grows with each right argument."""
+    gold = dspy.Example(calls=[{"name": "find", "args": {"city": "Reno, NV", "date": "2026-05-02"}}])
+
+    def credit(*calls: Any) -> float:
+        made = ToolCalls(list(calls)) if calls else None
+        return float(metrics.Credit()(gold, dspy.Prediction(calls=made)))
+
+    def find(**args: Any) -> dict[str, Any]:
+        return {"name": "find", "args": args}
+
+    right = {"city": "Reno, NV", "date": "2026-05-02"}
+    grows = [
+        credit(),
+        credit(find(city="Reno", date="May 2")),
+        credit(find(city="Reno, NV", date="May 2")),
+        credit(find(**right, kind="any")),
+        credit(find(**right)),
+    ]
+    assert grows == sorted(set(grows))
+    assert (grows[0], grows[-1], credit({"name": "other", "args": right})) == (0, 1, 0)
+    assert credit(find(**right), find(city="x")) < 1
+    schema = {"type": "object", "properties": {"city": {"type": "string"}, "date": {"type": "integer"}}}
+    typed = ToolCalls([find(**right)]).validated([{"name": "find", "parameters": schema}])
+    assert len(typed.invalid) == 1
+    for calls in (typed, typed.handed_on()):
+        assert 0 < float(metrics.Credit()(gold, dspy.Prediction(calls=calls))) < 1

@@ -18,6 +18,9 @@ from sigadapt import __version__
 from sigadapt.commands.arguments import sentence
 from sigadapt.commands.check import check
 from sigadapt.commands.demo import demo
+from sigadapt.commands.logs.adopt import adopt
+from sigadapt.commands.logs.compare import compare
+from sigadapt.commands.logs.improve import improve
 from sigadapt.commands.printing import complain
 from sigadapt.commands.read import read
 from sigadapt.commands.replay import replay
@@ -34,7 +37,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 app = typer.Typer(
     pretty_exceptions_enable=False, rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich"
 )
-for _verb in (demo, show, read, check, replay):
+for _verb in (demo, show, read, check, replay, adopt, compare, improve):
     app.command()(_verb)
 
 

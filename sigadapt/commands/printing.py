@@ -10,18 +10,21 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stdout
-from typing import Annotated, Any, TypeAlias
+from io import StringIO
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.progress import track
 
 from sigadapt import __version__
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.places import printable
 
+_T = TypeVar("_T")
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 CODE = "none"
@@ -85,6 +88,19 @@ def waiting(for_what: str) -> Generator[None]:
             return
         with progress.status(for_what):
             yield
+
+
+def progress(items: Iterable[_T], what: str, total: int) -> Iterable[_T]:
+    """Return the items, with a progress bar on a terminal's stderr as long as they are taken."""
+    screen = Console(stderr=True, force_terminal=_plain())
+    return track(items, what, total, console=screen, disable=not screen.is_terminal, transient=True)
+
+
+def page(report: RenderableType) -> str:
+    """Return what a terminal would show as an HTML page."""
+    screen = Console(file=StringIO(), record=True, width=120, markup=False, highlight=False)
+    screen.print(report)
+    return screen.export_html()
 
 
 def quiet() -> None:

@@ -15,6 +15,7 @@ calls, the request with their results names that `container` (source: "Programma
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ from sigadapt.providers.provider import (
 from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -89,6 +91,8 @@ _OF_SERVER = {"mcp_server_name", "server_url"}
 _HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
 
 _THINKING = ("thinking", "redacted_thinking")
+_OWN = frozenset(("system", "anthropic_version", "mcp_servers", "stop_sequences"))
+_OWN_BLOCKS = frozenset(("tool_use", "tool_result", "document", "server_tool_use", *_THINKING)) | {"image"}
 _TEXT_FIELDS = frozenset(("type", "text"))
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 
@@ -242,6 +246,42 @@ class Anthropic(Provider):
         content = [_whole_block(block, ended=ended) for block in blocks.all]
         # Without blocks, the content of the start event: some servers send a whole message there.
         return {**message, "content": content or message.get("content")}
+
+    def is_request(self, body: Json) -> bool:
+        messages = objects(body.get("messages"))
+        roles = {str(message.get("role")) for message in messages}
+        kinds = {kind_of(block) for message in messages for block in content_parts(message.get("content"))}
+        is_plain = roles <= {"user", "assistant"} and not any("tool_calls" in each for each in messages)
+        has_own = any("input_schema" in tool for tool in objects(body.get("tools")))
+        is_claude = is_plain and "max_tokens" in body and "claude" in str(body.get("model"))
+        return is_array(body.get("messages")) and (
+            has_own or is_claude or not kinds.isdisjoint(_OWN_BLOCKS) or not _OWN.isdisjoint(body)
+        )
+
+    # {"model": "claude-opus-5", "max_tokens": 1024, "system": "Be brief.", "messages": [
+    #   {"role": "user", "content": "Weather?"}], "tools": [{"name": "f", "input_schema": {...}}]}
+    # https://platform.claude.com/docs/en/api/messages
+    def request(self, body: Json) -> Recorded:
+        recorded = Recorded(NAME, _part)
+        recorded.tools = [*objects(body.get("tools"))]
+        recorded.set(body, {"stop_sequences": "stop"}, ("messages", "system", "tools"))
+        recorded.instruct(body.get("system"), ("system",))
+        for place, message in enumerate(objects(body["messages"])):
+            where, content = ("messages", place, "content"), message.get("content")
+            if message.get("role") == "assistant":
+                recorded.said += self.read({"type": "message", "content": content})
+                continue
+            if message.get("role") != "user":
+                recorded.instruct(content or "", where)
+                continue
+            for at, block in enumerate(content_parts(content)):
+                if kind_of(block) == "tool_result":
+                    answered = block.get("tool_use_id"), None
+                    failed = block.get("is_error") is True
+                    recorded.tell(answered, block.get("content") or "", (*where, at), failed=failed)
+                else:
+                    recorded.ask(block, (*where, at))
+        return recorded
 
     # {"role": "assistant", "content": "Let me look.", "tool_calls": [...], "thinking_blocks": [
     #   {"type": "thinking", "thinking": "They want Paris.", "signature": "EqQB..."}]}
@@ -431,6 +471,20 @@ def block_of(part: Json, model: str) -> Json | None:
     text = decoded_text(part) if kind == "document" else None
     plain = {"type": "text", "media_type": "text/plain", "data": text}
     return None if text is None else {"type": "document", "source": plain, **title}
+
+
+def _part(block: Json) -> Json | None:
+    """Return a content block as a part; None if it is no image, and no document with a source."""
+    source, kind = an_object(block.get("source")), "image" if kind_of(block) == "image" else "file"
+    if kind_of(block) not in ("image", "document"):
+        return None
+    name = {"name": block["title"]} if is_text(block.get("title")) else {}
+    if is_text(source.get("data")):
+        data: str = source["data"]
+        data = b64encode(data.encode()).decode() if source.get("type") == "text" else data
+        return {"type": kind, "mime_type": source.get("media_type") or PDF, "data": data, **name}
+    place = next((key for key in ("url", "file_id") if is_text(source.get(key))), None)
+    return None if place is None else {"type": kind, place: source[place], **name}
 
 
 def _chat_block(part: Json, model: str) -> Json | None:

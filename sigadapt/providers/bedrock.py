@@ -9,6 +9,7 @@ text of `citationsContent` counts as text. In a stream, only tool blocks have a 
 its `contentBlockStop`, or with `messageStop`.
 """
 
+import mimetypes
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from sigadapt.providers.provider import NO_SUBSET, SIGNED_ID, JsonText, Provider
 from sigadapt.providers.result_blocks import chat_block
 from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
@@ -28,7 +30,7 @@ from sigadapt.providers.wire.values import (
     objects,
     one_call_each,
 )
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, is_array, is_object
 
 NAME = "bedrock-converse"
 
@@ -42,6 +44,11 @@ _FINISH = {
     "content_filtered": "content_filter",
     "malformed_model_output": "error",
 }
+_SETTINGS = {"maxTokens": "max_tokens", "topP": "top_p", "stopSequences": "stop", "modelId": "model"}
+_OWN = frozenset(("toolConfig", "inferenceConfig", "modelId", "additionalModelRequestFields"))
+_BLOCKS = frozenset(
+    ("text", "toolUse", "toolResult", "image", "document", "video", "reasoningContent", "cachePoint")
+)
 _EVENTS = {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"}
 
 
@@ -138,6 +145,56 @@ class BedrockConverse(Provider):
         ended = is_text(body.get("stopReason"))
         message["content"] = [_whole_block(block, ended=ended) for block in blocks.all]
         return body
+
+    def is_request(self, body: Json) -> bool:
+        messages = objects(body.get("messages"))
+        blocks = [block for message in messages for block in objects(message.get("content"))]
+        has_own = any("type" not in block and block.keys() & _BLOCKS for block in blocks)
+        return is_array(body.get("messages")) and (has_own or not _OWN.isdisjoint(body))
+
+    # {"modelId": "amazon.nova-pro-v1:0", "system": [{"text": "Be brief."}], "messages": [
+    #   {"role": "user", "content": [{"text": "Weather?"}]}], "toolConfig": {"tools": [{"toolSpec": {...}}]}}
+    # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+    def request(self, body: Json) -> Recorded:
+        recorded, config = Recorded(NAME, _part), an_object(body.get("toolConfig"))
+        recorded.tools = [tool for tool in objects(config.get("tools")) if "cachePoint" not in tool]
+        recorded.set({**body, **an_object(body.get("inferenceConfig"))}, _SETTINGS, _NOT_SETTINGS)
+        recorded.set({"tool_choice": config.get("toolChoice")}, {})
+        recorded.instruct([block for block in objects(body.get("system")) if "text" in block], ("system",))
+        for place, message in enumerate(objects(body["messages"])):
+            where, blocks = ("messages", place, "content"), content_parts(message.get("content"))
+            if message.get("role") == "assistant":
+                recorded.said += self.read({"output": {"message": message}})
+                for at, block in enumerate(blocks):
+                    if not _is_call(block) and "text" not in block and "cachePoint" not in block:
+                        kind = next(iter(block), "an empty block")
+                        recorded.lose((*where, at), f"{kind!r} has no neutral form, and is left out")
+                continue
+            for at, block in enumerate(blocks):
+                result = an_object(block.get("toolResult"))
+                if result:
+                    answered, failed = (result.get("toolUseId"), None), result.get("status") == "error"
+                    recorded.tell(answered, result.get("content"), (*where, at), failed=failed)
+                elif "cachePoint" not in block:
+                    recorded.ask(block, (*where, at))
+        return recorded
+
+
+_NOT_SETTINGS = ("messages", "system", "toolConfig", "inferenceConfig")
+
+
+def _part(block: Json) -> Json | None:
+    """Return a block of a question or a result as a part; None for a video or a file in a bucket."""
+    if "json" in block:
+        return {"type": "json", "value": block["json"]}
+    kind = "image" if "image" in block else "document"
+    held = an_object(block.get(kind))
+    data, form = an_object(held.get("source")).get("bytes"), held.get("format")
+    if not is_text(data) or not is_text(form):
+        return None
+    name = {"name": held["name"]} if is_text(held.get("name")) else {}
+    mime = f"image/{form}" if kind == "image" else mimetypes.guess_type(f"file.{form}")[0] or "text/plain"
+    return {"type": "image" if kind == "image" else "file", "mime_type": mime, "data": data, **name}
 
 
 def result_block(part: Json, model: str) -> Json | None:

@@ -32,6 +32,7 @@ from sigadapt.providers.provider import (
 from sigadapt.providers.result_blocks import chat_block
 from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -48,6 +49,7 @@ from sigadapt.providers.writing import arguments_of, blocks_with_calls, written_
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.server.work import Findings
+from sigadapt.signatures.tool_results.dspy_media import part_of_bytes
 
 NAME = "gemini"
 
@@ -66,11 +68,36 @@ _TEXT_PART = {"text", "thought", "thoughtSignature"}
 _SAID = frozenset(("type", *_TEXT_PART))  # `type` is that of a text among the parts (`content_parts`)
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
 _CALL_FIELDS = frozenset(("id", "name", "args", "partialArgs", "willContinue"))
+_SAFE = str.maketrans("-_", "+/")  # Google's SDK writes the base64 of addresses
+_MEDIA = frozenset(("inlineData", "fileData"))
 _INPUT = frozenset(("args", "partialArgs", "willContinue"))
+
+
+_SETTINGS = {"maxOutputTokens": "max_tokens", "topP": "top_p", "topK": "top_k", "stopSequences": "stop"}
 
 
 def _is_call(part: Json) -> bool:
     return isinstance(part.get("functionCall"), dict)
+
+
+def _in_camel_case(part: Json) -> Json:
+    """Return an object with the names of its members as the wire has them, where an SDK wrote others."""
+    return {re.sub("_([a-z])", lambda it: it[1].upper(), key): value for key, value in part.items()}
+
+
+def _part(block: Json) -> Json | None:
+    """Return an image, a file or audio of a question or a result as a part; None for any other part."""
+    if block.get("type") == "json":
+        return block
+    held = _in_camel_case(an_object(block.get("inlineData") or block.get("fileData")))
+    mime, place = held.get("mimeType"), "data" if "inlineData" in block else "fileUri"
+    if not is_text(held.get(place)) or not isinstance(mime, (str, type(None))) or more_than(block, _MEDIA):
+        return None
+    if place == "data":
+        return part_of_bytes(mime, held["data"].translate(_SAFE), None)
+    family = str(mime).partition("/")[0]
+    kind = family if family in ("image", "audio") else "file"
+    return {"type": kind, "url": held[place], **({"mime_type": mime} if is_text(mime) else {})}
 
 
 def _parts(candidate: Json) -> list[Json]:
@@ -291,6 +318,43 @@ class Gemini(Provider):
             texts = [{"text": text or "", "thoughtSignature": first}]
         return {"dialect": NAME, "blocks": [*texts, *calls]}
 
+    def is_request(self, body: Json) -> bool:
+        return isinstance(body.get("contents"), (str, list, dict))
+
+    # {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": [{"role": "user", "parts": [
+    #   {"text": "Weather?"}]}], "tools": [{"functionDeclarations": [...]}], "generationConfig": {...}}
+    # https://ai.google.dev/api/generate-content#request-body
+    def request(self, body: Json) -> Recorded:
+        recorded, body = Recorded(NAME, _part), _in_camel_case(body)
+        config = _in_camel_case(an_object(body.get("generationConfig")))
+        recorded.tools = [*objects(body.get("tools"))]
+        left_out = ("contents", "tools", "generationConfig", "systemInstruction", "toolConfig")
+        recorded.set({**body, **config}, _SETTINGS, left_out)
+        recorded.set({"tool_choice": body.get("toolConfig") or None}, {})
+        instructions = body.get("systemInstruction")
+        held = instructions.get("parts") if is_object(instructions) else instructions
+        recorded.instruct(held, ("systemInstruction",))
+        for place, content in enumerate(content_parts(body["contents"])):
+            where, parts = ("contents", place, "parts"), [*map(_in_camel_case, _parts({"content": content}))]
+            if content.get("role") == "model":
+                recorded.said += self.read({"candidates": [{"content": {"parts": parts}}]})
+                continue
+            for at, part in enumerate(parts):
+                result = an_object(part.get("functionResponse"))
+                if not result:
+                    recorded.ask(part, (*where, at))
+                    continue
+                value = result.get("response")
+                is_error = is_object(value) and value.keys() == {"error"}
+                # An object stays as it is, so that it is sent as it was.
+                if is_object(value) and value.keys() in ({"error"}, {"result"}):
+                    inner = next(iter(value.values()))
+                    value = inner if is_error or not is_object(inner) else value
+                answered, told = (result.get("id"), result.get("name")), {"type": "json", "value": value}
+                media = [told, *map(_in_camel_case, objects(result.get("parts")))]
+                recorded.tell(answered, media, (*where, at), failed=is_error)
+        return recorded
+
     # {"role": "model", "parts": [{"functionCall": {"id": "call_1", "name": "get_weather",
     #   "args": {"city": "Paris"}}, "thoughtSignature": "CiQB..."}]}
     # Gemini 3 refuses the running turn without them: https://ai.google.dev/gemini-api/docs/thought-signatures
@@ -325,6 +389,9 @@ class Gemini(Provider):
                 response["parts"] = [*result.blocks]
             parts.append({"functionResponse": response})
         return [{"role": "user", "parts": [*parts, *(part for result in results for part in result.after)]}]
+
+    def question(self, blocks: Sequence[Json]) -> Json:
+        return {"role": "user", "parts": [*blocks]}
 
     # {"toolConfig": {"includeServerSideToolInvocations": true,
     #   "functionCallingConfig": {"mode": "VALIDATED"}}}

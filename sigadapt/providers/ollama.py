@@ -13,10 +13,25 @@ from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider, RawCall, Reading, Route
 from sigadapt.providers.result_blocks import chat_image
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
-from sigadapt.providers.wire.values import an_object, calls_of, chat_call, decoded, joined, text_of
-from sigadapt.schemas.json_values import Json
+from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.values import (
+    an_object,
+    calls_of,
+    chat_call,
+    decoded,
+    is_text,
+    joined,
+    objects,
+    text_of,
+)
+from sigadapt.schemas.json_values import Json, is_array, is_object
 
 NAME = "ollama"
+
+_SETTINGS = {"num_predict": "max_tokens"}
+_OWN = frozenset(("options", "keep_alive", "think"))
+_IMAGES = {"/9j/": "jpeg", "iVBOR": "png", "R0lG": "gif", "UklG": "webp"}
+"""How the base64 of an image begins, which comes without its type."""
 
 
 class Ollama(Provider):
@@ -51,6 +66,40 @@ class Ollama(Provider):
         for key in ("content", "thinking"):
             whole[key] = joined(text_of(message.get(key)) for message in messages)
         return {**body, "message": {**whole, "tool_calls": calls}}
+
+    def is_request(self, body: Json) -> bool:
+        messages = objects(body.get("messages"))
+        calls = [call for message in messages for call in objects(message.get("tool_calls"))]
+        has_objects = any(is_object(an_object(call.get("function")).get("arguments")) for call in calls)
+        has_own = any("tool_name" in message or "images" in message for message in messages)
+        return is_array(body.get("messages")) and (has_own or has_objects or not _OWN.isdisjoint(body))
+
+    # {"model": "qwen3", "messages": [{"role": "user", "content": "What is it?", "images": ["iVBO..."]},
+    #   {"role": "tool", "tool_name": "get_weather", "content": "18 C"}], "options": {"num_predict": 99}}
+    # https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
+    def request(self, body: Json) -> Recorded:
+        recorded = Recorded(NAME, _image)
+        recorded.tools = [*objects(body.get("tools"))]
+        recorded.set({**body, **an_object(body.get("options"))}, _SETTINGS, ("messages", "tools", "options"))
+        for place, message in enumerate(objects(body["messages"])):
+            where, role, content = ("messages", place), message.get("role"), message.get("content")
+            if role == "system":
+                recorded.instruct(content, where)
+            elif role == "assistant":
+                recorded.said += self.read({"message": message})
+            elif role == "tool":
+                name = message.get("tool_name") or message.get("name")
+                recorded.tell((message.get("tool_call_id"), name), content, where, failed=None)
+            else:
+                images = [{"image": data} for data in message.get("images") or ()]
+                recorded.ask([*([content] if content else []), *images], where)
+        return recorded
+
+
+def _image(block: Json) -> Json | None:
+    data = block.get("image")
+    kind = next((kind for head, kind in _IMAGES.items() if is_text(data) and data.startswith(head)), "png")
+    return {"type": "image", "mime_type": f"image/{kind}", "data": data} if is_text(data) else None
 
 
 def _caveat(request: Json) -> str:

@@ -42,6 +42,7 @@ from sigadapt.providers.wire.ends import (
     mark_last_cut_off,
     with_reported_call,
 )
+from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -60,6 +61,7 @@ from sigadapt.providers.writing import text_of_arguments, written_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.tool_results.dspy_media import part_of_chat
 
 NAME = "openai-chat"
 
@@ -114,6 +116,8 @@ _WORK = frozenset(("annotations", "images", "executed_tools", "provider_specific
 _WORK_BESIDE = frozenset(("citations", "search_results", "vertex_ai_grounding_metadata"))
 """Fields of a message, and of the body, in which server tools leave something."""
 _GROWING = ("text", "summary", "data", "thinking")
+_SETTINGS = {"max_completion_tokens": "max_tokens", "function_call": "tool_choice"}
+"""sigadapt's names for settings of a request."""
 
 
 def _candidate(choice: Json, body: Json) -> Reading:
@@ -386,6 +390,31 @@ class OpenAIChat(Provider):
                 index = choice.get("index")
                 choices.setdefault(index if isinstance(index, int) else 0, []).append(choice)
         return {**body, "choices": [_whole_choice(chunks) for _, chunks in sorted(choices.items())]}
+
+    def is_request(self, body: Json) -> bool:
+        return is_array(body.get("messages"))
+
+    # {"model": "gpt-5", "messages": [{"role": "user", "content": "Weather?"}], "tools": [...]}
+    # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
+    def request(self, body: Json) -> Recorded:
+        recorded = Recorded(NAME, part_of_chat)
+        recorded.tools = [*objects(body.get("tools"))]
+        recorded.tools += [{"type": "function", "function": each} for each in objects(body.get("functions"))]
+        recorded.set(body, _SETTINGS, ("messages", "tools", "functions"))
+        for place, message in enumerate(objects(body["messages"])):
+            where, role, content = ("messages", place), message.get("role"), message.get("content")
+            if role in ("system", "developer"):
+                recorded.instruct(content, where)
+            elif role == "user":
+                recorded.ask(content, (*where, "content"))
+            elif role == "assistant":
+                recorded.said += self.read({"choices": [{"message": message}]})
+            elif role in ("tool", "function"):
+                answered = message.get("tool_call_id"), message.get("name")
+                recorded.tell(answered, content, where, failed=None)
+            else:
+                recorded.lose(where, f"a message of the role {role!r} has no neutral form, and is left out")
+        return recorded
 
     # {"role": "assistant", "content": "Let me look.", "tool_calls": [{"id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}

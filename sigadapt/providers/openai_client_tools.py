@@ -54,9 +54,9 @@ def is_client_call(item: Json) -> bool:
 def with_answered_marked(items: Sequence[Json]) -> list[Json]:
     """Return the items of an answer; calls that OpenAI itself answered there are marked as such."""
     # A shell that OpenAI ran may come without its environment.
-    outputs = {item.get("call_id") for item in items if kind_of(item).endswith("_call_output")}
+    outputs = {str(item.get("call_id")) for item in items if kind_of(item).endswith("_call_output")}
     return [
-        {**item, ANSWERED: True} if kind_of(item) in _NAMES and item.get("call_id") in outputs else item
+        {**item, ANSWERED: True} if kind_of(item) in _NAMES and str(item.get("call_id")) in outputs else item
         for item in items
     ]
 

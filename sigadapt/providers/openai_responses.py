@@ -45,6 +45,7 @@ from sigadapt.providers.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.namespaces import in_namespaces
+from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -59,8 +60,9 @@ from sigadapt.providers.wire.values import (
     text_of,
 )
 from sigadapt.providers.writing import blocks_with_calls, text_of_arguments, written_text
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.tool_results.dspy_media import part_at
 
 NAME = "openai-responses"
 
@@ -84,6 +86,11 @@ _MESSAGE_FIELDS = frozenset(("type", "id", "role", "status", "content"))
 _PART_FIELDS = frozenset(("type", "text", "logprobs"))
 _CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "arguments"))
 _OWN_KINDS = frozenset(("message", "reasoning", "function_call", "custom_tool_call"))
+_OUTPUTS = frozenset(("function_call_output", "custom_tool_call_output"))
+_TEXT_OUTPUTS = _OUTPUTS | {"local_shell_call_output", "apply_patch_call_output"}
+_ENDS_OF_OUTPUTS = ("_output", "_approval_response")
+_OTHERS = frozenset(("encoding_format", "dimensions", "voice"))
+_OTHER_MODELS = re.compile("embed|moderation|tts|whisper", re.IGNORECASE)
 _OPENAIS_OWN = re.compile(r"openai/(gpt-(?!oss)|o\d)")  # other servers speak this wire under OpenAI's prefix
 _SEARCHING = re.compile(r"openai/gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)")
 # Sources: the guide of each tool on developers.openai.com and the types of OpenAI's SDK 2.54; read on
@@ -296,6 +303,52 @@ class OpenAIResponses(Provider):
             body["output"] = [_whole_item(item, ended=ended) for item in items.all]
         return body
 
+    def is_request(self, body: Json) -> bool:
+        given = body.get("input", body.get("prompt"))
+        if is_array(given):
+            return all(map(is_object, given))
+        # The input of an embedding, of a moderation or of speech is a text, too.
+        is_other = not _OTHERS.isdisjoint(body) or _OTHER_MODELS.search(str(body.get("model")))
+        return isinstance(given, (str, dict)) and "model" in body and not is_other
+
+    # {"model": "gpt-5", "instructions": "Be brief.", "input": [{"role": "user", "content": "Weather?"},
+    #   {"type": "function_call_output", "call_id": "call_1", "output": "18 C"}], "tools": [...]}
+    # https://developers.openai.com/api/reference/resources/responses/methods/create
+    def request(self, body: Json) -> Recorded:
+        recorded = Recorded(NAME, _part)
+        recorded.tools = [*objects(body.get("tools"))]
+        recorded.set(body, {"max_output_tokens": "max_tokens"}, ("input", "instructions", "tools"))
+        for key in body.keys() & {"previous_response_id", "conversation", "prompt"}:
+            recorded.lose((key,), "the server keeps what it refers to")
+        recorded.instruct(body.get("instructions"), ("instructions",))
+        given = body.get("input")
+        items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+        run: list[Json] = []  # items of the model that follow one another
+        calls = {str(item.get("call_id") or item.get("id")) for item in items if self.is_call(item)}
+        for place, item in enumerate(items):
+            kind, role, where = kind_of(item), item.get("role"), ("input", place)
+            call_id = item.get("call_id") or item.get("approval_request_id") or item.get("id")
+            # What OpenAI ran itself has its output among the items of the model.
+            is_answer = kind in _OUTPUTS or (kind.endswith(_ENDS_OF_OUTPUTS) and str(call_id) in calls)
+            if not is_answer and role in (None, "assistant") and kind != "item_reference":
+                run.append(item)
+                continue
+            recorded.said += self.read({"output": run}) if run else ()
+            run = []
+            if is_answer:
+                own = _without(item, "type", "id", "call_id", "status", "execution", "caller")
+                told = own.get("output", "") if kind in _TEXT_OUTPUTS else own
+                failed = item.get("status") == "failed" or None
+                recorded.tell((call_id, None), told, where, failed=failed)
+            elif role in ("system", "developer") and "content" in item:
+                recorded.instruct(item["content"], where)
+            elif role == "user":
+                recorded.ask(item.get("content"), (*where, "content"))
+            else:
+                recorded.lose(where, f"{kind or role!r} has no neutral form, and is left out")
+        recorded.said += self.read({"output": run}) if run else ()
+        return recorded
+
     # {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA..."}
     # {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{...}"}
     # Reasoning goes back with the item that followed it, or OpenAI refuses it:
@@ -417,6 +470,22 @@ def result_block(part: Json, model: str) -> Json | None:
     if "url" in part:
         return {"type": "input_file", "file_url": part["url"]}
     return {"type": "input_file", "filename": file_name(part), "file_data": data_uri(part)}
+
+
+def _part(block: Json) -> Json | None:
+    """Return a content block of a question or a result as a part; None for one of no known kind."""
+    kind = kind_of(block)
+    if kind in ("input_text", "output_text"):
+        return {"type": "text", "text": str(block.get("text") or "")}
+    name = {"name": block["filename"]} if isinstance(block.get("filename"), str) else {}
+    media = {"input_image": "image", "input_file": "file"}.get(kind)
+    if media is None:
+        return None
+    for key in ("image_url", "file_url", "file_data"):
+        if isinstance(block.get(key), str):
+            return {**part_at(media, block[key], name.get("name")), **name}
+    held = block.get("file_id")
+    return {"type": media, "file_id": held, **name} if isinstance(held, str) else None
 
 
 def _flat(tool: Json) -> Json:

@@ -251,6 +251,16 @@ class Provider:
         """Return a body without its calls, for readers that refuse a body because of a call."""
         return body
 
+    # Requests that somebody recorded
+
+    def is_request(self, body: Json) -> bool:
+        """Return whether a body is a request in this format, which later rows of the table may share."""
+        return False
+
+    def request(self, body: Json) -> Any:
+        """Return what a request says, a `Recorded`: the mirror of what is written below."""
+        raise NotImplementedError
+
     # The state of a turn
 
     def work(self, blocks: Sequence[Json]) -> ServerWork:
@@ -289,6 +299,10 @@ class Provider:
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn's calls as rows of the body; `turn` is what `turn` returned."""
         raise NotImplementedError
+
+    def question(self, blocks: Sequence[Json]) -> Json:
+        """Return what the user said, given as blocks, as a row of the body."""
+        return {"role": "user", "content": [*blocks]}
 
     def fields(self, state: Json) -> Json:
         """Return the fields of the body that the results of the conversation's last turn need."""

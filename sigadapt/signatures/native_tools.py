@@ -76,7 +76,7 @@ def is_native(source: object) -> TypeGuard[Json]:
     kind = source.get("type")
     if kind is None:
         return source.keys() <= PROVIDER_TOOL_KEYS
-    if kind in _OF_OPENAI or (isinstance(kind, str) and (":" in kind or kind == SERVER_TOOL)):
+    if isinstance(kind, str) and (kind in _OF_OPENAI or ":" in kind or kind == SERVER_TOOL):
         return True  # a gateway's own has a prefix, such as `openrouter:web_search`, and may have parameters
     if not isinstance(kind, str) or kind in _NOT_NATIVE or not MARKS.isdisjoint(source):
         return False

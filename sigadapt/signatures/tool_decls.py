@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from importlib import import_module
 from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import ref
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
+_TEXTS = "sigadapt.tool_texts"
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _MOST_COMPARED = 100  # names that a bad call's is compared with
@@ -263,6 +265,24 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         """
         entries = [asking_first(each, ask) if isinstance(each, ToolDecl) else each for each in self.entries]
         return ToolDecls(entries)
+
+    def with_texts(self, file: object) -> "ToolDecls":
+        """Return the same tools with the descriptions that `sigadapt improve` wrote.
+
+        Args:
+            file: the path of its file, or what the file holds, decoded.
+
+        Raises:
+            InvalidOption: `other_tools`, if the tools are not those that the texts were made for.
+
+        Example:
+            >>> decls = ToolDecls([{"name": "now"}])
+            >>> file = {"format": 1, "texts": {"now": "The time."}, "made_for": decls.fingerprint()}
+            >>> decls.with_texts(file)["now"].description
+            'The time.'
+        """
+        texts = import_module(_TEXTS)  # above this file, and only needed here
+        return texts.with_texts(self, texts.texts_of(file, self))
 
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.

@@ -18,8 +18,8 @@ from sigadapt.schemas.json_values import is_array, is_object, pointer
 from sigadapt.schemas.subschemas import key_of
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
 from sigadapt.testing.exchange import Response
-from sigadapt.testing.masking import HARMLESS_QUERY, Echoes, Masking, query_of
 from sigadapt.testing.script import Received
+from sigadapt.trust.masking import HARMLESS_QUERY, Echoes, Masking, query_of
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 

@@ -94,6 +94,8 @@ def native_rows(
         elif message["role"] == "assistant" and (message.get("tool_calls") or state_of(message) is not None):
             turn, needed = _turn(provider, message, route)
             rows.append(_sendable(turn))
+        elif "parts" in message:
+            rows.append(_sendable([provider.question(message["blocks"])]))
         elif "late" in message:
             added = [by_name[each["name"]] for each in message["late"]["added"]]
             removed = [each["name"] for each in message["late"]["removed"]]

@@ -24,7 +24,8 @@ from sigadapt.providers.writing import arguments_of
 from sigadapt.schemas.json_values import Json, as_unicode, is_object
 from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
 
-_OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "late"})  # keys of rows that lm15 does not write
+_OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "late", "parts"})
+"""Keys of rows that lm15 does not write."""
 
 
 def to_lm15(
@@ -80,6 +81,8 @@ def _message(group: list[dict[str, Any]], route: Route) -> lm15.Message:
         said = [lm15.TextPart(text=as_unicode(row["content"]))] if row.get("content") else []
         parts = (*said, *map(_call, row.get("tool_calls", ())))
         return lm15.Message(role="assistant", parts=parts or (lm15.TextPart(text=""),))
+    if "parts" in row and route.client == "engine":
+        return lm15.Message(role="user", parts=tuple(map(_content_part, row["blocks"])))
     if row["role"] == "user" and isinstance(row["content"], str):
         return lm15.Message.user(row["content"])
     if "late" in row:

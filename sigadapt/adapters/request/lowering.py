@@ -51,7 +51,7 @@ def lower(request: Request, route: Route) -> Lowered:
         request = {**request, "tools": tools}
     request = _without_halves(request, changes)
     table = aliases(names_in(request), route.name_pattern, route.longest_name)
-    if table or any(row["role"] in ("assistant", "tool") for row in request["messages"]):
+    if table or any(row["role"] in ("assistant", "tool") or "parts" in row for row in request["messages"]):
         refuse_unreadable_states(request, route)
         request = _custom_calls(request, route, changes)
         for number, tool in enumerate(request.get("tools", ())):
@@ -93,7 +93,7 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
         return False
     for row in request["messages"]:
         content = row.get("content")
-        if row["role"] not in ("user", "system") or type(content) is not str:
+        if row["role"] not in ("user", "system") or type(content) is not str or "parts" in row:
             return False
         if not (content.isascii() or is_unicode(content)):
             return False

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import count, groupby
+from itertools import chain, count, groupby, islice
 from secrets import token_hex
 from typing import Any, cast, get_args
 
@@ -59,7 +59,7 @@ def messages_of(
         if prompt.asks(event):
             asked = _in_plain_texts(event, rest, stand_in) if stand_in else event
             messages.append({"role": "user", "content": question(adapter, rest, prompt, asked)})
-        later = [*(each.rounds for each in rows[number + 1 :]), results]
+        later = chain((each.rounds for each in islice(rows, number + 1, None)), [results])
         messages += _event(adapter, rest, row, later)
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
@@ -212,7 +212,7 @@ def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]
 
 
 def _event(
-    adapter: OutputFormat, rest: type[Signature], row: Row, later: list[list[Round]]
+    adapter: OutputFormat, rest: type[Signature], row: Row, later: Iterable[list[Round]]
 ) -> Iterator[Message]:
     """Yield the messages of an event after its question: the rounds it brings, its text and its calls."""
     event, calls, rounds = row

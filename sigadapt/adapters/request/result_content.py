@@ -5,13 +5,15 @@
  c. After the last result of the turn, with its name in the result: `[image 1, attachment 1 below]`.
  d. Otherwise the request is refused, because the model would answer without what the tool found.
 
-All but the first are recorded.
+A block in the words of one wire, as logs hold it, is left out on every other one. All but the first are
+recorded. What a user showed in a recorded question is placed here, too.
 """
 
 from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
+from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import decoded_text, text_in
 from sigadapt.schemas.json_values import Json, compact, cut
@@ -30,7 +32,42 @@ def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]
             placing = _Placing(row, route, request["model"], place, below)
             changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
             below, rows[number] = placing.below, placing.row()
+        if "parts" in row:
+            blocks, lost = _question(row["parts"], route, request["model"])
+            changes += (Change(f"/messages/{number}/content", "dropped", why) for why in lost)
+            rows[number] = {**row, "blocks": blocks}
     return {**request, "messages": rows}, changes
+
+
+def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], list[str]]:
+    """Return what the user said as the provider's blocks, and why some of it is left out."""
+    blocks: list[Json] = []
+    lost: list[str] = []
+    for part in parts:
+        if why := _why_foreign(part, route):
+            lost.append(why)
+            continue
+        own = part["value"] if part["type"] == "block" else None
+        block = own or route.in_questions(part, model) or route.in_results(part, model)
+        text = text_in(part) if part["type"] != "block" else None
+        if block is None and text is None:
+            raise InvalidHistory(
+                f"the question holds {part['type']} data ({cut(part.get('mime_type', 'by its address'))}), "
+                "which cannot be sent on this route",
+                code="unsendable_content",
+                fix="Give it as text, or use a model that accepts it.",
+            )
+        blocks.append({"text": text} if block is None else block)
+    return blocks, lost
+
+
+def _why_foreign(part: Part, route: Route) -> str:
+    """Return why a block in the words of another wire than the route's, as logs hold it, is left out."""
+    written = CHAT.name if route.as_chat else route.dialect
+    if part["type"] != "block" or part.get("wire", written) == written:
+        return ""
+    kind = part["value"].get("type") or next(iter(part["value"]), "a block")
+    return f"{cut(str(kind))} is a block of {part['wire']}, which this route has no form for"
 
 
 def _parts_of(row: dict[str, Any]) -> list[Part]:
@@ -69,6 +106,9 @@ class _Placing:
     def _placed(self, part: Part, number: int) -> list[Part]:
         """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
         text_only = self._row["is_error"] and self._route.text_failures
+        if why := _why_foreign(part, self._route):
+            self.changes.append(why)
+            return []
         block = None if text_only else self._in_result(part)
         named = {"type": "text", "text": name_of(part, number)}
         texts = [compact(part["value"]) for part in self._parts if part["type"] == "json"]

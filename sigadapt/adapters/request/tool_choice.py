@@ -62,7 +62,7 @@ def _object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
         if mode not in ("auto", "required") or not whole or len(whole) != len(listed):
             raise not_a_choice(choice)
         return _several(mode, whole)
-    if kind in _MODE_WORDS:
+    if isinstance(kind, str) and kind in _MODE_WORDS:
         return _MODE_WORDS[kind]
     if kind in ("function", "custom", "tool") and isinstance(fields.get("name"), str):
         return named_choice(fields["name"], decls, choice)

@@ -16,7 +16,7 @@ from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as START
 
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
-__all__ = ["MEDIA", "START", "Part", "marked", "part_at", "part_of_bytes", "saved"]
+__all__ = ["MEDIA", "START", "Part", "marked", "part_at", "part_of_bytes", "part_of_chat", "saved"]
 
 Part: TypeAlias = Json
 """A part of content, as `content.py` lists them."""
@@ -38,11 +38,13 @@ def marked(text: str) -> list[Part] | None:
         blocks: Any = jiter.from_json(text[len(START) : -len(_END)].encode("utf-8", "replace"))
     except ValueError:
         return None
-    return list(map(_of_chat, blocks)) if is_array(blocks) else None
+    if not is_array(blocks):
+        return None
+    return [part_of_chat(block) or {"type": "json", "value": block} for block in blocks]
 
 
-def _of_chat(block: Any) -> Part:
-    """Return a content block of a chat message as a part; as JSON if it is of no known kind."""
+def part_of_chat(block: Any) -> Part | None:
+    """Return a content block of a chat message as a part; None if it is of no known kind."""
     # Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
     kind = block.get("type") if is_object(block) else None
     held = block.get(kind) if isinstance(kind, str) else None
@@ -60,7 +62,7 @@ def _of_chat(block: Any) -> Part:
             part = {**part_at("file", held["file_data"], name.get("name")), **name}
         elif isinstance(held.get("file_id"), str):
             part = {"type": "file", "file_id": held["file_id"], **name}
-    return {"type": "json", "value": block} if part is None else part
+    return part
 
 
 def part_at(kind: str, url: str, name: str | None = None) -> Part:

@@ -72,7 +72,10 @@ _SECRET_MEMBER = re.compile(
     r"|(?:access|auth|authorization|bearer|id|refresh|session)[-_]?token",
     re.IGNORECASE,
 )  # also inside of what is harmless, such as a message
-_SECRET_IN_TEXT = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|\b[Bb]earer\s+([^\s\"',]+)")
+_SECRET_IN_TEXT = re.compile(
+    r"://[^/\s:@]*:([^/\s@]+)@|\b[Bb]earer\s+([^\s\"',]+)"
+    r"|\b((?:sk|gh[pousr]|xox[abprs]|AKIA|AIza)[-_]?[\w-]{16,})"  # the keys of large services say so
+)
 _QUOTES = "\"'{}[]()<>"
 _SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
 
@@ -110,7 +113,7 @@ class Masking:
                 kept[key] = self._conversation(part, place) if key in _CONVERSATION else part
             else:
                 kept[key] = self._tools(part, place) if key in _TOOLS else self._mask(part, place)
-        self._secrets.update(_named_secrets(kept))
+        self._secrets.update(secrets_in(kept))
         return kept
 
     def _conversation(self, value: Any, place: tuple[str, ...]) -> Any:
@@ -246,7 +249,7 @@ _DIGITS = re.compile(r"[\d.eE+-]*\d[\d.eE+-]*")
 _NUMBER = re.compile(r"\d")
 
 
-def _named_secrets(body: Any) -> Iterator[str]:
+def secrets_in(body: Any) -> Iterator[str]:
     """Yield the texts in a body that stand under the name of a secret, or in an address, at any depth."""
     pending: list[tuple[str, Any]] = [("", body)]
     while pending:

@@ -1,0 +1,1 @@
+"""The verbs about recorded traffic, one file for each."""

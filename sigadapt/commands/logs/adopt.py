@@ -1,0 +1,72 @@
+"""Make a program and rows of data of recorded traffic. Nothing leaves the machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+from rich.table import Table
+
+from sigadapt.commands.printing import AsJson, counted, draw, emit, page, progress, quiet
+from sigadapt.errors import InvalidHistory
+from sigadapt.logs.adopt import adopted
+from sigadapt.logs.exchanges import Exchange, exchange_in
+from sigadapt.signatures.places import printable
+from sigadapt.trust.masking import Echoes, secrets_in
+
+_MEANINGS = {
+    "conversations": "conversations",
+    "rows": "rows with gold calls",
+    "heldout": "of these, held out: no conversation is in both files",
+    "silences": "turns that needed no call",
+    "drifted": "rows left out, because a newer declaration refuses their calls",
+    "own_tools": "tools that a provider runs, left out of the program",
+}
+
+
+def adopt(
+    files: Annotated[list[Path], typer.Argument(help="Files of JSON lines.", exists=True, dir_okay=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.", file_okay=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Make a program, rows with gold calls and a table of failures of recorded traffic.
+
+    A line is a request and its response, a recording of sigadapt's, LiteLLM's standard logging payload, or
+    an OpenTelemetry span. Secrets are masked. What cannot be read is counted.
+    """
+    quiet()
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+    lines = [line for text in texts for line in text.split("\n") if line.strip()]
+    exchanges: list[Exchange] = []
+    unread: list[str] = []
+    for number, line in enumerate(progress(lines, "Reading", len(lines)), 1):
+        try:
+            exchanges.append(exchange_in(line))
+        except Exception as error:  # a log may hold anything; it is counted, and told without a secret
+            told = f"line {number}: {error}"
+            unread.append(printable(Echoes(secrets_in({"": told})).hidden(told)))
+    if not exchanges:
+        why = unread[0] if unread else "the files are empty"
+        raise InvalidHistory(f"no line holds a request and its answer: {why}", field="files")
+    found = adopted(exchanges)
+    counts = {
+        **{name: len(getattr(found, name)) for name in ("rows", "silences")},
+        **{name: getattr(found, name) for name in ("conversations", "drifted", "own_tools")},
+        "heldout": sum(row["conversation"] in found.heldout for row in found.rows),
+    }
+    told = f"{counted(len(exchanges), 'exchange')} read, {counted(len(unread), 'line')} not"
+    summary = Table("", "count", title=told)
+    for name, meaning in _MEANINGS.items():
+        summary.add_row(meaning, f"{counts[name]:,}")
+    failures = Table("code", "tool", "place in the arguments", "calls", title="Calls that were not right")
+    for each in found.table():
+        failures.add_row(*(printable(str(each[key] or "")) for key in ("code", "tool", "path", "count")))
+    tables = [summary, failures] if found.failures else [summary]
+    report = Group(*tables, *(f"Not read: {each}" for each in unread[:5]))
+    output.mkdir(parents=True, exist_ok=True)
+    for name, text in {**found.files(), "report.html": page(report)}.items():
+        (output / name).write_text(text, encoding="utf-8")
+    if as_json:
+        emit("adopt", read=len(exchanges), unread=len(unread), **counts, failures=found.table())
+    else:
+        draw(Group(report, f"Written: {output / 'program.py'}, and the rows beside it."))

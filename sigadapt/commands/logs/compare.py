@@ -1,0 +1,124 @@
+"""Ask models with the rows that `sigadapt adopt` made, and print how far they agree with the log."""
+
+import json
+import runpy
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import dspy
+import typer
+from rich.table import Table
+
+from sigadapt.adapters.lm.over_litellm.tokens import token_counter
+from sigadapt.commands.arguments import load
+from sigadapt.commands.printing import AsJson, complain, draw, emit, progress, quiet, say
+from sigadapt.errors import InvalidOption
+from sigadapt.logs.compare import OUTCOMES, Agreement, Asked, ask, sign_tests
+from sigadapt.schemas.json_values import Json, compact, short_hash
+from sigadapt.signatures.places import printable
+
+FolderOption = Annotated[Path, typer.Argument(help="What adopt wrote.", exists=True, file_okay=False)]
+
+
+def compare(
+    folder: FolderOption,
+    model: Annotated[list[str], typer.Option(help="A model of dspy.LM, or module:name of a dspy.LM.")],
+    threads: Annotated[int, typer.Option(help="How many rows are asked at once.", min=1)] = 4,
+    again: Annotated[bool, typer.Option("--again", help="Ask rows again that an earlier run asked.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask models with recorded rows: the same call, other arguments, another tool, a bad call, none.
+
+    It is agreement with what was recorded. A run that was stopped goes on where it was.
+    """
+    quiet()
+    program, tools = adopted_program(folder)
+    gold = [*rows_in(folder / "train.jsonl"), *rows_in(folder / "heldout.jsonl")]
+    silences = rows_in(folder / "silences.jsonl")
+    if not gold and not silences:
+        raise InvalidOption("there are no rows to ask with", field="folder", fix="Run sigadapt adopt first.")
+    models = {name: model_of(name) for name in dict.fromkeys(model)}
+    _, count = token_counter()
+    declared = count(compact(tools.to_openai()))
+    tokens = sum(declared + count(compact(row)) for row in (*gold, *silences)) * len(models)
+    rows = len(gold) + len(silences)
+    complain(f"{rows * len(models):,} requests at most, about {tokens:,} input tokens in all")
+    agreements: list[Agreement] = []
+    for name, lm in models.items():
+        journal = folder / f"asked-{short_hash(compact([name, lm.model, tools.fingerprint()]))}.jsonl"
+        known = {} if again else {each["row"]: each["asked"] for each in rows_in(journal)}
+
+        def answer(row: Json, lm: Any = lm, known: Json = known, journal: Path = journal) -> Asked:
+            key = short_hash(compact(row))
+            if key in known:
+                return Asked(**known[key])
+            asked = ask(program, lm, row, tools)
+            if asked.outcome != "error":
+                with journal.open("a", encoding="utf-8") as file:
+                    file.write(f"{compact({'row': key, 'asked': asdict(asked)})}\n")
+            return asked
+
+        every = _all(answer, [*gold, *silences], threads, name)
+        agreements.append(Agreement(name, every[: len(gold)], every[len(gold) :]))
+    documents = [each.document() for each in agreements]
+    tests = sign_tests(agreements)
+    if as_json:
+        emit("compare", models=documents, sign_tests=tests)
+        return
+    columns = ("rows", *OUTCOMES, "called_anyway", "changes", "input_tokens", "output_tokens", "cost")
+    table = Table("", *(each["model"] for each in documents), title="Agreement with what was recorded")
+    for name in columns:
+        table.add_row(name.replace("_", " "), *(_number(each[name]) for each in documents))
+    draw(table)
+    for test in tests:
+        first, second = test["models"]
+        alone = f"{first} alone {test['first_alone']}, {second} alone {test['second_alone']}"
+        say(f"The same call: {alone}; by chance with p = {test['p']:.3g}")
+    for each in agreements:
+        for asked in [row for row in each.rows if row.outcome not in ("same_call", "none")][:5]:
+            say(f"{each.model}: {asked.outcome.replace('_', ' ')}: {printable(asked.why)}")
+
+
+def adopted_program(folder: Path) -> tuple[Any, Any]:
+    """Return `program` and `TOOLS` of a folder's program.py."""
+    try:
+        names: Any = runpy.run_path(str(folder / "program.py"))
+    except Exception as error:  # it is the user's own file by now
+        fix = "Run sigadapt adopt, or mend the file."
+        raise InvalidOption(f"program.py cannot be used: {error}", field="folder", fix=fix) from error
+    return names["program"], names["TOOLS"]
+
+
+def rows_in(path: Path) -> list[Json]:
+    """Return the rows of a file; none if it is not there. A line that was not written whole is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    rows: list[Json] = []
+    for line in filter(str.strip, lines):
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            complain(f"{path.name}: a line is no JSON, and is left out")
+    return rows
+
+
+def model_of(name: str) -> Any:
+    """Return the language model of a name as `dspy.LM` takes it, or of `module:name`."""
+    lm: Any = dspy.LM(name) if "/" in name else load(name, "model")
+    if not isinstance(lm, dspy.BaseLM):
+        raise InvalidOption(f"{name!r} is a {type(lm).__name__}, not a dspy.LM", field="model")
+    return lm
+
+
+def _all(answer: Callable[[Json], Asked], rows: list[Json], threads: int, name: str) -> list[Asked]:
+    pool = ThreadPoolExecutor(threads)
+    try:
+        return [*progress(pool.map(answer, rows), name, len(rows))]
+    finally:
+        pool.shutdown(cancel_futures=True)  # who stops it pays no more
+
+
+def _number(value: Any) -> str:
+    return "unknown" if value is None else f"${value:.4f}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,196 @@
+"""Rows of data out of a log: the calls that were right in it, and a table of those that were not.
+
+A call is gold if it fits its declaration and no later request shows that it failed. One that was put right in
+the same turn has the corrected call as its gold. Requests that continue one another are one conversation; the
+order of lines does not change that.
+"""
+
+import hashlib
+import pprint
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sigadapt.logs.conversation import Conversation
+from sigadapt.logs.exchanges import Exchange
+from sigadapt.schemas.json_values import Json, compact, short_hash
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall
+from sigadapt.signatures.tool_decl import ToolDecl
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.results import Round
+from sigadapt.trust.masking import Echoes, secrets_in
+
+Rounds = tuple[Round, ...]
+Failure = tuple[str, str | None, str | None]
+"""The code of a call that was not right, its tool, and the place in its arguments."""
+
+_HELD_OUT = 4  # one conversation of so many
+_PROGRAM = '''"""What `sigadapt adopt` made of recorded traffic: its tools, and a program with them."""
+
+from sigadapt import ToolDecls
+from sigadapt.logs.talk import Talk
+
+TOOLS = ToolDecls(
+{tools}
+)
+
+program = Talk(TOOLS)
+'''
+
+
+@dataclass
+class Adopted:
+    """What a log gave: rows with gold calls, turns without a call, and failures with their counts."""
+
+    tools: ToolDecls
+    rows: list[Json] = field(default_factory=list[Json])
+    silences: list[Json] = field(default_factory=list[Json])
+    failures: Counter[Failure] = field(default_factory=Counter[Failure])
+    heldout: frozenset[str] = frozenset()  # the ids of conversations
+    conversations: int = 0
+    drifted: int = 0  # rows whose calls do not fit the newest declaration
+    own_tools: int = 0  # tools that a provider runs
+
+    def files(self) -> dict[str, str]:
+        """Return the texts of the files of the program, by their names."""
+        tools = pprint.pformat(self.tools.to_openai(), width=100, sort_dicts=False).splitlines()
+        rows: dict[str, list[Json]] = {"train": [], "heldout": [], "silences": self.silences}
+        for row in self.rows:
+            rows["heldout" if row["conversation"] in self.heldout else "train"].append(row)
+        return {
+            "program.py": _PROGRAM.format(tools="\n".join(f"    {line}" for line in tools)),
+            **{f"{name}.jsonl": "".join(f"{compact(row)}\n" for row in rows[name]) for name in rows},
+            "failures.json": f"{compact(self.table())}\n",
+        }
+
+    def table(self) -> list[Json]:
+        """Return the failures, the most frequent first."""
+        order = sorted(self.failures.items(), key=lambda item: (-item[1], str(item[0])))
+        return [dict(zip(("code", "tool", "path", "count"), (*key, n), strict=True)) for key, n in order]
+
+
+def adopted(exchanges: Iterable[Exchange]) -> Adopted:
+    """Return what the exchanges of a log give."""
+    known = sorted(exchanges, key=lambda exchange: exchange.time)
+    every = [entry for exchange in known for entry in exchange.conversation.tools.entries]
+    newest = {entry.name: entry for entry in every if isinstance(entry, ToolDecl)}
+    own = {compact(entry.to_openai()) for entry in every if not isinstance(entry, ToolDecl)}
+    steps = [[*_steps(exchange.conversation)] for exchange in known]
+    followed: dict[str, list[Rounds]] = defaultdict(list)  # a request, by its hash
+    for step in (step for each in steps for step in each if step.rounds):
+        followed[step.before].append(step.rounds)
+    names = _conversations(known, steps)
+    found = Adopted(ToolDecls(newest.values()), conversations=len({*names}), own_tools=len(own))
+    rows: dict[str, Json] = {}
+    for exchange, said, name in zip(known, steps, names, strict=True):
+        calls, confirmed, failures = _gold(exchange, followed[said[-1].after if said else ""])
+        found.failures.update(failures)
+        row = {**_saved(exchange.conversation), "conversation": name}
+        if calls:
+            gold = [{"name": call.name, "args": call.args} for call in calls]
+            row |= {"calls": gold, "confirmed": confirmed}
+        elif exchange.choice.tool_calls or not exchange.conversation.tools:
+            continue
+        if any(found.tools.flaw_of(call.name, call.args) for call in calls):
+            found.drifted += 1
+        else:
+            row = Echoes(exchange.secrets | {*secrets_in(row)}).hidden_in(row, (), {})
+            rows.setdefault(compact(row), row)
+    found.rows = [row for row in rows.values() if "calls" in row]
+    found.silences = [row for row in rows.values() if "calls" not in row]
+    order = sorted({row["conversation"] for row in found.rows}, key=short_hash)
+    found.heldout = frozenset(order[: max(1, len(order) // _HELD_OUT)] if len(order) > 1 else ())
+    return found
+
+
+class _Step(NamedTuple):
+    """A step of a conversation: hashes of what is before and after it, and its turn's rounds from it on."""
+
+    before: str
+    after: str
+    rounds: Rounds
+
+
+def _steps(conversation: Conversation) -> Iterator[_Step]:
+    last: Json = {"question": conversation.question, "results": conversation.results}
+    digest = ""
+    for event in (*conversation.history.messages, last):
+        rounds: Rounds = () if event.get("results") is None else event["results"].rounds
+        said: list[tuple[Any, Rounds]] = [(event.get("question"), ())]
+        for number, each in enumerate(rounds):
+            pairs = [[_identity(call), result.value, result.is_error] for call, result in each.pairs]
+            said.append(([each.text, pairs], rounds[number:]))
+        for what, following in (*said, (event.get("answer"), ())):
+            if what:
+                before = digest
+                digest = hashlib.sha256(f"{digest}{compact(what)}".encode("utf-8", "replace")).hexdigest()
+                yield _Step(before, digest, following)
+
+
+def _identity(call: ToolCall | InvalidToolCall) -> str:
+    """Return what two equal calls have in common, whatever their ids."""
+    return compact([call.name, call.args if isinstance(call, ToolCall) else call.arguments])
+
+
+def _conversations(known: list[Exchange], steps: list[list[_Step]]) -> list[str]:
+    """Return the id of each exchange's conversation: the log's own, else a hash of what was said."""
+    parents: dict[str, str] = {}
+
+    def root(node: str) -> str:
+        while parents.setdefault(node, node) != node:
+            node = parents[node] = parents[parents[node]]  # so that no path gets long
+        return node
+
+    ends = [said[-1].after if said else "" for said in steps]
+    requests = {*ends}
+    for exchange, said, end in zip(known, steps, ends, strict=True):
+        named = [] if exchange.name is None else [f"~{exchange.name}"]  # after every hash
+        for other in (*named, *(step.after for step in said if step.after in requests)):
+            first, second = sorted((root(end), root(other)))  # whatever the order of lines
+            parents[second] = first
+    names = {root(end): exchange.name for exchange, end in zip(known, ends, strict=True) if exchange.name}
+    return [names.get(root(end)) or short_hash(root(end)) for end in ends]
+
+
+def _gold(exchange: Exchange, later: list[Rounds]) -> tuple[list[ToolCall], bool, list[Failure]]:
+    """Return the calls that were right, whether later results confirm them all, and what was not right."""
+    if exchange.choice.tool_calls is None:
+        return [], False, []
+    tools = exchange.conversation.tools
+    judged = exchange.choice.tool_calls.validated(tools).in_order()
+    asked = {*map(_identity, judged)}
+    own = [rounds for rounds in later if asked & {*map(_identity, rounds[0].calls.in_order())}]
+    rounds = max(own or later, key=len, default=())
+    told = {_identity(call): result for call, result in rounds[0].pairs} if rounds else {}
+    right = [
+        call
+        for each in rounds
+        for call, result in each.pairs
+        if isinstance(call, ToolCall) and not result.is_error and not tools.flaw_of(call.name, call.args)
+    ]
+    gold: list[ToolCall] = []
+    failures: list[Failure] = []
+    confirmed = True
+    for call in judged:
+        result = told.get(_identity(call))
+        if isinstance(call, ToolCall) and not (result and result.is_error):
+            gold.append(call)
+            confirmed = confirmed and result is not None
+            continue
+        code, path = (call.code, call.path) if isinstance(call, InvalidToolCall) else ("tool_failed", None)
+        failures.append((code, call.name, path))
+        taken = {*asked, *map(_identity, gold)}
+        gold += [each for each in right if each.name == call.name and _identity(each) not in taken][:1]
+    return gold, confirmed, failures
+
+
+def _saved(conversation: Conversation) -> Json:
+    """Return the inputs of a conversation's program in their saved form."""
+    history, results = conversation.history, conversation.results
+    return {
+        "question": conversation.question,
+        "history": history.model_dump(mode="json") if history.messages else None,
+        "results": None if results is None else results.model_dump(mode="json"),
+        "system": conversation.system,
+    }

@@ -1,0 +1,255 @@
+"""Conversation: any provider's recorded request, read back. The mirror of `choice_from_response`.
+
+A provider's file reads its wire (`Provider.request`); here, what was said becomes turns. Rules:
+
+ a. A turn begins where the user speaks after the model or after results, or first.
+ b. A result answers the latest unanswered call of its id; without an id, the first one of its name.
+ c. What the model said without a result or an answer in between is one turn of the model.
+ d. A turn under way that ends with the model stands in the history: nobody has asked since.
+ e. What has no neutral form is on record, whether it stays in a turn's state or is left out (nothing silent).
+"""
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, TypeAlias
+
+import dspy
+
+from sigadapt.adapters.request.canonical import Change
+from sigadapt.adapters.request.tool_choice import canonical_choice
+from sigadapt.adapters.response.typed_calls import typed_calls
+from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.logs.talk import Talk, unanswered
+from sigadapt.providers import CHAT, PROVIDERS, provider_named
+from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.wire.recorded import Asked, Recorded, Told
+from sigadapt.providers.wire.values import in_paragraphs, joined, named_part
+from sigadapt.schemas.json_values import Json, cut, is_object, pointer
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.results import Round, ToolResults
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.trust.masking import MASK, Masking
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A recorded request, whatever its provider.
+
+    Args:
+        wire: the name of its wire format, such as `anthropic`.
+        tools: what it declares: functions as recorded, a provider's own tools as they are.
+        system: the instructions before the first turn; None without any.
+        history: a row for each earlier turn, with `question`, `results` and `answer`, as far as there are
+            such; calls that nobody answered stand in it as `calls`.
+        question: what the user said last: a text, or a list of parts (`tool_results/content.py`) if it holds
+            images or files; None if nobody asked.
+        results: the results of the turn under way; None if the request ends with the question.
+        settings: what else the request set, in sigadapt's words (`max_tokens`, `tool_choice`). Never a key.
+        changes: a `Change` for each thing that has no neutral form.
+    """
+
+    wire: str
+    tools: ToolDecls
+    system: str | None
+    history: dspy.History
+    question: str | list[Json] | None
+    results: ToolResults | None
+    settings: Json = field(default_factory=dict[str, Any])
+    changes: tuple[Change, ...] = ()
+
+    def inputs(self) -> dict[str, Any]:
+        """Return what `program()` takes: `system`, `history`, `question` and `results`."""
+        return {name: getattr(self, name) for name in ("system", "history", "question", "results")}
+
+    def program(self) -> Talk:
+        """Return a program that sends this conversation again, on whatever wire its model has.
+
+        Example:
+            >>> from sigadapt.testing import Answer, LoopbackProvider
+            >>> body = {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
+            >>> conversation = conversation_from_request(body)
+            >>> with LoopbackProvider([Answer(text="Hello.")]) as provider:
+            ...     with dspy.context(lm=dspy.LM(**provider.lm_options("anthropic"))):
+            ...         prediction = conversation.program()(**conversation.inputs())
+            >>> prediction.answer
+            'Hello.'
+        """
+        return Talk(self.tools)
+
+
+def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversation:
+    """Read a request that somebody sent to a provider, under any framework.
+
+    Args:
+        body: the body, decoded.
+        wire: the name of its wire format (such as `anthropic`); None to detect it.
+
+    Raises:
+        InvalidHistory: `unreadable_request`, for what is no request of a chat.
+        InvalidToolDecl: for a declaration that no provider takes.
+        InvalidOption: for an unknown wire, or one that only reads answers.
+
+    Example:
+        >>> body = {"system": "Be brief.", "messages": [{"role": "user", "content": "What time is it?"}]}
+        >>> conversation = conversation_from_request(body)
+        >>> conversation.wire, conversation.system, conversation.question
+        ('anthropic', 'Be brief.', 'What time is it?')
+    """
+    provider = _provider_of(body, wire)
+    recorded: Recorded = provider.request(body)
+    if not recorded.said and not recorded.system and not recorded.lost:
+        raise _unreadable("it holds no message")
+    decls = ToolDecls(recorded.tools)
+    turns = _Turns(provider, recorded)
+    rows, under_way = turns.rows, dict[str, Any]()
+    if rows and rows[-1].keys().isdisjoint(("answer", "calls")):
+        under_way = rows.pop()
+    changes = [Change(where, "dropped", why) for where, why in recorded.lost.items()]
+    settings = _settings(recorded.settings, decls, changes)
+    return Conversation(
+        wire=provider.name,
+        tools=decls,
+        system="\n\n".join(recorded.system) or None,
+        history=dspy.History(messages=rows),
+        question=under_way.get("question"),
+        results=under_way.get("results"),
+        settings=settings,
+        changes=(*changes, *turns.changes),
+    )
+
+
+def _provider_of(body: Any, wire: str | None) -> Provider:
+    if not is_object(body):
+        raise _unreadable(f"it is a {type(body).__name__}, not an object")
+    # The table begins with the wire that others resemble most.
+    known = reversed(PROVIDERS) if wire is None else (provider_named(wire),)
+    found = next((provider for provider in known if provider.is_request(body)), None)
+    if found is None:
+        keys = ", ".join(repr(key) for key in list(body)[:12]) or "no keys"
+        raise _unreadable(f"it is an object with {cut(keys)}" + (f", not one of {wire}" if wire else ""))
+    return found
+
+
+def _unreadable(why: str) -> InvalidHistory:
+    return InvalidHistory(
+        f"expected a request of a chat; {why}",
+        code="unreadable_request",
+        fix="Pass the whole decoded body that a client sent to a chat API.",
+    )
+
+
+def _settings(given: Json, decls: ToolDecls, changes: list[Change]) -> Json:
+    """Return the settings that are known to be harmless, the tool choice in sigadapt's words."""
+    settings: Json = {}
+    for key, value in Masking({}, "").request(given).items():
+        if key == "tool_choice":
+            try:
+                choice = canonical_choice(value, decls)
+                is_named = is_object(choice) and choice["type"] == "function"
+                settings[key] = named_part(choice)["name"] if is_object(choice) and is_named else choice
+            except InvalidOption as error:
+                changes.append(Change("/tool_choice", "dropped", error.reason))
+        elif value == MASK:
+            changes.append(Change(f"/{key}", "dropped", "nobody knows whether it holds a key"))
+        else:
+            settings[key] = value
+    return settings
+
+
+_Made: TypeAlias = tuple[ToolCalls, dict[str, Told]]
+"""What the model said at once, and the results of its calls by their ids."""
+
+
+class _Turns:
+    """What was said, on its way to rows of a history."""
+
+    def __init__(self, provider: Provider, recorded: Recorded) -> None:
+        self._provider = provider
+        self._sent_ids: dict[str, Any] = {}  # by the ids that the calls have here
+        self._made: list[_Made] = []
+        self.changes: list[Change] = []
+        turns: list[tuple[list[Json], list[_Made]]] = []
+        for kind, run in groupby(recorded.said, type):
+            said: list[Any] = [*run]
+            if kind is Asked or not turns:
+                turns.append(([], []))
+            parts, made = turns[-1]
+            if kind is Asked:
+                parts += [part for asked in said for part in asked.parts]
+            elif kind is Told:
+                for told in said:
+                    self._answer(told)
+            else:
+                made.append((self._said_at_once(said), {}))
+                self._made.append(made[-1])
+        self.rows = [self._row(parts, made) for parts, made in turns]
+
+    def _said_at_once(self, readings: list[Reading]) -> ToolCalls:
+        """Return what the model said between two others, its calls typed."""
+        whole = readings[0]
+        for latest in readings[1:]:
+            blocks = [
+                each.state["blocks"]
+                if each.state
+                else self._provider.plain_blocks(each.text, len(each.calls))
+                for each in (whole, latest)
+            ]
+            state = latest.state or whole.state
+            if state is not None and self._provider is not CHAT:  # whose state is one message
+                state = {**state, "blocks": [*blocks[0], *blocks[1]]}
+            text = in_paragraphs([whole.text, None, latest.text])
+            reasoning, calls = joined([whole.reasoning, latest.reasoning]), [*whole.calls, *latest.calls]
+            whole = latest._replace(text=text, reasoning=reasoning, calls=calls, state=state)
+        typed = typed_calls(whole, answered=self._sent_ids)
+        if typed is None:
+            typed = ToolCalls(turn=Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state))
+        for (sent, _, _), call in zip(whole.calls, typed.in_order(), strict=True):
+            self._sent_ids[call.id] = sent
+        if whole.state is not None and (names := dict.fromkeys(self._provider.extras(whole.state))):
+            why = f"{', '.join(names)} has no neutral form, and stays in the turn's state for its own wire"
+            self.changes.append(Change(f"/said/{len(self._made)}", "lowered", why))
+        return typed
+
+    def _answer(self, told: Told) -> None:
+        """Pair a result with its call."""
+        for calls, answers in reversed(self._made):
+            for call in calls.in_order():
+                sent = self._sent_ids[call.id]
+                is_its = told.id == sent if told.id and sent else told.name == call.name
+                if is_its and call.id not in answers:
+                    answers[call.id] = told
+                    return
+        why = f"a result of call {cut(repr(told.id or told.name))}, which no model made, is left out"
+        self.changes.append(Change(pointer(told.where), "dropped", why))
+
+    def _row(self, parts: list[Json], made: list[_Made]) -> Json:
+        row: Json = {}
+        if parts:
+            is_text = all(part["type"] == "text" for part in parts)
+            row["question"] = "\n\n".join(part["text"] for part in parts) if is_text else parts
+        rounds: list[Round] = []
+        for calls, answers in made:
+            for call in calls.in_order():
+                if call.id not in answers:
+                    why = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
+                    self.changes.append(Change(f"/calls/{call.id}", "healed", why))
+            if calls is not made[-1][0] and not calls:
+                why = f"what the model said before a result of no call is left out: {cut(calls.text or '')}"
+                self.changes.append(Change(f"/said/{len(rounds)}", "dropped", why))
+            elif not calls:
+                row["answer"] = calls.text
+                row |= {"calls": calls} if calls.turn.state is not None else {}
+            elif not answers and calls is made[-1][0]:
+                row["calls"] = calls
+            else:
+                results = tuple(_result(call, answers.get(call.id)) for call in calls.in_order())
+                rounds.append(Round(calls=calls, results=results))
+        return row | ({"results": ToolResults(rounds=tuple(rounds))} if rounds else {})
+
+
+def _result(call: ToolCall | InvalidToolCall, told: Told | None) -> ToolResult:
+    if told is None:
+        return unanswered(call)
+    content: Json = {"value": told.value} if told.parts is None else {"value": told.parts, "is_content": True}
+    return ToolResult(call_id=call.id, name=call.name or "unnamed", is_error=told.failed, **content)

@@ -1,0 +1,119 @@
+"""Exchanges in lines of a log: a request and its answer, whatever wrote the line.
+
+| form | a line has |
+|---|---|
+| pairs, a loopback provider's recordings | `request`, and `response`: a body, its text, or that of a stream |
+| LiteLLM's standard logging payload | `messages`, `response`, `model_parameters` |
+| a span of OpenTelemetry's conventions for GenAI | `attributes` with `gen_ai.input.messages` |
+
+Sources: `StandardLoggingPayload` of litellm 1.106; "Semantic conventions for generative client AI spans" and
+its JSON schemas of messages, read on 2026-11-23. Secrets of a request are masked before it is read.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from sigadapt.adapters.response.choice import Choice, choice_from_response, choice_from_stream
+from sigadapt.errors import InvalidHistory
+from sigadapt.logs.conversation import Conversation, conversation_from_request
+from sigadapt.providers.wire.values import objects
+from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.trust.masking import Masking
+
+_SUCCEEDED = ("200", "success")
+
+
+class Exchange(NamedTuple):
+    """A recorded request and its answer."""
+
+    conversation: Conversation
+    choice: Choice
+    name: str | None  # of the conversation, if the log has one
+    time: float  # when it was, in the log's own clock; 0 if it does not say
+    secrets: frozenset[str]  # of the request
+
+
+def exchange_in(line: str) -> Exchange:
+    """Read a line; a SigadaptError or a ValueError says why it is no exchange."""
+    known: Any = json.loads(line)
+    status = known.get("status") if is_object(known) else "no object"
+    if status is not None and str(status) not in _SUCCEEDED and not is_object(status):
+        raise InvalidHistory(f"it holds no exchange that succeeded ({status})", code="unreadable_request")
+    attributes: Any = known.get("attributes")
+    request: Any = known.get("request")
+    response: Any = known.get("response")
+    if is_object(attributes):
+        request, response = _of_span(attributes)
+    elif request is None:
+        settings: Json = known.get("model_parameters") or {}
+        request = {"model": known.get("model"), **settings, "messages": known.get("messages")}
+    if not is_object(request):
+        raise InvalidHistory("its request is no object", code="unreadable_request")
+    masking = Masking({}, "")
+    conversation = conversation_from_request(masking.request(request))
+    if isinstance(response, str):
+        with suppress(ValueError):
+            response = json.loads(response)
+    read: Any = choice_from_response if is_object(response) else choice_from_stream
+    choice = read(response)
+    name = known.get("conversation") or (attributes or {}).get("gen_ai.conversation.id")
+    answer = response if is_object(response) else {}
+    times = (known.get("startTime"), answer.get("created"), answer.get("created_at"))
+    time = next((float(each) for each in times if isinstance(each, (int, float))), 0.0)
+    secrets = frozenset(masking.secrets)
+    return Exchange(conversation, choice, None if name is None else str(name), time, secrets)
+
+
+# {"attributes": {"gen_ai.input.messages": "[{\"role\": \"user\", \"parts\": [{\"type\": \"text\",
+#   \"content\": \"Weather?\"}]}]", "gen_ai.output.messages": ..., "gen_ai.tool.definitions": ...}}
+# https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
+def _of_span(attributes: Json) -> tuple[Json, Json]:
+    """Return a span's request and answer as those of chat completions."""
+
+    def held(name: str) -> list[Json]:
+        value = attributes.get(f"gen_ai.{name}")
+        return objects(json.loads(value) if isinstance(value, str) else value)
+
+    system = "\n\n".join(str(part.get("content")) for part in held("system_instructions"))
+    messages = [{"role": "system", "content": system}] if system else []
+    messages += [row for message in held("input.messages") for row in _rows(message)]
+    functions = [{**(tool.get("function") or tool)} for tool in held("tool.definitions")]
+    tools = [{"type": "function", "function": function} for function in functions if function.pop("type", 1)]
+    names = ("model", "temperature", "top_p", "max_tokens", "seed")
+    found = {name: attributes.get(f"gen_ai.request.{name}") for name in names}
+    settings = {name: value for name, value in found.items() if value is not None}
+    request = {**settings, "messages": messages, **({"tools": tools} if tools else {})}
+    answers = [
+        (message.get("finish_reason"), row) for message in held("output.messages") for row in _rows(message)
+    ]
+    words = {"tool_call": "tool_calls"}
+    choices = [{"message": row, "finish_reason": words.get(str(word), word)} for word, row in answers]
+    return request, {"choices": choices}
+
+
+def _rows(message: Json) -> Iterator[Json]:
+    """Yield a span's message as messages of chat completions."""
+    content: list[Json] = []
+    calls: list[Json] = []
+    for part in objects(message.get("parts")):
+        kind = part.get("type")
+        if kind == "tool_call_response":
+            told = part.get("response", part.get("result"))
+            text = told if isinstance(told, str) else compact(told)
+            yield {"role": "tool", "tool_call_id": part.get("id"), "content": text}
+        elif kind == "tool_call":
+            sent = part.get("arguments")
+            arguments = sent if isinstance(sent, str) else compact({} if sent is None else sent)
+            named = {"name": part.get("name"), "arguments": arguments}
+            calls.append({"id": part.get("id"), "type": "function", "function": named})
+        elif kind == "text":
+            content.append({"type": "text", "text": str(part.get("content") or "")})
+        elif kind in ("blob", "uri"):
+            address = part.get("uri") or f"data:{part.get('mime_type')};base64,{part.get('content')}"
+            content.append({"type": "image_url", "image_url": {"url": address}})
+    if content or calls:
+        texts = [part.get("text") for part in content]
+        said: Any = content if None in texts else "".join(map(str, texts))
+        yield {"role": message.get("role"), "content": said, **({"tool_calls": calls} if calls else {})}

@@ -1,0 +1,103 @@
+"""A recorded request as a provider's file reads it: the mirror of what that file writes.
+
+`Provider.request` fills a `Recorded` with what was said, in order. What a model said is a `Reading`, as in an
+answer. The parts of a question and of a result have the form of `tool_results/content.py`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from sigadapt.providers.provider import Reading
+from sigadapt.providers.wire.turn_state import more_than
+from sigadapt.providers.wire.values import content_parts, kind_of, text_of
+from sigadapt.schemas.json_values import Json, is_array, pointer
+from sigadapt.signatures.tool_results.dspy_media import Part
+
+Where: TypeAlias = tuple[object, ...]
+"""The steps from the body to a place in it."""
+
+_TEXT = frozenset(("type", "text"))
+_MARKED = "ERROR: "
+
+
+class Asked(NamedTuple):
+    """What the user said at once."""
+
+    parts: list[Part]
+
+
+class Told(NamedTuple):
+    """The result of a call; `parts` if it is more than a text or JSON."""
+
+    id: Any
+    name: Any
+    value: Any
+    failed: bool
+    parts: list[Part] | None
+    where: Where
+
+
+@dataclass
+class Recorded:
+    """What a request on a wire holds. `part_of` reads a block of a question or a result; None for its own."""
+
+    wire: str
+    part_of: Callable[[Json], Part | None]
+    tools: list[Any] = field(default_factory=list[Any])
+    system: list[str] = field(default_factory=list[str])
+    said: list[Asked | Reading | Told] = field(default_factory=list["Asked | Reading | Told"])
+    settings: Json = field(default_factory=dict[str, Any])
+    lost: dict[str, str] = field(default_factory=dict[str, str])
+
+    def set(self, values: Mapping[str, Any], names: Mapping[str, str], without: Iterable[str] = ()) -> None:
+        """Add settings, under sigadapt's names where the provider has others."""
+        left_out = {*without}
+        self.settings |= {
+            names.get(key, key): value
+            for key, value in values.items()
+            if key not in left_out and value is not None
+        }
+
+    def lose(self, where: Where, why: str) -> None:
+        """Record what has no neutral form and is left out."""
+        self.lost[pointer(where)] = why
+
+    def instruct(self, content: Any, where: Where) -> None:
+        """Add instructions; those inside of a conversation have no place in a signature."""
+        if self.said:
+            self.lose(where, "instructions inside of a conversation have no neutral form, and are left out")
+        elif text := text_of(content):
+            self.system.append(text)
+
+    def ask(self, content: Any, where: Where) -> None:
+        """Add what the user said."""
+        parts = [*map(self._part, content_parts(content))]
+        for place, block in enumerate(content_parts(content)):
+            if parts[place]["type"] == "text" and (more := more_than(block, _TEXT)):
+                self.lose((*where, place), f"{more} of a text has no neutral form, and is left out")
+        if parts:
+            self.said.append(Asked(parts))
+
+    def tell(
+        self, answered: tuple[Any, Any], content: Any, where: Where, *, failed: bool | None = False
+    ) -> None:
+        """Add the result of the call with this id and name; `failed=None` if only its text can say so."""
+        # A list is content blocks; anything else, an object too, is the value itself.
+        parts = [*map(self._part, content_parts(content))] if is_array(content) else []
+        kinds, value = {part["type"] for part in parts}, content
+        if is_array(content) and kinds <= {"text"}:
+            value, parts = "".join([part["text"] for part in parts]), []
+        elif kinds == {"json"} and len(parts) == 1:
+            value, parts = parts[0]["value"], []
+        if failed is None:
+            failed = isinstance(value, str) and value.startswith(_MARKED)
+            value = value[len(_MARKED) :] if failed else value
+        self.said.append(Told(*answered, value, failed, parts or None, where))
+
+    def _part(self, block: Json) -> Part:
+        """Return a block as a part; one without a neutral form as a block that its own wire alone gets."""
+        text = block.get("text")
+        if isinstance(text, str) and kind_of(block) in ("", "text"):
+            return {"type": "text", "text": text}
+        return self.part_of(block) or {"type": "block", "value": block, "wire": self.wire}

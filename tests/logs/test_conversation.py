@@ -1,0 +1,470 @@
+"""Any provider's request read back, and sent again."""
+
+import base64
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sigadapt
+from sigadapt import Conversation, InvalidHistory, InvalidToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+DECL = {"name": "get_weather", "description": "Weather.", "parameters": SCHEMA}
+PNG = base64.b64encode(b"\x89PNG not really").decode()
+CORPUS = os.environ.get("SIGADAPT_CORPUS", "")
+NATIVE = ("openai", "responses", "anthropic", "gemini")
+
+
+def function(name: str, args: object, call_id: str | None) -> dict[str, Any]:
+    arguments: object = json.dumps(args) if args is None else args
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def chat(*messages: dict[str, Any], **beside: Any) -> dict[str, Any]:
+    tools = [{"type": "function", "function": DECL}]
+    return {"model": "m", "tools": tools, "messages": list(messages), **beside}
+
+
+def user(text: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def use(call_id: str, city: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "get_weather", "input": {"city": city}}
+
+
+def assistant(call_id: str, arguments: Any = "{}", content: str | None = None) -> dict[str, Any]:
+    call = function("get_weather", arguments, call_id)
+    return {"role": "assistant", "content": content, "tool_calls": [call]}
+
+
+REQUESTS: dict[str, dict[str, Any]] = {
+    "openai-chat": chat(
+        {"role": "system", "content": "Be brief."},
+        user("Hi."),
+        {"role": "assistant", "content": "Hello."},
+        user([{"type": "text", "text": "Weather?"}]),
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [function("get_weather", '{"city":"Rome"}', "c1")],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "ERROR: no network"},
+        max_completion_tokens=9,
+        tool_choice="required",
+    ),
+    "openai-responses": {
+        "model": "m",
+        "instructions": "Be brief.",
+        "max_output_tokens": 9,
+        "tool_choice": "required",
+        "tools": [{"type": "function", **DECL}],
+        "input": [
+            user("Hi."),
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello."}]},
+            user([{"type": "input_text", "text": "Weather?"}]),
+            {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city":"Rome"}'},
+            {"type": "function_call_output", "call_id": "c1", "output": "ERROR: no network"},
+        ],
+    },
+    "anthropic": {
+        "model": "claude-opus-5",
+        "max_tokens": 9,
+        "tool_choice": {"type": "any"},
+        "system": [{"type": "text", "text": "Be brief."}],
+        "tools": [{"name": "get_weather", "description": "Weather.", "input_schema": SCHEMA}],
+        "messages": [
+            user("Hi."),
+            {"role": "assistant", "content": "Hello."},
+            user([{"type": "text", "text": "Weather?"}]),
+            {"role": "assistant", "content": [use("c1", "Rome")]},
+            user([{"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "no network"}]),
+        ],
+    },
+    "gemini": {
+        "system_instruction": {"parts": [{"text": "Be brief."}]},
+        "generationConfig": {"maxOutputTokens": 9},
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
+        "tools": [{"functionDeclarations": [{**DECL, "parameters": SCHEMA}]}],
+        "contents": [
+            {"role": "user", "parts": [{"text": "Hi."}]},
+            {"role": "model", "parts": [{"text": "Hello."}]},
+            {"role": "user", "parts": [{"text": "Weather?"}]},
+            {
+                "role": "model",
+                "parts": [{"function_call": {"id": "c1", "name": "get_weather", "args": {"city": "Rome"}}}],
+            },
+            {
+                "role": "user",
+                "parts": [
+                    {
+                        "functionResponse": {
+                            "id": "c1",
+                            "name": "get_weather",
+                            "response": {"error": "no network"},
+                        }
+                    }
+                ],
+            },
+        ],
+    },
+    "bedrock-converse": {
+        "modelId": "amazon.nova",
+        "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
+        "inferenceConfig": {"maxTokens": 9},
+        "toolConfig": {
+            "toolChoice": {"any": {}},
+            "tools": [
+                {
+                    "toolSpec": {
+                        "name": "get_weather",
+                        "description": "Weather.",
+                        "inputSchema": {"json": SCHEMA},
+                    }
+                },
+                {"cachePoint": {"type": "default"}},
+            ],
+        },
+        "messages": [
+            user([{"text": "Hi."}]),
+            {"role": "assistant", "content": [{"text": "Hello."}]},
+            user([{"text": "Weather?"}]),
+            {
+                "role": "assistant",
+                "content": [
+                    {"toolUse": {"toolUseId": "c1", "name": "get_weather", "input": {"city": "Rome"}}}
+                ],
+            },
+            user(
+                [{"toolResult": {"toolUseId": "c1", "status": "error", "content": [{"text": "no network"}]}}]
+            ),
+        ],
+    },
+    "ollama": {
+        "model": "qwen3",
+        "options": {"num_predict": 9},
+        "tools": [{"type": "function", "function": DECL}],
+        "tool_choice": "required",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            user("Hi."),
+            {"role": "assistant", "content": "Hello."},
+            user("Weather?"),
+            {"role": "assistant", "tool_calls": [function("get_weather", {"city": "Rome"}, "c1")]},
+            {"role": "tool", "tool_name": "get_weather", "content": "ERROR: no network"},
+        ],
+    },
+}
+
+
+def said(conversation: Conversation) -> list[Any]:
+    """The calls and results of the turn under way, and whether each result is a failure."""
+    return [
+        (call.id, call.name, getattr(call, "args", None), result.value, result.is_error)
+        for each in (conversation.results or ToolResults()).rounds
+        for call, result in each.pairs
+    ]
+
+
+def sent_again(conversation: Conversation, wire: str = "openai") -> dict[str, Any]:
+    with (
+        LoopbackProvider([Answer(text="ok")]) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options(wire))),
+    ):
+        conversation.program()(**conversation.inputs())
+    return dict(provider.received[0].body)
+
+
+@pytest.mark.parametrize("wire", REQUESTS)
+def test_each_wire(wire: str) -> None:
+    """logs: A request of each wire is one conversation."""
+    conversation = sigadapt.conversation_from_request(REQUESTS[wire])
+    assert conversation.wire == wire
+    assert conversation.system == "Be brief."
+    assert conversation.history.messages == [{"question": "Hi.", "answer": "Hello."}]
+    assert conversation.question == "Weather?"
+    assert said(conversation) == [("c1", "get_weather", {"city": "Rome"}, "no network", True)]
+    assert [each.to_openai()["function"] for each in conversation.tools] == [DECL]
+    assert conversation.settings["max_tokens"] == 9
+    assert conversation.settings["tool_choice"] == "required"
+
+
+@pytest.mark.parametrize("wire", REQUESTS)
+@pytest.mark.parametrize("to", NATIVE)
+def test_a_conversation_moves(wire: str, to: str) -> None:
+    """logs: Nothing is added to a recorded conversation."""
+    conversation = sigadapt.conversation_from_request(REQUESTS[wire])
+    body = sent_again(conversation, to)
+    again = sigadapt.conversation_from_request(body)
+    assert again.inputs() == conversation.inputs()
+    assert again.tools.fingerprint() == conversation.tools.fingerprint()
+    assert "##" not in json.dumps(body)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=9).map(
+    lambda text: f"a{text}z"
+)
+VALUES = TEXTS | st.integers() | st.dictionaries(TEXTS, TEXTS)
+CALLS = st.lists(st.tuples(TEXTS, VALUES, st.booleans()), min_size=1, max_size=3)
+ROUNDS = st.lists(CALLS, max_size=3)
+TURNS = st.lists(st.tuples(TEXTS, ROUNDS, TEXTS), max_size=3)
+
+
+def written(turns: list[Any], number: list[int]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for question, rounds, answer in turns:
+        results = ToolResults()
+        for group in rounds:
+            calls: list[Any] = []
+            for city, _, _ in group:
+                number[0] += 1
+                calls.append({"id": f"c{number[0]}", "name": "get_weather", "args": {"city": city}})
+            values = [value for _, value, _ in group]
+            results += ToolResults.of(ToolCalls(calls), values, errors=[failed for *_, failed in group])
+        rows.append({"question": question, "answer": answer} | ({"results": results} if rounds else {}))
+    return rows
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+@settings(deadline=None, max_examples=20)
+@given(turns=TURNS, last=st.tuples(TEXTS, ROUNDS), system=st.none() | TEXTS)
+def test_round_trip(wire: str, turns: list[Any], last: tuple[Any, Any], system: str | None) -> None:
+    """logs: What sigadapt sent is read back."""
+    number = [0]
+    history = dspy.History(messages=written(turns, number))
+    (under_way,) = written([(*last, "")], number)
+    results = under_way.get("results")
+    first = Conversation(wire, ToolDecls([DECL]), system, history, last[0], results)
+    body = sent_again(first, wire)
+    again = sigadapt.conversation_from_request(body)
+    assert (again.system, again.question) == (system, last[0])
+    pairs = [(row.get("question"), row.get("answer")) for row in again.history.messages]
+    assert pairs == [(question, answer) for question, _, answer in turns]
+    assert [call[:3] for call in said(again)] == [call[:3] for call in said(first)]
+    body_again = sent_again(again, wire)
+    assert (body_again.get("messages"), body_again.get("input"), body_again.get("contents")) == (
+        body.get("messages"),
+        body.get("input"),
+        body.get("contents"),
+    )
+
+
+@pytest.mark.skipif(not CORPUS, reason="needs the recorded requests")
+@pytest.mark.parametrize(
+    "wire", ["openai-chat", "openai-responses", "anthropic", "gemini", "bedrock-converse"]
+)
+def test_corpus(wire: str) -> None:
+    """logs: Recorded requests are read and sent again."""
+    with gzip.open(Path(CORPUS) / "logs" / f"{wire}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        bodies = [json.loads(line)["request"] for line in lines]
+    read, differ = [sigadapt.conversation_from_request(body) for body in bodies], list[Any]()
+    own = {"openai-chat": "openai", "openai-responses": "responses"}.get(wire, wire)
+    for conversation in read[:: 5 if own in NATIVE else 1]:
+        assert conversation.wire == wire or not said(conversation)
+        if own in NATIVE and not any("the server keeps" in change.why for change in conversation.changes):
+            again = sigadapt.conversation_from_request(sent_again(conversation, own))
+            same = (again.system, again.question) == (conversation.system, conversation.question)
+            calls = [call[1:4:2] for call in said(again)] == [call[1:4:2] for call in said(conversation)]
+            differ += [] if same and calls else [conversation]
+    assert len(differ) <= len(read) / 50
+
+
+def test_turns() -> None:
+    """logs: A turn begins where the user speaks."""
+    call = {"role": "assistant", "tool_calls": [function("get_weather", "{}", "c1")]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "18 C"}
+    body = chat(
+        user("a"), user("b"), call, result, user("c"), {"role": "assistant", "content": "d"}, user("e")
+    )
+    conversation = sigadapt.conversation_from_request(body)
+    first, second = conversation.history.messages
+    assert (first["question"], "answer" in first, len(first["results"])) == ("a\n\nb", False, 1)
+    assert (second, conversation.question) == ({"question": "c", "answer": "d"}, "e")
+    ends = sigadapt.conversation_from_request(
+        chat(user("a"), {"role": "assistant", "content": "The answer is"})
+    )
+    assert (ends.question, ends.history.messages) == (None, [{"question": "a", "answer": "The answer is"}])
+    assert sent_again(ends)["messages"][-1] == {"role": "assistant", "content": "The answer is"}
+
+
+def test_pairs() -> None:
+    """logs: Results find their calls."""
+    rounds = [
+        message
+        for city in ("Rome", "Oslo")
+        for message in (
+            assistant("c1", {"city": city}),
+            {"role": "tool", "tool_call_id": "c1", "content": f"{city}: 18 C"},
+        )
+    ]
+    conversation = sigadapt.conversation_from_request(chat(user("?"), *rounds), wire="openai-chat")
+    ids, _, args, values, _ = zip(*said(conversation), strict=True)
+    assert (args, values) == (({"city": "Rome"}, {"city": "Oslo"}), ("Rome: 18 C", "Oslo: 18 C"))
+    assert len(set(ids)) == 2
+
+    without = [{"functionCall": {"name": "get_weather", "args": {"city": city}}} for city in ("Rome", "Oslo")]
+    results = [{"functionResponse": {"name": "get_weather", "response": {"result": n}}} for n in range(2)]
+    parts = [("user", [{"text": "?"}]), ("model", without), ("user", results)]
+    contents = [{"role": role, "parts": each} for role, each in parts]
+    got = said(sigadapt.conversation_from_request({"contents": contents}))
+    assert [call[:4] for call in got] == [
+        ("call_1", "get_weather", {"city": "Rome"}, 0),
+        ("call_2", "get_weather", {"city": "Oslo"}, 1),
+    ]
+
+    stray = {"role": "tool", "tool_call_id": "nobody", "content": "x"}
+    (change,) = sigadapt.conversation_from_request(chat(user("?"), stray)).changes
+    assert (change.what, "nobody" in change.why, change.where) == ("dropped", True, "/messages/1")
+
+
+def test_unanswered() -> None:
+    """logs: A call that nobody answered stays."""
+    call = {
+        "role": "assistant",
+        "content": "Let me look.",
+        "tool_calls": [function("get_weather", "{}", "c1")],
+    }
+    conversation = sigadapt.conversation_from_request(chat(user("a"), call, user("b")))
+    (row,) = conversation.history.messages
+    assert (row["calls"][0].id, row["calls"].text, "results" in row) == ("c1", "Let me look.", False)
+    assert [change.what for change in conversation.changes] == ["healed"]
+    sent = sent_again(conversation)["messages"]
+    assert [row["role"] for row in sent] == ["user", "assistant", "tool", "user"]
+
+
+def test_bad_call() -> None:
+    """logs: A bad call of a request stays as it was sent."""
+    call = assistant("c1", '{"city": "Ro')
+    result = {"role": "tool", "tool_call_id": "c1", "content": "ERROR: cut off"}
+    conversation = sigadapt.conversation_from_request(chat(user("?"), call, result))
+    assert conversation.results is not None
+    ((bad, answered),) = conversation.results.rounds[0].pairs
+    assert isinstance(bad, InvalidToolCall)
+    assert (bad.code, bad.arguments, answered.is_error) == ("invalid_json", '{"city": "Ro', True)
+
+
+THINKING = {"type": "thinking", "thinking": "Rome?", "signature": "EqQB"}
+UPLOAD = {"type": "container_upload", "file_id": "f1"}
+
+
+def test_on_record() -> None:
+    """logs: What has no neutral form is on record."""
+    searched = {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": [{"type": "search_result", "title": "x"}],
+    }
+    body: dict[str, Any] = {
+        "model": "claude-opus-5",
+        "max_tokens": 9,
+        "tools": [{"name": "get_weather", "input_schema": SCHEMA}],
+        "messages": [
+            user([UPLOAD, {"type": "text", "text": "?"}]),
+            {"role": "assistant", "content": [THINKING, use("t1", "Rome")]},
+            user([searched]),
+            {"role": "assistant", "content": [THINKING, {"type": "text", "text": "Sunny."}]},
+            {"role": "system", "content": "Be kind."},
+            user("More."),
+        ],
+    }
+    conversation = sigadapt.conversation_from_request(body)
+    assert [change.what for change in conversation.changes] == ["dropped", "lowered", "lowered"]
+    sent = sent_again(conversation, "anthropic")["messages"]
+    own = [{**row, "content": row["content"]} for row in body["messages"] if row["role"] != "system"]
+    assert sent[:4] == own[:4]
+    other = json.dumps(sent_again(conversation)["messages"])
+    assert not any(word in other for word in ("EqQB", "container_upload", "search_result"))
+    assert "Sunny." in other
+
+
+def test_media() -> None:
+    """logs: What has no neutral form is on record."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    body = {
+        "model": "claude",
+        "max_tokens": 9,
+        "messages": [user([{"type": "text", "text": "What?"}, image])],
+    }
+    conversation = sigadapt.conversation_from_request(body)
+    assert isinstance(conversation.question, list)
+    assert sent_again(conversation, "anthropic")["messages"] == body["messages"]
+    (message,) = sent_again(conversation)["messages"]
+    assert message["content"][1]["image_url"]["url"].endswith(PNG)
+    (item,) = sent_again(conversation, "responses")["input"]
+    assert [part["type"] for part in item["content"]] == ["input_text", "input_image"]
+    (content,) = sent_again(conversation, "gemini")["contents"]
+    assert content["parts"][1]["inlineData"]["data"] == PNG
+    sound = {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}
+    heard = sigadapt.conversation_from_request(chat(user([sound])))
+    with pytest.raises(InvalidHistory, match="audio"):
+        sent_again(heard, "anthropic")
+
+
+def test_settings() -> None:
+    """logs: Settings hold no key."""
+    body = chat(user("?"), temperature=0.3, api_key="sk-fake-000111222", strange={"token": "x" * 20})
+    body["tool_choice"] = {"type": "function", "function": {"name": "get_weather"}}
+    conversation = sigadapt.conversation_from_request(body)
+    wanted = {"model": "m", "temperature": 0.3, "tool_choice": "get_weather"}
+    assert conversation.settings == wanted
+    assert {change.where for change in conversation.changes} == {"/api_key", "/strange"}
+    assert "sk-fake" not in repr(conversation)
+
+
+NONE: list[Any] = [
+    {},
+    [],
+    None,
+    "text",
+    {"model": "m", "input": "hi", "encoding_format": "float"},
+    {"model": "text-embedding-3-small", "input": "hi"},
+    {"model": "tts-1", "input": "hi", "voice": "alloy"},
+    {"choices": [{"message": {"content": "hi"}}]},
+    {"candidates": []},
+    {"object": "response", "output": []},
+    {"model": "m", "messages": []},
+]
+
+
+@pytest.mark.parametrize("body", NONE)
+def test_no_request(body: Any) -> None:
+    """logs: What is no request of a chat is refused."""
+    with pytest.raises(InvalidHistory, match="request of a chat") as raised:
+        sigadapt.conversation_from_request(body)
+    assert raised.value.code == "unreadable_request"
+    with pytest.raises(sigadapt.InvalidOption):
+        sigadapt.conversation_from_request({"messages": []}, wire="nobody")
+
+
+@pytest.mark.parametrize("text", ['{"answer": "x"}', "[[ ## answer ## ]]\nx", "  plain ", "<tool_call>"])
+@pytest.mark.parametrize("wire", NATIVE)
+def test_an_answer_is_read_whole(text: str, wire: str) -> None:
+    """logs: Nothing is added to a recorded conversation."""
+    conversation = sigadapt.conversation_from_request(chat(user("?")))
+    with (
+        LoopbackProvider([Answer(text=text), Answer(calls=[Call("nobody", {})], text="Hm.")]) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options(wire))),
+    ):
+        program: Any = conversation.program()
+        assert program(**conversation.inputs()).answer.strip() == text.strip()
+        bad: Any = program(**conversation.inputs()).calls
+    assert [call.code for call in bad.invalid] == ["unknown_tool"]
+
+
+@pytest.mark.asyncio
+async def test_async() -> None:
+    """logs: Nothing is added to a recorded conversation."""
+    conversation = sigadapt.conversation_from_request(chat(user("?")))
+    with (
+        LoopbackProvider([Answer(text="ok")]) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options("openai"))),
+    ):
+        assert (await conversation.program().acall(**conversation.inputs())).answer == "ok"
