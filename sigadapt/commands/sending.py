@@ -20,9 +20,9 @@ from sigadapt.signatures.server.tools import McpServer
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.testing import WIRES, Answer
 from sigadapt.testing.exchange import Response, read, write
-from sigadapt.testing.masking import Echoes
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import wire_at
+from sigadapt.trust.masking import Echoes
 
 _TOLD = ("action", "field", "reason")  # of what lm15 changed, in its own words
 
