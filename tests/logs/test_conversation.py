@@ -11,6 +11,7 @@ import dspy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import PROVIDERS
 
 import sigadapt
 from sigadapt import Conversation, InvalidHistory, InvalidToolCall, ToolCalls, ToolDecls, ToolResults
@@ -181,6 +182,13 @@ def sent_again(conversation: Conversation, wire: str = "openai") -> dict[str, An
     ):
         conversation.program()(**conversation.inputs())
     return dict(provider.received[0].body)
+
+
+def test_every_writer_reads() -> None:
+    """logs: A request of each wire is one conversation."""
+    writers = [each.name for each in PROVIDERS if "turn" in vars(type(each))]
+    readers = [each.name for each in PROVIDERS if "request" in vars(type(each))]
+    assert set(writers) <= set(readers) == set(REQUESTS)
 
 
 @pytest.mark.parametrize("wire", REQUESTS)
