@@ -163,14 +163,16 @@ def tables(seconds: float) -> Iterator[Table]:
         "counts its own way), and the milliseconds of a whole call over HTTP to a provider in another "
         "process, which reads the request too."
     )
-    yield Table("What it costs", told, ("tools", "bytes sent", "tokens read", "ms a call"), rows)
+    yield Table("What one call costs", told, ("tools", "bytes sent", "tokens read", "ms a call"), rows)
 
 
 def main() -> None:
     """Write the tables into the guide."""
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(START)
-    measured = "\n".join(table.markdown() for table in tables(20))
+    from benchmarks import tool_search  # noqa: PLC0415  (which has these tools)
+
+    measured = "\n".join(table.markdown() for table in (*tool_search.tables(), *tables(20)))
     PAGE.write_text(f"{before}{START}\n\n{measured}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 

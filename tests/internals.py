@@ -53,6 +53,7 @@ from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, CHAT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
 from sigadapt.providers.stream_parts import whole_arguments
+from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.runs.field_texts import NOWHERE, field_texts
 from sigadapt.schemas import checking
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
@@ -98,6 +99,7 @@ from sigadapt.signatures.sources.docstrings import parse
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.tool_decl import REQUEST
+from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, text_of
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import complaint
@@ -170,6 +172,7 @@ __all__ = [
     "StrictTool",
     "TextGate",
     "TextSubscription",
+    "ToolIndex",
     "ToolOptions",
     "Turn",
     "WeakCache",
@@ -214,6 +217,7 @@ __all__ = [
     "heal",
     "identity",
     "in_json_schema",
+    "in_namespaces",
     "inputs_of",
     "internals",
     "is_array",

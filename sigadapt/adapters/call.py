@@ -30,6 +30,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.calling import Calling, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
+from sigadapt.adapters.calling.tool_search import SCHEMAS, Offer, as_recorded, offer
 from sigadapt.adapters.hooks import HookContext, before_request, first_choice
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
@@ -67,6 +68,7 @@ from sigadapt.adapters.request.continuation import (
 )
 from sigadapt.adapters.request.lost_ids import with_lost_ids
 from sigadapt.adapters.request.lowering import Lowered, lower
+from sigadapt.adapters.request.messages import turns_before
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.adapters.request.tool_budget import refuse_large
@@ -84,7 +86,7 @@ from sigadapt.adapters.response.typed_calls import (
 from sigadapt.adapters.response.waiting import refuse_unasked, stop_for_person
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
-from sigadapt.errors import InvalidToolDecl
+from sigadapt.errors import InvalidToolDecl, UnusableAnswer
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
@@ -151,13 +153,16 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     inputs, repairs = call.inputs, tuple[Change, ...]()
     if plan.history_fields.history is not None:
         inputs, repairs = with_lost_ids(plan.history_fields, inputs)
+    if adapter.recorded_wire is not None:
+        decls, repairs = as_recorded(decls, adapter.recorded_wire, route)
     if options.orphans == "heal":
         inputs, healed = heal(plan, inputs)
         repairs = (*repairs, *healed)
     messages = adapter.messages(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
     written = Lowered(request)
-    prepared = Prepared(call, plan, decls, route, controls, plan.calls, calling, request, written, repairs)
+    offered = plan.calls, calling, request, request, written, None, repairs
+    prepared = Prepared(call, plan, decls, route, controls, *offered)
     if options.hooks:
         request_or_choice = yield from before_request(options.hooks, request, prepared.context)
         if isinstance(request_or_choice, Choice):
@@ -165,7 +170,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
         request = request_or_choice
     prepared = prepared.with_request(request, calling)
     if options.max_tool_bytes is not None:
-        refuse_large(request, prepared.lowered, options.max_tool_bytes, plan.tools)
+        refuse_large(prepared.shown, prepared.lowered, route, options.max_tool_bytes, plan.tools)
     return prepared
 
 
@@ -204,10 +209,7 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
             prepared = prepared.with_request(prepared.request, prompted)
             answered = yield from prepared.answers()
         for number, answer in enumerate(answered):
-            sent = prepared.for_candidate(number)
-            answer = yield from _rest_of_turn(sent, answer)  # noqa: PLW2901
-            choice = answer.choice or sent.read_choice(answer.reading, answer.response)
-            candidate = Candidate(choice, sent, answer.response)
+            candidate = yield from _whole_answer(prepared.for_candidate(number), answer)
             if options.on_invalid == "reask":
                 candidate = yield from _reask_until_valid(candidate, options.max_reasks)
             candidates.append(candidate)
@@ -222,6 +224,36 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
             choice = (yield from first_choice(options.hooks, "after_choice", given, context)) or given
             candidates[number] = candidate._replace(choice=prepared.checked(choice, given))
     return candidates
+
+
+def _whole_answer(prepared: "Prepared", answer: Answer) -> "Steps[Candidate]":
+    """Return one candidate's answer, once no search for deferred tools waits for its own."""
+    searches = 0
+    whole = yield from _rest_of_turn(prepared, answer)
+    while True:
+        choice = whole.choice or prepared.read_choice(whole.reading, whole.response)
+        calls = choice.tool_calls
+        if prepared.offer is None or calls is None or not calls.turn.searches or is_no_answer(choice):
+            return Candidate(choice, prepared, whole.response)
+        left = min(search.most for search in prepared.offer.searches) - searches
+        if left < 0:
+            raise UnusableAnswer(
+                f"the model searched for tools {searches} times, was told to stop, and searched again",
+                code="empty",
+                choice=choice,
+                field=prepared.plan.tools,
+                fix="Raise max_searches of Toolset.deferred, or load the tools it needs.",
+            )
+        calls = yield from prepared.offer.answered(calls, left)
+        if calls:  # the program's calls first: their results go back with the answers
+            return Candidate(replace(choice, tool_calls=calls), prepared, whole.response)
+        searches += len(calls.turn.searches)
+        turn = calls.turn.model_copy(update={"before": ()})
+        rows = [*prepared.request["messages"], *turns_before(Turn(before=(turn,)))]
+        prepared = prepared.with_request({**prepared.request, "messages": rows}, prepared.calling)
+        prepared = prepared._replace(searched=(*prepared.searched, turn))
+        (answer,) = yield from prepared.answers()
+        whole = yield from _rest_of_turn(prepared, answer)
 
 
 def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
@@ -253,20 +285,20 @@ def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candid
         prepared = again._replace(
             answered={*prepared.answered, *(call.id for call in calls.in_order())},
             accepted={*prepared.accepted, *map(identity, calls)},
+            searched=() if calls.tool_calls else prepared.searched,  # which accepted calls have
         )
         try:
             (answer,) = yield from prepared.answers()
-            answer = yield from _rest_of_turn(prepared, answer)
+            latest = yield from _whole_answer(prepared, answer)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             failure = error
             break
-        good, latest = with_later_calls(good, calls, count)
-        good += latest
+        good, others = with_later_calls(good, calls, count)
+        good += others
         count = len(prepared.answered)
-        response = answer.response
-        choice = answer.choice or prepared.read_choice(answer.reading, answer.response)
+        choice, prepared, response = latest.choice, latest.prepared, latest.response
     if good:
-        turn = Turn(text=choice.text, reasoning=choice.reasoning)
+        turn = Turn(text=choice.text, reasoning=choice.reasoning, before=prepared.searched)
         choice = replace(choice, tool_calls=with_earlier_calls(good, choice.tool_calls, turn, count))
     return Candidate(choice, prepared, response, failure)
 
@@ -295,6 +327,10 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
         if plan.work or choice.files.root:
             values = with_server_work(plan, choice, values)
+        calls, before = values[plan.calls], candidate.prepared.searched
+        if before and isinstance(calls, ToolCalls) and not calls:  # the searches that led to these words
+            turn = calls.turn.model_copy(update={"before": before})
+            values = {**values, plan.calls: calls.model_copy(update={"turn": turn})}
         if not (plan.typed or getattr(candidate.response, "logprobs", None)):
             return values
         native_types = call.adapter.native_response_types
@@ -327,12 +363,15 @@ class Prepared(NamedTuple):
     streamed_field: str | None  # the calls field, if a listener may be waiting for its calls
     calling: Calling
     request: Request  # the canonical Request, as the hooks changed it
-    lowered: Lowered  # the same, made fit for the route
+    shown: Request  # the same, as its deferred tools are offered
+    lowered: Lowered  # that, made fit for the route
+    offer: Offer | None = None  # of deferred tools that the adapter finds itself
     repairs: tuple[Change, ...] = ()
     replacement: Choice | None = None  # a hook's, in the place of the model's answer
     answered: Collection[str] = ()  # ids of the calls of earlier answers, which this one must not reuse
     accepted: Collection[str] = ()  # the `identity` of each good one of these, which no listener gets again
     made: MadeIds = MadeIds({"model": "", "messages": []})  # ids of calls without one
+    searched: tuple[Turn, ...] = ()  # the turns of searches alone that led to this request
 
     @property
     def context(self) -> HookContext:
@@ -342,12 +381,16 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        is_native, sendable, changes = calling.mode == "native", request, ()
-        tokens: dict[str, str] = {}
+        is_native, tools = calling.mode == "native", request.get("tools", ())
+        is_plain = getattr(tools, "is_plain", not tools)
+        shown, found, searching = request, (), None
+        if not is_plain and self.call.adapter.recorded_wire is None:
+            shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
+        sendable, changes = shown, ()
         if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
-            sendable, changes = with_late_tools(request, self.route)
-        tools = request.get("tools", ())
-        if not getattr(tools, "is_plain", not tools):
+            sendable, changes = with_late_tools(shown, self.route)
+        tokens: dict[str, str] = {}
+        if not is_plain:
             sendable, in_place = with_server_tools(sendable, self.route if is_native else None)
             changes = (*changes, *in_place)
             servers = [entry for entry in self.decls.entries if isinstance(entry, McpServer)]
@@ -357,10 +400,15 @@ class Prepared(NamedTuple):
             changes = (*described, *changes)
         sent = lower(sendable, self.route)
         sent = sent._replace(tokens=tokens) if tokens else sent
-        if changes or self.repairs:
-            sent = sent._replace(changes=(*self.repairs, *changes, *sent.changes))
+        if searching is not None:
+            changes, own = searching.in_places(changes), searching.in_places(sent.changes)
+            sent = sent._replace(changes=tuple(own))
+        if changes or found or self.repairs:
+            sent = sent._replace(changes=(*self.repairs, *found, *changes, *sent.changes))
         made = MadeIds(request, self.made.candidate)
-        return self._replace(request=request, calling=calling, lowered=sent, made=made)
+        return self._replace(
+            request=request, shown=shown, calling=calling, lowered=sent, offer=searching, made=made
+        )
 
     def for_candidate(self, number: int) -> "Prepared":
         """Return the request for one candidate alone; listeners get only the calls of the first candidate."""
@@ -374,9 +422,9 @@ class Prepared(NamedTuple):
         """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
         from_text = False
         if self.calling.reads_text:
-            reading, from_text = self.calling.reading_with_calls(reading, lambda: schemas_of(self.decls))
+            reading, from_text = self.calling.reading_with_calls(reading, lambda: self.schemas)
         if reading.calls and self.route.late_tools is not None and self.calling.mode == "native":
-            reading = reading._replace(offered=offered_tools(self.request, self.route))
+            reading = reading._replace(offered=offered_tools(self.shown, self.route))
         choice = choice_of(reading, raw, self.made, self.answered)
         if choice.tool_calls is None:
             return choice
@@ -412,9 +460,17 @@ class Prepared(NamedTuple):
         options = self.call.adapter.options
         if options.repair:
             calls = repair(calls)
+        if self.offer is not None:
+            calls = self.offer.separated(calls, self.searched)
         if options.unwrap:
             calls = unwrap(calls, self.decls)
         return calls.validated(self.decls) if options.validate_args else calls
+
+    @property
+    def schemas(self) -> dict[str, Json]:
+        """The schemas of the arguments that a text may hold, by the names of the tools."""
+        own: Json = SCHEMAS if self.offer is not None else {}
+        return {**schemas_of(self.decls), **own}
 
     def recover_hint(self, text: str) -> str:
         """Return what would read a call in a text in which none was looked for; empty if it holds none."""
@@ -438,7 +494,7 @@ class Prepared(NamedTuple):
             from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
             fields = tuple(self.call.signature.output_fields)
-            gate = TextGate(schemas_of(self.decls), fields, **self.calling.reads)
+            gate = TextGate(self.schemas, fields, **self.calling.reads)
         return CallSubscription(
             stream,
             field=self.streamed_field,
@@ -447,6 +503,7 @@ class Prepared(NamedTuple):
             earlier=len(self.answered),
             accepted=self.accepted,
             made=self.made,
+            unseen=SCHEMAS if self.offer is not None else (),
             texts=texts,
             gate=gate,
             run=run,

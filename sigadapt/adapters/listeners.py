@@ -151,6 +151,7 @@ class CallSubscription(CallTap):
         earlier: how many calls the answers before a reask made.
         accepted: the `identity` of each good one of these, which no listener gets again.
         made: returns the id of a call without one, by its index.
+        unseen: names of the adapter's own tools, whose calls are no partial calls.
         texts: the listeners to plain text; None if there is no plain text output.
         gate: holds back the markup of calls; None if calls are not read from text.
         run: the listener of a whole run (`runs/watching.py`), which gets everything; None if there is none.
@@ -166,6 +167,7 @@ class CallSubscription(CallTap):
         earlier: int,
         accepted: Collection[str],
         made: Callable[[int], str],
+        unseen: Collection[str] = (),
         texts: TextSubscription | None,
         gate: "TextGate | None",
         run: Any = None,
@@ -179,6 +181,7 @@ class CallSubscription(CallTap):
         self._earlier = earlier
         self._accepted = accepted
         self._made = made
+        self._unseen = unseen
         own = own_listeners() if run is None else [run]
         self._run = run
         self._listeners = [each for each in own if each.signature_field_name == field]
@@ -223,7 +226,7 @@ class CallSubscription(CallTap):
         before = self._fold.calls[-1:]
         call = self._fold.add(fragment)
         index = self._index.setdefault(call, len(self._index))
-        if self._for_partial:
+        if self._for_partial and not (self._unseen and call.name in (None, *self._unseen)):
             name = self._declared.get(call.name or "", call.name)
             call_id = call.id or self._made(index)
             # A run gets the piece alone: the whole text for each piece is work that grows with its square.
@@ -250,7 +253,9 @@ class CallSubscription(CallTap):
             if text:
                 items += self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:
-            items += self._texts.on_end(goes_on=answer.reading.finish == "pause")
+            calls = self._choice_in(answer).tool_calls if self._unseen else None
+            searches = calls is not None and not calls and bool(calls.turn.searches)
+            items += self._texts.on_end(goes_on=searches or answer.reading.finish == "pause")
         if not self._listeners:
             return items
         missing = [call for call in self._new_calls(self._choice_in(answer)) if self._is_news(call)]

@@ -75,7 +75,7 @@ class Conversation:
             >>> prediction.answer
             'Hello.'
         """
-        return Talk(self.tools)
+        return Talk(self.tools, self.wire)
 
 
 def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversation:

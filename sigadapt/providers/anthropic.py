@@ -72,6 +72,7 @@ _UNKNOWN = "unknown"  # the type of a streamed block that has no start event
 _TYPES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "tool_use"}  # or by a delta
 
 # Source: the page that `tool_change` names, read on 2026-11-22. Sonnet 5 refuses such messages.
+_WITHOUT_SEARCH = re.compile(r"claude-(2|3|instant)")
 _LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
 
 # Sources: the page of each tool on platform.claude.com, and `ToolUnionParam` of Anthropic's SDK 2.11; read on
@@ -508,6 +509,11 @@ _STRICT = StrictRules(
 )
 
 
+def _searches(model: str) -> bool:
+    """Return that Claude 4 and later search tools: "Tool search tool" on platform.claude.com, 2026-11-23."""
+    return "claude" in model and not _WITHOUT_SEARCH.search(model)
+
+
 def _late_tools(model: str) -> frozenset[str]:
     """Return that newer models take tools that are added and taken away."""
     return frozenset(("added", "removed")) if _LATE_TOOLS.match(model) else frozenset()
@@ -522,6 +528,7 @@ _ROUTE = Route(
     strict_rules=_STRICT,
     fields=_FIELDS,
     search="tool_search_tool_.*",
+    searches=_searches,
     search_tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
     takes=frozenset({NAME}),
     tool_choices=NO_SUBSET | {"own"},

@@ -44,6 +44,7 @@ from sigadapt.providers.provider import (
 from sigadapt.providers.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
@@ -91,6 +92,7 @@ _ENDS_OF_OUTPUTS = ("_output", "_approval_response")
 _OTHERS = frozenset(("encoding_format", "dimensions", "voice"))
 _OTHER_MODELS = re.compile("embed|moderation|tts|whisper", re.IGNORECASE)
 _OPENAIS_OWN = re.compile(r"openai/(gpt-(?!oss)|o\d)")  # other servers speak this wire under OpenAI's prefix
+_SEARCHING = re.compile(r"openai/gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)")
 # Sources: the guide of each tool on developers.openai.com and the types of OpenAI's SDK 2.54; read on
 # 2026-11-23.
 _DOMAINS = {name: f"${name}" for name in ("allowed_domains", "blocked_domains")}
@@ -413,7 +415,9 @@ class OpenAIResponses(Provider):
     def tools(self, given: list[Json]) -> list[Json]:
         # Neighbours with the same `namespace` become one.
         sent: list[Json] = []
-        for tool in given:
+        searches = (tool for tool in given if tool.get("type") == "tool_search")
+        is_hosted = any(tool.get("execution") != "client" for tool in searches)
+        for tool in in_namespaces(given) if is_hosted else given:
             entry = dict(tool)
             is_own = "function" not in tool and "custom" not in tool
             namespace = None if is_own else entry.pop("namespace", None)
@@ -495,6 +499,11 @@ def _flat(tool: Json) -> Json:
     return {"type": kind, **function, **tool}
 
 
+def _searches(model: str) -> bool:
+    """Return that gpt-5.4 and later search tools: "Tool search" on developers.openai.com, 2026-11-23."""
+    return _SEARCHING.match(model) is not None
+
+
 def _late_tools(model: str) -> frozenset[str]:
     """Return that OpenAI's own models take tools that are added; no item takes any away."""
     return frozenset(("added",)) if _OPENAIS_OWN.match(model) else frozenset()
@@ -516,6 +525,8 @@ _ROUTE = Route(
     custom_tools=True,
     tool_choices=ALL_CHOICES | {"own", "custom"},
     search="tool_search",
+    searches=_searches,
+    namespaces=True,
     search_tool=(("type", "tool_search"),),
 )
 

@@ -174,6 +174,8 @@ class Route(NamedTuple):
     lost_server_tools: frozenset[str] = frozenset()  # which the client refuses
     search: str = ""  # the pattern for the types of its own search for deferred tools
     search_tool: tuple[tuple[str, str], ...] = ()  # that search, in the place of another provider's
+    searches: Callable[[str], bool] = bool  # whether a model has that search, by its name
+    namespaces: bool = False  # whether its file groups the tools that this search is for
     # Returns which changes of the tools a model takes inside of a conversation, `added` and `removed`.
     late_tools: Callable[[str], frozenset[str]] | None = None
     root_pattern: str = ANY  # for keywords that arrive at the root of a tool's schema

@@ -85,7 +85,7 @@ def _rounds_of(rows: list[Row]) -> Iterable[Round]:
         if not calls:
             continue
         try:
-            yield own_round(calls, last) or later_round(calls, [], [row.rounds for row in rows[number + 1 :]])
+            yield own_round(calls, last) or later_round(calls, [], (row.rounds for row in rows[number + 1 :]))
         except InvalidHistory as error:
             if error.code != "unanswered_call":
                 raise

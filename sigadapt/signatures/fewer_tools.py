@@ -1,8 +1,8 @@
-"""Fewer tools for the model to read: those that a search finds for a request, and the rest deferred.
+"""Fewer tools for the model to read: those that a search finds for a request, or that a model asks for.
 
-What is found keeps the order of its declaration, so that the same tools are the same bytes to a provider's
-cache. Tools that the conversation has called stay, because their calls are sent again, and a model may call
-them again. So do tools that a provider runs itself.
+What is found for a request keeps the order of its declaration, so that the same tools are the same bytes to a
+provider's cache. Tools that the conversation has called stay, because their calls are sent again, and a model
+may call them again. So do tools that a provider runs itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,11 +14,10 @@ import pydantic
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import closest, cut, is_iterable, is_mapping, is_object, is_sequence
 from sigadapt.signatures.native_tools import NativeTool
-from sigadapt.signatures.tool_decl import ToolDecl, with_extras
+from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, deferred
 from sigadapt.signatures.tool_decls import ToolDecls
 
 Entries: TypeAlias = list[ToolDecl | NativeTool]
-_SEARCH = "tool_search"
 _LISTS = ("rounds", "messages", "tool_calls", "invalid")
 
 
@@ -36,28 +35,47 @@ class Retrieved(NamedTuple):
 
     def kept(self, context: Any, decls: ToolDecls, found: object) -> Entries:
         """Return the tools that were found, and those that stay."""
-        if isinstance(found, (str, bytes)) or is_mapping(found) or not is_iterable(found):
-            raise _not_names(found)
-        names = set(called_in(context.inputs))
-        for name in found:
-            if not isinstance(name, str):
-                raise _not_names(name)
-            names.add(known_tool(name, decls).name)
+        names = {*called_in(context.inputs), *known_names(found, decls)}
         return [entry for entry in decls.entries if not isinstance(entry, ToolDecl) or entry.name in names]
 
 
-def deferred(loaded: AbstractSet[str], _: Any, decls: ToolDecls) -> Entries:
-    """Return the tools with all but the `loaded` ones deferred, and a search for them if there is none."""
-    for name in sorted(loaded):
+class Deferred:
+    """A change of a toolset: all tools but the `loaded` ones are deferred until a search finds them."""
+
+    def __init__(self, loaded: AbstractSet[str], search: ToolSearch) -> None:
+        self._loaded, self._search = loaded, search
+        self._last: tuple[list[Any], ToolDecls] | None = None
+
+    def __call__(self, _: Any, decls: ToolDecls) -> ToolDecls:
+        """Return the tools; those of the last time for the same ones, which have their index already."""
+        for name in sorted(self._loaded):
+            known_tool(name, decls)
+        same = [getattr(entry, "text", entry) for entry in decls.entries]  # one text is of one declaration
+        last = self._last
+        if last is None or last[0] != same:
+            entries = (
+                deferred(entry, self._search)
+                if isinstance(entry, ToolDecl) and entry.name not in self._loaded
+                else entry
+                for entry in decls.entries
+            )
+            last = self._last = same, ToolDecls([*entries])
+        return last[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Deferred, (self._loaded, self._search)
+
+
+def known_names(found: object, decls: ToolDecls) -> list[str]:
+    """Return the names of tools that a search returned, or raise the error that says what it returned."""
+    if isinstance(found, (str, bytes)) or is_mapping(found) or not is_iterable(found):
+        raise _not_names(found)
+    names: list[Any] = list(found)
+    for name in names:
+        if not isinstance(name, str):
+            raise _not_names(name)
         known_tool(name, decls)
-    entries: Entries = [
-        with_extras(entry, defer_loading=True)
-        if isinstance(entry, ToolDecl) and entry.name not in loaded
-        else entry
-        for entry in decls.entries
-    ]
-    searches = (e for e in entries if isinstance(e, NativeTool) and e.kind.startswith(_SEARCH))
-    return entries if next(searches, None) else [NativeTool({"type": _SEARCH}), *entries]
+    return list(dict.fromkeys(names))
 
 
 def known_tool(name: str, decls: ToolDecls) -> ToolDecl:

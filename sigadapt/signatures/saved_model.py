@@ -8,7 +8,7 @@ from typing_extensions import Self
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, without_halves
 
-_UNLESS_EMPTY = frozenset({"altered", "repeats", "offered"})
+_UNLESS_EMPTY = frozenset({"altered", "repeats", "offered", "before", "searches", "routed", "found", "note"})
 
 
 class Immutable:

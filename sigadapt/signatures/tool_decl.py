@@ -10,7 +10,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from types import CodeType, NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, cast
 
 import dspy
 import jiter
@@ -71,6 +71,13 @@ class DeclarationText:
         return checked
 
 
+class ToolSearch(NamedTuple):
+    """How deferred tools are found: by a function of a query and the tools, or by the adapter."""
+
+    function: Callable[..., Any] | None = None
+    most: int = 8  # searches that are answered in one call
+
+
 @dataclass(frozen=True)
 class ToolDecl(Shown, Immutable, Runnable):
     """The declaration of one tool.
@@ -95,6 +102,7 @@ class ToolDecl(Shown, Immutable, Runnable):
         format: the form of a custom tool's text, as in OpenAI's Responses: `{"type": "text"}` or a grammar;
             `{}` if the tool does not say. None for a function. A custom tool is called with free text and
             has no `parameters`: its call's `args` are `{"input": text}`.
+        search: how a deferred tool is found, as `Toolset.deferred` sets it. It is not saved as JSON.
         func: the Python object behind the tool, for the caller. sigadapt never calls it, compares it or
             saves it as JSON; for pickle, see `LostFunction`.
 
@@ -117,6 +125,7 @@ class ToolDecl(Shown, Immutable, Runnable):
     extras: Json | None = field(default_factory=_nothing)
     format: Json | None = field(default_factory=_nothing)
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    search: "ToolSearch | None" = field(default=None, compare=False, repr=False)
 
     text: ClassVar[DeclarationText]
     """The declaration as JSON text, of each its own: it is no field."""
@@ -300,10 +309,11 @@ class ToolDecl(Shown, Immutable, Runnable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept: dict[str, bytes] = {}
-        for key, function in (("func", self.func), ("requires_confirmation", self.requires_confirmation)):
-            if callable(function):
+        for key in ("func", "requires_confirmation", "search"):
+            value = getattr(self, key)
+            if callable(value) or isinstance(value, ToolSearch):
                 try:
-                    kept[key] = by_value(function)
+                    kept[key] = by_value(value)
                 except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
                     kept[key] = by_value(LostFunction(self.name, key))
         return _unpickle, (bare_form(self), kept)
@@ -349,10 +359,10 @@ def with_fields(decl: ToolDecl, **fields: Any) -> ToolDecl:
     return copy
 
 
-def with_extras(decl: ToolDecl, **extras: Any) -> ToolDecl:
-    """Return a copy of a declaration with further `extras`. Its schemas are not checked again."""
-    merged = {**(decl.extras or {}), **extras}
-    copy = with_fields(decl)
+def deferred(decl: ToolDecl, search: "ToolSearch") -> ToolDecl:
+    """Return a copy of a declaration whose loading is deferred until a search finds it."""
+    merged = {**(decl.extras or {}), "defer_loading": True}
+    copy = with_fields(decl, search=search)
     copy.text.parts = {**decl.text.parts, "extras": compact(merged).encode()}
     copy.__dict__.pop("extras", None)
     return copy

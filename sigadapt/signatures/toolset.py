@@ -7,7 +7,6 @@ that `resolve` and `aresolve` share their code.
 import pickle
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import Parameter, isawaitable, iscoroutine, signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pydantic
 from dspy.signatures.signature import Signature
 
-from sigadapt.errors import InvalidToolDecl
+from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.schemas.json_values import is_iterable
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
-from sigadapt.signatures.fewer_tools import Entries, Retrieved, deferred, known_tool
+from sigadapt.signatures.fewer_tools import Deferred, Entries, Retrieved, known_tool
 from sigadapt.signatures.rendering import Shown, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
-from sigadapt.signatures.tool_decl import ToolDecl, by_value, with_fields
+from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, with_fields
 from sigadapt.signatures.tool_decls import ListsTools, Sources, ToolDecls, Unresolved, flat
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -81,6 +80,9 @@ else:  # a user's error, a field of a Toolset, has pydantic read the fields of t
 
 Search: TypeAlias = "Callable[[RequestContext, ToolDecls], Iterable[str] | Awaitable[Iterable[str]]]"
 """A function of the context and the tools. It returns names of tools; it may be async."""
+
+FindTools: TypeAlias = "Callable[[str, ToolDecls], Iterable[str] | Awaitable[Iterable[str]]]"
+"""A function of a model's query and the deferred tools. It returns names of tools; it may be async."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,17 +170,31 @@ class Toolset(Shown, Immutable, Unresolved):
         """
         return self.prepared(Retrieved(search))
 
-    def deferred(self, *loaded: str) -> "Toolset":
+    def deferred(self, *loaded: str, search: "FindTools | None" = None, max_searches: int = 8) -> "Toolset":
         """Defer the loading of all tools but the `loaded` ones: the model searches for them.
 
-        If the provider has such a search, it is added. Otherwise all tools are sent at once, with a `Change`.
+        The provider's own search is used where it has one. Elsewhere the adapter declares `search_tools`, and
+        answers it. The program sees only the calls that follow.
+
+        Args:
+            loaded: the names of the tools that every request declares.
+            search: your own search, used with every provider. It gets the model's query and the deferred
+                tools as ToolDecls, and returns names, the best first. It may be async.
+            max_searches: how many searches of the model are answered in one call of the adapter.
+
+        Raises:
+            InvalidOption: for a search that is no function, or a bound that is no positive number.
 
         Example:
             >>> files = Toolset("files", [{"name": "read"}, {"name": "write"}]).deferred("read").resolve()
-            >>> [tool.get("defer_loading") or tool["type"] for tool in files.to_openai()]
-            ['tool_search', 'function', True]
+            >>> [tool.get("defer_loading", False) for tool in files.to_openai()]
+            [False, True]
         """
-        return self.prepared(partial(deferred, frozenset(loaded)))
+        if search is not None and not callable(search):
+            raise InvalidOption(f"expected a function of a query and tools, got {search!r}", field="search")
+        if type(max_searches) is not int or max_searches < 1:
+            raise InvalidOption(f"expected an int of 1 or more, got {max_searches!r}", field="max_searches")
+        return self.prepared(Deferred(frozenset(loaded), ToolSearch(search, max_searches)))
 
     def named(self, *names: str) -> "Toolset":
         """Keep only the tools with these names, in this order. An unknown name is an error when resolved.

@@ -128,6 +128,7 @@ def test_a_call_that_another_tool_made_is_a_call():
     use = {"type": "tool_use", "id": "t1", "name": "list_orders", "input": {"id": "7"}, "caller": caller}
     body = {"type": "message", "content": [use], "stop_reason": "tool_use", **USAGE}
     allowed = {**CLAUDE_ORDERS, "allowed_callers": ["code_execution_20260120"]}
+    del allowed["defer_loading"]
     code = {"type": "code_execution_20260120", "name": "code_execution"}
     with LoopbackProvider([body]) as provider:
         out, changes = ask(provider, "anthropic", "auto", [allowed, code])
@@ -163,15 +164,12 @@ PLAIN = [route for route in (*NATIVE.values(), *LITELLM.values(), NATIVE_OLLAMA)
 
 
 @pytest.mark.parametrize("route", PLAIN, ids=lambda route: f"{route.client}-{route.dialect}-{route.server}")
-def test_where_there_is_no_search_all_tools_are_sent(route: Any):
-    """request-shaping: Deferred tools are sent at once where there is no search."""
-    named = {**DEFERRED, "name": "list.orders"}
-    sent = lower(request(SEARCH, named), route)
+def test_where_there_is_no_search_a_declared_one_is_dropped(route: Any):
+    """request-shaping: A search that a wire lacks is dropped."""
+    sent = lower(request(SEARCH, {**ORDERS, "name": "list.orders"}), route)
     [tool] = sent.request.get("tools", [])
-    assert "defer_loading" not in tool
     assert tool["function"]["parameters"] == PARAMETERS
     assert ("/tools/0", "dropped") in wheres(sent)
-    assert ("/tools/1/defer_loading", "dropped") in wheres(sent)
     renamed = [where for where, what in wheres(sent) if what == "renamed"]
     assert renamed in ([], ["/tools/1/function/name"]), "a place is that of the request as declared"
     assert "tool_search" not in json.dumps(sent.request)

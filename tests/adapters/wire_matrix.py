@@ -404,7 +404,6 @@ _NO_PARALLEL = (("/parallel_tool_calls", "dropped"),)
 
 _FIELDS = {
     "cache_control": {"type": "ephemeral"},
-    "defer_loading": True,
     "behavior": "BLOCKING",
     "outputSchema": {"type": "string"},
 }
@@ -420,15 +419,15 @@ def _with_fields(tools: Json, **fields: Any) -> Json:
     return {"tools": [{**tool, **fields}]}
 
 
-_CLAUDES = {key: _FIELDS[key] for key in ("cache_control", "defer_loading")}
+_CLAUDES = {"cache_control": _FIELDS["cache_control"]}
 _NO_CLAUDES = _dropped("behavior", "outputSchema")
 _NO_RESPONSES = _dropped("cache_control", "behavior")
-_RESPONSES = {"defer_loading": True, "output_schema": {"type": "string"}}
+_RESPONSES = {"output_schema": {"type": "string"}}
 
 DECLARED_FIELDS = Row(
     "Declared fields",
     "tools",
-    "What a declaration says besides: `cache_control`, `defer_loading`, `behavior` and `outputSchema`.",
+    "What a declaration says besides: `cache_control`, `behavior` and `outputSchema`.",
     {
         "openai": Cell(_chat_tools("get_weather"), changes=_dropped(*_FIELDS)),
         "responses": Cell(_with_fields(_responses_tools("get_weather"), **_RESPONSES), changes=_NO_RESPONSES),
@@ -447,7 +446,7 @@ DECLARED_FIELDS = Row(
                     }
                 ]
             },
-            changes=_dropped("cache_control", "defer_loading"),
+            changes=_dropped("cache_control"),
         ),
         "ollama": Cell(_chat_tools("get_weather"), changes=_dropped(*_FIELDS)),
         "ollama-door": Cell(_chat_tools("get_weather"), changes=_dropped(*_FIELDS)),
@@ -457,7 +456,7 @@ DECLARED_FIELDS = Row(
                     "tools": [_bedrock_tool("get_weather"), {"cachePoint": {"type": "default"}}],
                 }
             },
-            changes=_dropped("defer_loading", "behavior", "outputSchema"),
+            changes=_dropped("behavior", "outputSchema"),
         ),
         "openai-litellm": Cell(_chat_tools("get_weather"), changes=_dropped(*_FIELDS)),
         "responses-litellm": Cell(

@@ -393,6 +393,35 @@ def test_on_record() -> None:
     assert "Sunny." in other
 
 
+def test_tools_of_one_wire() -> None:
+    """logs: What has no neutral form is on record."""
+    later = {"type": "function", "name": "later", "parameters": SCHEMA, "defer_loading": True}
+    body = {
+        "model": "gpt-5.5",
+        "input": "?",
+        "tools": [{"type": "function", **DECL}, later, {"type": "tool_search"}, {"type": "web_search"}],
+    }
+    conversation = sigadapt.conversation_from_request(body)
+    own = sent_again(conversation, "responses")["tools"]
+    assert [(tool["type"], tool.get("name"), tool.get("defer_loading")) for tool in own] == [
+        ("function", "get_weather", None),
+        ("function", "later", True),
+        ("tool_search", None, None),
+        ("web_search", None, None),
+    ]
+    for wire in ("openai", "anthropic", "gemini"):
+        with (
+            LoopbackProvider([Answer(text="ok")]) as provider,
+            dspy.context(lm=(lm := dspy.LM(**provider.lm_options(wire)))),
+        ):
+            conversation.program()(**conversation.inputs())
+        again = sigadapt.conversation_from_request(dict(provider.received[0].body))
+        assert [decl.name for decl in again.tools] == ["get_weather", "later"]
+        assert len(again.tools.entries) == 2
+        last: Any = lm.history[-1]
+        assert [change.what for change in last["changes"]] == ["lowered", "dropped", "dropped"]
+
+
 def test_media() -> None:
     """logs: What has no neutral form is on record."""
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}

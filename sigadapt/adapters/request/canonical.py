@@ -6,11 +6,12 @@
 A custom tool and its call have `"type": "custom"` and `custom` in the place of `function`. Other fields of a
 tool, such as `cache_control`, stand beside `function`. A tool that the provider runs is kept as it was given.
 
-`messages` are OpenAI chat messages with three more keys, for which that format has no place:
+`messages` are OpenAI chat messages with four more keys, for which that format has no place:
 
     is_error   on a tool message: whether the tool failed
     result     on a tool message: the ToolResult
     turn       on an assistant message: the `signatures.calls.Turn` that it replays
+    search     on a tool message: the search for deferred tools that it answers (`Turn.searches`)
 
 A Request that was made fit for its route may have these as well:
 

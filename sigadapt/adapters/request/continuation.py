@@ -1,11 +1,11 @@
 """Make the Requests that go on with the same conversation: after bad calls, and after a pause."""
 
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.request.messages import assistant_message, result_message
+from sigadapt.adapters.request.messages import assistant_message, result_message, search_message
 from sigadapt.providers import BY_DIALECT
 from sigadapt.providers.provider import Reading, Route
 from sigadapt.providers.wire.values import in_paragraphs, joined
-from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import Searched, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -16,14 +16,16 @@ def asking_again(request: Request, calls: ToolCalls) -> Request:
     """Return the Request that asks again after an answer with bad calls (one bad call)."""
     # The turn is sent back unchanged. Arguments that are no object, which lm15 and some providers refuse, are
     # quoted in the call's failed result.
-    results = [
-        ToolResult(call_id=call.id, name=call.name, value=_ACCEPTED)
-        if isinstance(call, ToolCall)
-        else failed_result(call)
-        for call in calls.in_order()
-    ]
-    turn = assistant_message(calls.in_order(), calls.turn, calls.text)
-    return {**request, "messages": [*request["messages"], turn, *map(result_message, results)]}
+    every = sorted([*calls.in_order(), *calls.turn.searches], key=lambda call: call.index)
+    rows = [assistant_message(every, calls.turn, calls.text)]
+    for call in every:
+        if isinstance(call, Searched):
+            rows.append(search_message(call))
+        elif isinstance(call, ToolCall):
+            rows.append(result_message(ToolResult(call_id=call.id, name=call.name, value=_ACCEPTED)))
+        else:
+            rows.append(result_message(failed_result(call)))
+    return {**request, "messages": [*request["messages"], *rows]}
 
 
 # Anthropic pauses a long turn of its own tools with the stop reason `pause_turn`, and goes on with it when it

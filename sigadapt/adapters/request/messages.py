@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import count, groupby
+from itertools import chain, count, groupby, islice
 from secrets import token_hex
 from typing import Any, cast, get_args
 
@@ -16,7 +16,7 @@ from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, is_object
-from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import InvalidToolCall, Repeat, Searched, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -59,7 +59,7 @@ def messages_of(
         if prompt.asks(event):
             asked = _in_plain_texts(event, rest, stand_in) if stand_in else event
             messages.append({"role": "user", "content": question(adapter, rest, prompt, asked)})
-        later = [*(each.rounds for each in rows[number + 1 :]), results]
+        later = chain((each.rounds for each in islice(rows, number + 1, None)), [results])
         messages += _event(adapter, rest, row, later)
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
@@ -212,7 +212,7 @@ def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]
 
 
 def _event(
-    adapter: OutputFormat, rest: type[Signature], row: Row, later: list[list[Round]]
+    adapter: OutputFormat, rest: type[Signature], row: Row, later: Iterable[list[Round]]
 ) -> Iterator[Message]:
     """Yield the messages of an event after its question: the rounds it brings, its text and its calls."""
     event, calls, rounds = row
@@ -229,6 +229,7 @@ def _event(
 def _text_of(
     adapter: OutputFormat, rest: type[Signature], event: Event, calls: ToolCalls | None
 ) -> Iterator[Message]:
+    yield from turns_before(calls.turn) if calls is not None else ()
     if any(event.get(name) is not None for name in rest.output_fields):
         yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
     elif calls is not None and calls.text:  # an answer in words of a signature whose only output is calls
@@ -246,9 +247,13 @@ def _round(answered: Round, text: str | None) -> Iterator[Message]:
     if own.repeats and all(turn != own for turn, _ in groups):
         groups.append((own, []))  # an answer to a reask that made no call that was new
     for turn, group in groups:
-        made = sorted([*group, *turn.repeats], key=lambda call: call.index)
+        yield from turns_before(turn)
+        made = sorted([*group, *turn.repeats, *turn.searches], key=lambda call: call.index)
         yield assistant_message(made, turn, turn.text if turn != own else text)
         for call in made:
+            if isinstance(call, Searched):
+                yield search_message(call)
+                continue
             if not isinstance(call, Repeat):
                 result = results[call.id]
             elif call.of in results:  # the result of the call that was accepted before
@@ -270,8 +275,22 @@ def _text_beside(
     return adapter.format_assistant_message_content(rest, event)
 
 
+def turns_before(turn: Turn) -> Iterator[Message]:
+    """Yield the turns of searches alone that led to a turn, each with the answers."""
+    for each in turn.before:
+        yield assistant_message(each.searches, each, each.text)
+        yield from map(search_message, each.searches)
+
+
+def search_message(search: Searched) -> Message:
+    """Return the tool message that answers a search: a note, or references, which Claude can read."""
+    found = [{"type": "tool_reference", "tool_name": name} for name in search.found]
+    result = ToolResult(call_id=search.id, name=search.name, value=search.note or found)
+    return {**result_message(result), "search": search}
+
+
 def assistant_message(
-    calls: Iterable[ToolCall | InvalidToolCall | Repeat], turn: Turn, text: str | None
+    calls: Iterable[ToolCall | InvalidToolCall | Repeat | Searched], turn: Turn, text: str | None
 ) -> Message:
     """Return the assistant message that replays a turn with calls (the same conversation)."""
     return {
@@ -291,7 +310,7 @@ def assistant_message(
     }
 
 
-def _acceptance(call: ToolCall | InvalidToolCall | Repeat) -> str:
+def _acceptance(call: ToolCall | InvalidToolCall | Repeat | Searched) -> str:
     """Return the arguments that were accepted: as sent, or as repaired or unwrapped."""
     if not isinstance(call, ToolCall) or {"repaired", "unwrapped", "confirmed"}.isdisjoint(call.altered):
         return call.arguments

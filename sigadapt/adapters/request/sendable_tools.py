@@ -9,8 +9,8 @@ reach its provider. Rules:
  c. A custom tool is refused where the provider has none (fail before the call). A function in its place would
     be called with JSON, which is not what its author's grammar says.
  d. Keywords at the root of a schema that the client leaves out are recorded.
- e. A search for tools whose loading is deferred becomes this wire's own search. Where the wire has none, all
-    tools are sent at once, and the search is dropped.
+ e. A search for tools whose loading is deferred becomes this wire's own search, or is dropped where the wire
+    has none (`calling/tool_search.py` has what takes its place).
 """
 
 import re
@@ -31,7 +31,6 @@ _RESULT_SCHEMAS = frozenset({"outputSchema", "output_schema", "responseJsonSchem
 _FOR_CLIENTS = frozenset({"title", "annotations", "execution", "icons"})
 _NAMING = frozenset({"$schema", "$id", "$comment", "title"})
 _NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without it"
-_AT_ONCE = "this route does not defer tools; the tool is sent at once"
 
 
 def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Sequence[Change]]:
@@ -48,17 +47,17 @@ def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Seque
 def without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
     """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
     tools = request.get("tools", [])
-    dropped = [] if route.search else [number for number, tool in enumerate(tools) if _is_search(tool)]
+    dropped = [] if route.search else [number for number, tool in enumerate(tools) if is_search(tool)]
     if not dropped:
         return request
-    why = "this route has no search for tools; all tools are sent at once"
+    why = "this route has no search for tools"
     changes += [Change(f"/tools/{number}", "dropped", why) for number in dropped]
-    return {**request, "tools": [tool for tool in tools if not _is_search(tool)]}
+    return {**request, "tools": [tool for tool in tools if not is_search(tool)]}
 
 
 def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
     if "function" not in tool and "custom" not in tool:
-        if not _is_search(tool) or not route.search or re.fullmatch(route.search, tool["type"]):
+        if not is_search(tool) or not route.search or re.fullmatch(route.search, tool["type"]):
             return tool  # `without_searches` drops one that cannot be sent
         own: dict[str, Any] = dict(route.search_tool)
         lost.append(Change(f"/tools/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
@@ -83,8 +82,7 @@ def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json
         if key in _ITSELF or name in route.fields:
             sent[name] = value
         elif key not in _FOR_CLIENTS:
-            why = _AT_ONCE if key == "defer_loading" else _NOT_SENT.format(key)
-            lost.append(Change(pointer(["tools", number, key]), "dropped", why))
+            lost.append(Change(pointer(["tools", number, key]), "dropped", _NOT_SENT.format(key)))
     return sent
 
 
@@ -113,5 +111,6 @@ def lost_at_root(tool: Json, route: Route) -> list[str]:
     return [key for key in schema if key not in _NAMING and not re.fullmatch(route.root_pattern, key)]
 
 
-def _is_search(tool: Json) -> bool:
+def is_search(tool: Json) -> bool:
+    """Return whether a tool is a provider's search for deferred tools."""
     return str(tool.get("type")).startswith("tool_search")

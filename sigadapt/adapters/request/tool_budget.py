@@ -1,11 +1,13 @@
 """The budget of a request's tools, in bytes of the JSON that the model reads (`max_tool_bytes`).
 
-A tool that is deferred until the model searches for it does not count, where the route has such a search.
+A deferred tool does not count until it joins. Of a namespace, its name and its description count.
 """
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.providers.provider import Route
+from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import compact, listed
 from sigadapt.signatures.tool_decls import made_once
@@ -17,12 +19,15 @@ _FIX = (
 )
 
 
-def refuse_large(request: Request, sent: Lowered, most: int, field: str) -> None:
+def refuse_large(request: Request, sent: Lowered, route: Route, most: int, field: str) -> None:
     """Refuse a request whose tools are larger than a budget, and name the largest."""
     tools = sent.request.get("tools") or request.get("tools") or []
 
     def bytes_by_name() -> dict[str, int]:
         read = [tool for tool in tools if not tool.get("defer_loading")]
+        if route.namespaces and len(read) < len(tools):
+            grouped = [tool["namespace"] for tool in in_namespaces(tools) if "namespace" in tool]
+            read += {space["name"]: space for space in grouped}.values()
         return {str(name_in(tool) or tool.get("type")): len(compact(tool).encode()) for tool in read}
 
     sizes = made_once(tools, "sizes", bytes_by_name)

@@ -109,8 +109,9 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
     # The next turn finds its calls by their ids.
     state = None if reading.state is None else {**reading.state, "ids": ids}
     text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
-    values = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
-    return build_unvalidated(Turn, {**values, "offered": reading.offered})
+    values: Json = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
+    values |= {"offered": reading.offered, "searches": (), "before": (), "routed": {}}
+    return build_unvalidated(Turn, values)
 
 
 def build_unvalidated(cls: type[M], values: dict[str, Any]) -> M:

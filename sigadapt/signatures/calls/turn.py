@@ -22,6 +22,21 @@ class Repeat(Saved):
     of: str
 
 
+class Searched(Saved):
+    """A search for deferred tools that the model asked for and the adapter answered.
+
+    `found` has the names of tools, and `note` what the model reads if there are none to show.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    index: int
+    query: str
+    found: tuple[str, ...] = ()
+    note: str = ""
+
+
 class Turn(Saved):
     """What the model said beside its calls, and the provider state to send back on the next turn.
 
@@ -31,6 +46,9 @@ class Turn(Saved):
         state: opaque provider data to replay on the next turn, as JSON values.
         repeats: calls of the turn that were accepted before and dropped.
         offered: the tools that the turn was asked with, as JSON or its hash, if a change of them can be told.
+        searches: the turn's searches for deferred tools, with their answers.
+        before: the turns of such searches alone that led to this one.
+        routed: the arguments of the calls that were made through the adapter's `call_tool`, as sent, by id.
     """
 
     text: str | None = None
@@ -38,6 +56,9 @@ class Turn(Saved):
     state: dict[str, Any] | None = None
     repeats: tuple[Repeat, ...] = ()
     offered: str | None = None
+    searches: tuple[Searched, ...] = ()
+    before: tuple["Turn", ...] = ()
+    routed: dict[str, str] = pydantic.Field(default_factory=dict[str, str])
 
     @pydantic.field_validator("state", mode="before")
     @classmethod

@@ -20,6 +20,7 @@ class RawDecl(NamedTuple):
     extras: Json | None = None
     format: Any = None
     func: Callable[..., Any] | None = None
+    search: Any = None
     derived: bool = False
 
     @property

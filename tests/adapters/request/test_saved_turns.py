@@ -90,6 +90,7 @@ def halved(draw: st.DrawFn) -> ToolResults:
     block = {"type": "text", "text": draw(texts), "citations": [draw(values)]}
     state = {"dialect": "anthropic", "blocks": [block]}
     said = {"text": draw(texts), "reasoning": draw(texts), "state": state, "repeats": (), "offered": None}
+    said |= {"searches": (), "before": (), "routed": {}}
     turn = build_unvalidated(Turn, said)
     name, args = draw(texts), draw(st.dictionaries(texts, values, max_size=2))
     call = {"id": f"a{draw(texts)}", "name": name, "args": args, "arguments": compact(args), "index": 0}

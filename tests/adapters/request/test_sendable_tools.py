@@ -116,6 +116,10 @@ def ask(provider: LoopbackProvider, wire: str, engine: str, tools: Any, **option
     return lm.history[-1].get("changes") or ()
 
 
+SEARCHES: dict[str, Json] = {
+    "anthropic": {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+    "responses": {"type": "tool_search"},
+}
 CLAUDE = ("cache_control", "defer_loading", "allowed_callers", "input_examples", "eager_input_streaming")
 RESPONSES = {"defer_loading": True, "allowed_callers": ["direct"], "output_schema": {"type": "string"}}
 TAKEN = [
@@ -137,11 +141,17 @@ def test_a_field_that_a_wire_has_is_on_it(wire: str, engine: str, fields: Json):
     """request-shaping: A declared field leaves or is recorded."""
     shape = SHAPES["gemini" if wire == "gemini" else "anthropic"]
     with LoopbackProvider([Answer(text="Hi.")]) as provider:
-        changes = ask(provider, wire, engine, [shape(fields)])
-    [tool] = provider.received[0].body["tools"]
+        search = [SEARCHES[wire]] if "defer_loading" in fields else []
+        changes = ask(provider, wire, engine, [shape(fields), *search])
+    tools = provider.received[0].body["tools"]
+    tool = tools[-1 if wire == "responses" else 0]
     tool = tool["functionDeclarations"][0] if wire == "gemini" else tool
     word = {"gemini": "parametersJsonSchema", "anthropic": "input_schema"}.get(wire, "parameters")
     beside = {"type": tool["type"]} if "type" in tool else {}
+    if search and wire == "responses":
+        [tool] = tool["tools"]
+        beside = {"type": "function"}
+        changes = [change for change in changes if "namespaces" not in change.why]
     assert tool == {"name": "f", "description": "F.", word: SCHEMA, **beside, **fields}
     assert not changes
 
@@ -206,7 +216,8 @@ def test_strict_is_sent_as_it_was_said(wire: str, strict: bool):
     closed = {**SCHEMA, "additionalProperties": False}
     with LoopbackProvider([Answer(text="Hi.")]) as provider:
         changes = ask(provider, wire, "auto", [{"name": "f", "parameters": closed, "strict": strict}])
-    tool = provider.received[0].body["tools"][0]
+    tools = provider.received[0].body["tools"]
+    tool = tools[-1 if wire == "responses" else 0]
     assert tool.get("function", tool)["strict"] is strict
     assert not changes
 

@@ -1,0 +1,343 @@
+"""Deferred tools, which the model searches for: by its provider's search, or by one that the adapter answers.
+
+The route decides for each request, and nothing is kept but what the turns remember (`Turn.searches`):
+
+ a. Where the model has its provider's search, the tools leave deferred, with that search beside them.
+ b. Elsewhere the adapter declares `search_tools`, and answers it. The answer describes the tools found, which
+    are called through the fixed `call_tool`: the list of tools never changes, and so the provider's cache
+    holds. What comes out are calls of the tools named.
+ c. With a search of the user's, the tools found join the request as late tools where the route has these
+    (`late_tools.py`), else they are called as in b.
+ d. In a conversation that comes from another route, the calls of hidden tools are written as this one has
+    them. The answers of searches name tools alone: what they describe is what is declared now.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from inspect import isawaitable
+from typing import Any, NamedTuple
+
+from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.adapters.request.sendable_tools import is_search
+from sigadapt.errors import InvalidToolDecl, SigadaptError
+from sigadapt.providers.provider import Route
+from sigadapt.providers.wire.namespaces import MOST, is_single
+from sigadapt.providers.wire.values import name_in, named_part
+from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
+from sigadapt.signatures.awaiting import Await, Steps
+from sigadapt.signatures.calls import InvalidToolCall, Searched, ToolCall, ToolCalls, Turn, refused
+from sigadapt.signatures.fewer_tools import known_names
+from sigadapt.signatures.native_tools import NativeTool
+from sigadapt.signatures.tool_decl import ToolSearch, with_fields
+from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls, made_once
+from sigadapt.signatures.tool_index import ToolIndex
+
+SEARCH, CALL = "search_tools", "call_tool"
+_SHOWN = 5  # tools that the adapter's own search finds at once
+_PLACE = re.compile(r"/tools/(\d+)")
+_NO_MORE = "There are no more searches in this turn. Answer with what you have."
+_NOTHING = "No tool fits these words. Try others, or answer without."
+_NO_QUERY = "Give the argument `query`, a text that says what the tool does."
+_LISTED = "This tool is listed above, or is not there any more."
+_CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+def _function(name: str, description: str, /, **arguments: tuple[str, str]) -> Json:
+    properties = {key: {"type": kind, "description": told} for key, (kind, told) in arguments.items()}
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+def _searching(after: str) -> Json:
+    told = "Find tools by what they do. Most are not listed here: search before you say that you lack one."
+    return _function(SEARCH, f"{told} {after}", query=("string", "What the tool does, in a few words."))
+
+
+_JOINING = [_searching("You can call the tools that it names from then on.")]
+_ROUTING = [
+    _searching(f"The answer describes the best matches, which you call with `{CALL}`."),
+    _function(
+        CALL,
+        f"Call a tool that `{SEARCH}` found.",
+        name=("string", "The tool's name."),
+        arguments=("object", "The tool's arguments, as its `parameters` describe them."),
+    ),
+]
+SCHEMAS: Json = {tool["function"]["name"]: tool["function"]["parameters"] for tool in _ROUTING}
+"""The schemas of the adapter's own tools, for calls that are read from text."""
+
+
+class Offer(NamedTuple):
+    """The deferred tools of one request, which the adapter itself finds."""
+
+    tools: Sequence[Json]  # of the canonical Request
+    hidden: dict[str, Json]  # their functions, by name
+    decls: ToolDecls
+    joins: bool  # whether what is found joins the request's tools, or is called through `call_tool`
+
+    def in_places(self, changes: Iterable[Change]) -> Iterator[Change]:
+        """Yield changes of the tools that are shown, in the places of the canonical Request."""
+        places = [place for place, tool in enumerate(self.tools) if self.shows(tool)]
+        for change in changes:
+            found = _PLACE.match(change.where)
+            own = places[int(found[1]) :] if found else ()
+            yield change._replace(where=_PLACE.sub(f"/tools/{own[0]}", change.where)) if own else change
+
+    def shows(self, tool: Json) -> bool:
+        """Return whether a tool of the canonical Request is sent as it was declared."""
+        return not is_search(tool) and name_in(tool) not in self.hidden
+
+    @property
+    def searches(self) -> dict[ToolSearch, list[str]]:
+        """The hidden tools by how they are found."""
+        found: dict[ToolSearch, list[str]] = {}
+        for name in self.hidden:
+            search = self.decls[name].search if name in self.decls else None
+            found.setdefault(search or ToolSearch(), []).append(name)
+        return found
+
+    def separated(self, calls: ToolCalls, before: tuple[Turn, ...]) -> ToolCalls:
+        """Return an answer's calls of the program's tools; the turn has the searches, here and `before`."""
+        searches, routed = [*calls.turn.searches], {**calls.turn.routed}
+        others: list[ToolCall | InvalidToolCall] = []
+        for call in calls.in_order():
+            if call.name == SEARCH and getattr(call, "code", "") != "truncated":
+                query: Any = call.args.get("query") if isinstance(call, ToolCall) else None
+                query = query if isinstance(query, str) and query.strip() else ""
+                sent: Json = {"id": call.id, "arguments": call.arguments, "index": call.index}
+                searches.append(Searched(**sent, name=SEARCH, query=query, note="" if query else _NO_QUERY))
+            elif call.name == CALL and isinstance(call, ToolCall) and not self.joins:
+                routed[call.id] = call.arguments
+                others.append(_call_behind(call, self.hidden))
+            else:
+                others.append(call)
+        if not (searches or routed or before):
+            return calls
+        update = {"searches": tuple(searches), "routed": routed, "before": before}
+        return _of_turn(calls, others, calls.turn.model_copy(update=update))
+
+    def answered(self, calls: ToolCalls, left: int) -> Steps[ToolCalls]:
+        """Return calls whose turn has the answers of its searches, of which `left` may be made."""
+        answers: list[Searched] = []
+        for search in calls.turn.searches:
+            found, note = (), search.note
+            if not note:
+                found = (yield from self._found(search.query)) if left > 0 else ()
+                note = "" if found else _NOTHING if left > 0 else _NO_MORE
+                left -= 1
+            answers.append(search.model_copy(update={"found": found, "note": note}))
+        turn = calls.turn.model_copy(update={"searches": tuple(answers)})
+        return _of_turn(calls, calls.in_order(), turn)
+
+    def _found(self, query: str) -> Steps[tuple[str, ...]]:
+        def refusal() -> SigadaptError:
+            fix = "Call the program with `await program.acall(...)`."
+            return InvalidToolDecl(f"{told} has to be awaited", code="async_search", fix=fix)
+
+        told = f"the search for {cut(repr(query))}"
+        names: list[str] = []
+        searches = self.searches
+        own = [name for search, hidden in searches.items() if search.function is None for name in hidden]
+        for search, hidden in searches.items():
+            if search.function is None:
+                continue
+            try:
+                found: Any = search.function(query, ToolDecls([self.decls[name] for name in hidden]))
+                names += known_names(
+                    (yield Await(found, refusal)) if isawaitable(found) else found, self.decls
+                )
+            except SigadaptError:
+                raise
+            except Exception as error:
+                raise InvalidToolDecl(f"{told} failed: {error!r}", code="search_failed") from error
+        if own:
+            parts = [self.hidden[name] for name in own]
+            names += made_once(self.tools, ("index", *own), lambda: ToolIndex(parts)).best(query, _SHOWN)
+        return tuple(dict.fromkeys(names))
+
+
+def _of_turn(calls: ToolCalls, every: Sequence[ToolCall | InvalidToolCall], turn: Turn) -> ToolCalls:
+    good = [call.model_copy(update={"turn": turn}) for call in every if isinstance(call, ToolCall)]
+    bad = tuple(call for call in every if isinstance(call, InvalidToolCall))
+    return calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
+
+
+def _call_behind(call: ToolCall, hidden: dict[str, Json]) -> ToolCall | InvalidToolCall:
+    """Return the call that a call of `call_tool` makes."""
+    name, args = call.args.get("name"), call.args.get("arguments", {})
+    if not isinstance(name, str) or not name:
+        return refused(call, Flaw("missing_name", f"{CALL} needs the `name` of a tool"))
+    others = call.args.keys() - {"name", "arguments"}
+    inner = call.model_copy(update={"name": name, "arguments": call.arguments if others else compact(args)})
+    if others:
+        told = listed(map(repr, sorted(others)), 8, ", ")
+        return refused(inner, Flaw("schema_mismatch", f"{CALL} takes `name` and `arguments`, not {told}"))
+    if not is_object(args):
+        return refused(inner, Flaw("not_an_object", f"the `arguments` of {CALL} are no object"))
+    text = args.get("input") if "parameters" not in hidden.get(name, SCHEMAS) else None  # of a custom tool
+    return inner.model_copy(update={"args": args, **({"arguments": text} if isinstance(text, str) else {})})
+
+
+def offer(
+    request: Request, decls: ToolDecls, route: Route, *, is_native: bool
+) -> tuple[Request, tuple[Change, ...], Offer | None]:
+    """Return a canonical Request as it offers its deferred tools, and how the adapter itself finds them."""
+    tools: Sequence[Json] = request.get("tools") or ()
+    deferred = made_once(
+        tools, "deferred", lambda: {name_in(tool): named_part(tool) for tool in tools if _is_deferred(tool)}
+    )
+    searches = [number for number, tool in enumerate(tools) if is_search(tool)]
+    changes = list(_answers(request["messages"]))
+    chosen: Any = request.get("tool_choice")
+    several: list[Json] = (
+        chosen.get("allowed_tools", {"tools": [chosen]})["tools"] if is_object(chosen) else []
+    )
+    if wanted := {name_in(tool) for tool in several} & deferred.keys():
+        why = (
+            f"the tool choice names {listed(map(repr, sorted(wanted)), 8, ', ')}, which the model has to see"
+        )
+        changes.append(Change("/tools", "lowered", why))
+        tools = [_without_flag(tool) if name_in(tool) in wanted else tool for tool in tools]
+        deferred = {name: part for name, part in deferred.items() if name not in wanted}
+    if not deferred:
+        return {**request, "tools": list(tools)} if wanted else request, tuple(changes), None
+    for name in {SEARCH, CALL} & {*map(name_in, tools)}:
+        why = "the adapter finds deferred tools with a tool of this name"
+        raise InvalidToolDecl(why, code="reserved_name", tool=name, fix="Rename yours, or defer none.")
+    sent: Any = {
+        **request,
+        "tools": tools,
+        "messages": _in_fewer_words(request["messages"], tools, deferred, changes),
+    }
+    has_own = any(name in decls and (decls[name].search or ToolSearch()).function for name in deferred)
+    if is_native and route.search and not has_own and (searches or route.searches(request["model"])):
+        if not searches:
+            own: Json = dict(route.search_tool)
+            sent["tools"] = made_once(tools, ("with", own["type"]), lambda: CanonicalTools([*tools, own]))
+            changes.append(Change("/tools", "lowered", f"the provider's search is added: {own['type']!r}"))
+        if route.namespaces and (single := sum(map(is_single, tools))):
+            why = f"{single:,} deferred functions are sent in namespaces of at most {MOST}"
+            changes.append(Change("/tools", "lowered", why))
+        return sent, tuple(changes), None
+    late = route.late_tools(request["model"]) if route.late_tools else ()
+    found = Offer(tools, deferred, decls, joins=is_native and has_own and "added" in late)
+    changes += (Change(f"/tools/{number}", "dropped", "the adapter searches itself") for number in searches)
+    how = f"{SEARCH} finds, and the tools found join" if found.joins else f"{SEARCH} finds, {CALL} calls"
+    why = f"the adapter finds the deferred tools itself ({len(deferred):,} of them): {how}"
+    changes.append(Change("/tools", "lowered", why))
+    shown = [tool for tool in tools if found.shows(tool)]
+    if found.joins:
+        by_name = {name_in(tool): tool for tool in tools}
+        names = dict.fromkeys(name for name in _names_seen(sent["messages"]) if name in deferred)
+        shown += [*_JOINING, *(_without_flag(by_name[name]) for name in names)]
+    else:
+        sent["messages"] = list(_routed_rows(sent["messages"], deferred))
+        shown += _ROUTING
+    sent["tools"] = shown
+    return sent, tuple(changes), found
+
+
+def as_recorded(decls: ToolDecls, wire: str, route: Route) -> tuple[ToolDecls, tuple[Change, ...]]:
+    """Return recorded tools for a route: on their own wire as they are, on others without what is its own."""
+    changes: list[Change] = []
+    entries: list[Any] = []
+    for number, each in enumerate(decls.entries):
+        entry: Any = each
+        extras: Json = getattr(entry, "extras", None) or {}
+        is_deferred = bool(extras.get("defer_loading"))
+        if wire == route.dialect and is_deferred:  # without a group of its own, it was recorded in none
+            entries.append(with_fields(entry, extras={"namespace": None, **extras}))
+        elif wire != route.dialect and isinstance(entry, NativeTool):
+            why = f"{cut(entry.kind)} is a tool of the wire that it was recorded on"
+            changes.append(Change(f"/tools/{number}", "dropped", why))
+        elif is_deferred:
+            why = "it was found by a search on the wire that it was recorded on, and is sent loaded"
+            changes.append(Change(f"/tools/{number}", "lowered", why))
+            entries.append(with_fields(entry, extras=_without_flag(extras)))
+        else:
+            entries.append(entry)
+    return ToolDecls(entries), tuple(changes)
+
+
+def _is_deferred(tool: Json) -> bool:
+    return bool(tool.get("defer_loading")) and ("function" in tool or "custom" in tool)
+
+
+def _without_flag(tool: Json) -> Json:
+    return {key: part for key, part in tool.items() if key != "defer_loading"}
+
+
+def _answers(rows: Iterable[Json]) -> Iterator[Change]:
+    for number, search in ((number, row["search"]) for number, row in enumerate(rows) if "search" in row):
+        found = listed(search.found, _SHOWN, ", ") or search.note
+        why = f"the adapter answered the search for {cut(repr(search.query))}: {found}"
+        yield Change(f"/messages/{number}", "lowered", why)
+
+
+def _in_fewer_words(
+    rows: list[Json], tools: Sequence[Json], hidden: dict[str, Json], changes: list[Change]
+) -> list[Json]:
+    """Return messages in which the sentence of DSPy's agents that names every tool names the loaded ones."""
+    names = [str(name_in(tool)) for tool in tools if "function" in tool or "custom" in tool]
+    every, loaded = (
+        f"The available tools are: {', '.join(f'`{name}`' for name in known)}"
+        for known in (names, [name for name in names if name not in hidden])
+    )
+    first = rows[0]["content"]
+    if not isinstance(first, str) or f"{every}." not in first:
+        return rows
+    why = "the sentence that names all tools names those that are loaded, and the search"
+    changes.append(Change("/messages/0/content", "lowered", why))
+    said = first.replace(f"{every}.", f"{loaded}, and those that a search finds.")
+    return [{**rows[0], "content": said}, *rows[1:]]
+
+
+def _names_seen(rows: Sequence[Json]) -> Iterator[str]:
+    for row in rows:
+        yield from row["search"].found if "search" in row else ()
+        yield from (named_part(call)["name"] for call in row.get("tool_calls") or ())
+
+
+def _routed_rows(rows: Sequence[Json], hidden: dict[str, Json]) -> Iterator[Json]:
+    """Yield the messages with calls of hidden tools through `call_tool`, and searches that describe tools."""
+    routed: dict[str, str] = {}
+    for row in rows:
+        if row["role"] == "assistant":
+            sent: dict[str, str] = row["turn"].routed if row.get("turn") else {}
+            calls = {call["id"]: named_part(call) for call in row.get("tool_calls") or ()}
+            routed = {
+                key: _routed(part, sent.get(key))
+                for key, part in calls.items()
+                if key in sent or part["name"] in hidden
+            }
+            if routed:
+                yield {**row, "tool_calls": [_through(call, routed) for call in row["tool_calls"]]}
+                continue
+        if "search" in row and not row["search"].note:
+            text = compact([_described(name, hidden) for name in row["search"].found])
+            yield {**row, "content": text, "result": row["result"].model_copy(update={"value": text})}
+        else:
+            yield {**row, "name": CALL} if row.get("tool_call_id") in routed else row
+
+
+def _through(call: Json, routed: dict[str, str]) -> Json:
+    if call["id"] not in routed:
+        return call
+    function = {"name": CALL, "arguments": routed[call["id"]]}
+    return {"id": call["id"], "type": "function", "function": function}
+
+
+def _routed(part: Json, raw: str | None) -> str:
+    """Return the arguments of `call_tool` for a call: as sent, or anew if the program has changed it."""
+    text = compact({"input": part["input"]}) if "input" in part else part["arguments"]
+    sent, args = parse_arguments(raw or "{"), parse_arguments(text)
+    if raw and is_object(sent) and (text == raw or compact(sent.get("arguments", {})) == text):
+        return raw
+    return compact({"name": part["name"], "arguments": args if is_object(args) else {}})
+
+
+def _described(name: str, hidden: dict[str, Json]) -> Json:
+    part = hidden.get(name, {"description": _LISTED, "parameters": {}})
+    told = {"name": name, "description": part.get("description", "")}
+    return told if part.get("parameters") == {} else {**told, "parameters": part.get("parameters", _CUSTOM)}
