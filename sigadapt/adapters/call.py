@@ -325,12 +325,12 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
             values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
         if is_prompted and plan.empty_calls and values[plan.calls] is None:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
-        if plan.work or choice.files.root:
-            values = with_server_work(plan, choice, values)
         calls, before = values[plan.calls], candidate.prepared.searched
         if before and isinstance(calls, ToolCalls) and not calls:  # the searches that led to these words
             turn = calls.turn.model_copy(update={"before": before})
             values = {**values, plan.calls: calls.model_copy(update={"turn": turn})}
+        if plan.work or choice.files.root:
+            values = with_server_work(plan, choice, values)
         if not (plan.typed or getattr(candidate.response, "logprobs", None)):
             return values
         native_types = call.adapter.native_response_types
@@ -382,15 +382,14 @@ class Prepared(NamedTuple):
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
         is_native, tools = calling.mode == "native", request.get("tools", ())
-        is_plain = getattr(tools, "is_plain", not tools)
+        has_more = not getattr(tools, "is_plain", not tools)
         shown, found, searching = request, (), None
-        if not is_plain and self.call.adapter.recorded_wire is None:
+        if has_more and self.call.adapter.recorded_wire is None:
             shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
-        sendable, changes = shown, ()
+        sendable, changes, tokens = shown, (), dict[str, str]()
         if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
             sendable, changes = with_late_tools(shown, self.route)
-        tokens: dict[str, str] = {}
-        if not is_plain:
+        if has_more:
             sendable, in_place = with_server_tools(sendable, self.route if is_native else None)
             changes = (*changes, *in_place)
             servers = [entry for entry in self.decls.entries if isinstance(entry, McpServer)]
@@ -400,11 +399,11 @@ class Prepared(NamedTuple):
             changes = (*described, *changes)
         sent = lower(sendable, self.route)
         sent = sent._replace(tokens=tokens) if tokens else sent
+        changes = (*changes, *sent.changes)
         if searching is not None:
-            changes, own = searching.in_places(changes), searching.in_places(sent.changes)
-            sent = sent._replace(changes=tuple(own))
+            changes = tuple(searching.in_places(changes))
         if changes or found or self.repairs:
-            sent = sent._replace(changes=(*self.repairs, *found, *changes, *sent.changes))
+            sent = sent._replace(changes=(*self.repairs, *found, *changes))
         made = MadeIds(request, self.made.candidate)
         return self._replace(
             request=request, shown=shown, calling=calling, lowered=sent, offer=searching, made=made
@@ -444,7 +443,7 @@ class Prepared(NamedTuple):
         asked = self.request.get("tool_choice")
         if asked is None or self.calling.mode == "prompted":
             return asked
-        runs_own = self.decls.has_server_tools  # which may be what was required
+        runs_own = self.decls.tools is not self.decls.entries  # which may be what was required
         sent = self.lowered.request.get("tool_choice", "auto")
         is_weaker = sent == "auto" or form_of(sent) == "own"
         return None if is_weaker or (runs_own and asked == "required") else asked

@@ -12,6 +12,7 @@ import typer
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import lower
+from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.commands.arguments import McpOption, sources_of
 from sigadapt.commands.printing import AsJson, counted, emit, say, waiting
 from sigadapt.errors import InvalidOption, SigadaptError
@@ -129,7 +130,8 @@ def _on_wire(decls: ToolDecls, route: Route) -> Iterator[tuple[str, str | None, 
     for entry in decls.entries:
         request: Request = {"model": "any", "messages": [], "tools": [entry.to_openai()]}
         try:
-            changes = lower(request, route).changes
+            request, changes = with_server_tools(request, route)
+            changes += lower(request, route).changes
         except SigadaptError as error:
             yield "error", error.tool, str(error)
             continue

@@ -16,11 +16,13 @@ from sigadapt.adapters.lm.routes import route_of
 from sigadapt.commands.arguments import WIRE_NAMES, sentence
 from sigadapt.commands.request_parts import TOOLS, weights
 from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.server.tools import McpServer
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.testing import WIRES, Answer
 from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import wire_at
+from sigadapt.trust.masking import Echoes
 
 _TOLD = ("action", "field", "reason")  # of what lm15 changed, in its own words
 
@@ -67,6 +69,8 @@ def sent_to(
     path, body = caught[0] if caught else (None, None)
     first = contexts[0] if caught and contexts else None  # as the record has the first
     entries = first.decls.entries if first else ()
+    tokens = [entry.token for entry in entries if isinstance(entry, McpServer) and entry.token]
+    body = Echoes(tokens).hidden_in(body, (), {})
     tools = [entry.name if isinstance(entry, ToolDecl) else entry.kind for entry in entries]
     adapted = lm.history[0].get("adaptations") if caught and lm.history else None
     weighed = weights(body, count) if body else []

@@ -87,6 +87,7 @@ _SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
         "McpServer": {"type": "mcp_toolset", "mcp_server_name": "$server_label", **_MCP},
     }
 }
+_OF_SERVER = {"mcp_server_name", "server_url"}
 _HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
 
 _THINKING = ("thinking", "redacted_thinking")
@@ -408,14 +409,14 @@ class Anthropic(Provider):
         servers = [
             {"type": "url", "name": tool["mcp_server_name"], "url": tool["server_url"]}
             for tool in request.get("tools", ())
-            if "server_url" in tool
+            if tool.keys() >= _OF_SERVER
         ]
         return {"mcp_servers": servers} if servers else {}
 
     def tools(self, given: list[Json]) -> list[Json]:
         sent = [_tool(tool) if "function" in tool else tool for tool in given]
         for place, tool in enumerate(sent):
-            if "server_url" in tool:
+            if tool.keys() >= _OF_SERVER:
                 configs = {name: {"enabled": True} for name in tool.get("allowed_tools", ())}
                 chosen = {"default_config": {"enabled": False}, "configs": configs}
                 sent[place] = {key: tool[key] for key in tool if key not in _MCP}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from types import CodeType, NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import dspy
 import jiter
@@ -71,11 +71,19 @@ class DeclarationText:
         return checked
 
 
-class ToolSearch(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ToolSearch(Immutable):
     """How deferred tools are found: by a function of a query and the tools, or by the adapter."""
 
     function: Callable[..., Any] | None = None
     most: int = 8  # searches that are answered in one call
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An object of its own in a pickle, so that the tools of one search have one search there, too.
+        try:
+            return _unpickle_search, (by_value(self.function), self.most)
+        except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
+            return ToolSearch, (LostFunction("search_tools", "search"), self.most)
 
 
 @dataclass(frozen=True)
@@ -309,14 +317,13 @@ class ToolDecl(Shown, Immutable, Runnable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept: dict[str, bytes] = {}
-        for key in ("func", "requires_confirmation", "search"):
-            value = getattr(self, key)
-            if callable(value) or isinstance(value, ToolSearch):
+        for key, function in (("func", self.func), ("requires_confirmation", self.requires_confirmation)):
+            if callable(function):
                 try:
-                    kept[key] = by_value(value)
+                    kept[key] = by_value(function)
                 except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
                     kept[key] = by_value(LostFunction(self.name, key))
-        return _unpickle, (bare_form(self), kept)
+        return _unpickle, (bare_form(self), kept, self.search)
 
 
 ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
@@ -345,9 +352,13 @@ def by_value(value: object) -> bytes:
     return cloudpickle.dumps(value)
 
 
-def _unpickle(source: Json, functions: dict[str, bytes]) -> ToolDecl:
+def _unpickle(source: Json, functions: dict[str, bytes], search: ToolSearch | None = None) -> ToolDecl:
     fields = {key: pickle.loads(each) for key, each in functions.items()}  # noqa: S301  (inside a pickle)
-    return with_fields(ToolDecl.of(source), **fields)
+    return with_fields(ToolDecl.of(source), **fields, search=search)
+
+
+def _unpickle_search(function: bytes, most: int) -> ToolSearch:
+    return ToolSearch(pickle.loads(function), most)  # noqa: S301  (inside a pickle)
 
 
 def with_fields(decl: ToolDecl, **fields: Any) -> ToolDecl:

@@ -182,7 +182,8 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         for (kind, _), count in servers.most_common(1):
             if count > 1:
                 raise InvalidToolDecl("is declared more than once", code="duplicate_name", tool=kind)
-        _fill(self, tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)]))
+        every, declared = tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)])
+        _fill(self, declared if declared == every else every, declared)
 
     @classmethod
     def description(cls) -> str:
@@ -297,7 +298,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
     @cached_property
     def canonical(self) -> "CanonicalTools":
         """The result of `to_openai()`, made only once. Requests share it and must not change it."""
-        if not self.tools or self.has_server_tools:
+        if not self.tools or self.tools is not self.entries:
             return CanonicalTools(self.to_openai())
         # The declarations of unchanged functions share their texts, and so the list of the same ones.
         first, *others = [decl.text for decl in self.tools]
@@ -305,11 +306,6 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         if first.last_list is None or first.last_list[0] != followed:
             first.last_list = followed, CanonicalTools(self.to_openai())
         return first.last_list[1]
-
-    @property
-    def has_server_tools(self) -> bool:
-        """Whether any of the tools is in a provider's own words or is a server tool."""
-        return any(type(entry) is not ToolDecl for entry in self.entries)
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
         """Check a call's name and decoded arguments against these declarations, without running anything.

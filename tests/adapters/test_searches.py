@@ -617,6 +617,7 @@ def test_the_search_travels_with_the_tools():
         assert search.function is not None
         assert (search.most, search.function("q", decls)) == (3, ["find_invoice"])
         assert decls["now"].search is None
+        assert decls["pay_supplier"].search is search, "which is asked once, not once for each tool"
 
 
 def test_the_same_tools_are_deferred_once():

@@ -5,6 +5,7 @@ from typing import Any, cast
 import dspy
 from mcp.types import ListToolsResult, Tool
 
+import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults, Toolset
 
 
@@ -108,3 +109,6 @@ class Typed(dspy.Signature):
 
 PIPELINE, WITH_TOOLS, EMPTY = Pipeline(), WithTools(), Empty()
 AGENT = cast("Any", dspy.ReActV2)("question -> answer", tools=[get_weather])
+
+TOKEN = "tok-of-a-test-1234"  # noqa: S105  (of no server)
+SERVERS = [sigadapt.McpServer("docs", "https://mcp.test/", token=TOKEN), sigadapt.WebSearch()]

@@ -351,3 +351,13 @@ def test_the_command_runs_from_a_shell(tmp_path: Any) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)  # noqa: S603
     assert "POST /v1/chat/completions" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_servers_token_is_not_shown(capsys: Any) -> None:
+    """server-tools: A token is in the body alone."""
+    assert main(["show", ASSIST, "--tools", "commands.programs:SERVERS"]) == 0
+    shown = capsys.readouterr().out
+    assert '"authorization_token": "***"' in shown
+    assert programs.TOKEN not in shown
+    assert main(["check", "commands.programs:SERVERS"]) == 0
+    assert programs.TOKEN not in capsys.readouterr().out

@@ -412,14 +412,15 @@ def test_tools_of_one_wire() -> None:
     for wire in ("openai", "anthropic", "gemini"):
         with (
             LoopbackProvider([Answer(text="ok")]) as provider,
-            dspy.context(lm=(lm := dspy.LM(**provider.lm_options(wire)))),
+            dspy.context(lm=dspy.LM(**provider.lm_options(wire))),
         ):
+            settings: Any = dspy.settings
+            lm: Any = settings.lm
             conversation.program()(**conversation.inputs())
         again = sigadapt.conversation_from_request(dict(provider.received[0].body))
         assert [decl.name for decl in again.tools] == ["get_weather", "later"]
         assert len(again.tools.entries) == 2
-        last: Any = lm.history[-1]
-        assert [change.what for change in last["changes"]] == ["lowered", "dropped", "dropped"]
+        assert [change.what for change in lm.history[-1]["changes"]] == ["lowered", "dropped", "dropped"]
 
 
 def test_media() -> None:

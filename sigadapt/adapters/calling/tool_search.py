@@ -35,11 +35,12 @@ from sigadapt.signatures.tool_index import ToolIndex
 
 SEARCH, CALL = "search_tools", "call_tool"
 _SHOWN = 5  # tools that the adapter's own search finds at once
+_BY_WORDS = ToolSearch()
 _PLACE = re.compile(r"/tools/(\d+)")
 _NO_MORE = "There are no more searches in this turn. Answer with what you have."
 _NOTHING = "No tool fits these words. Try others, or answer without."
 _NO_QUERY = "Give the argument `query`, a text that says what the tool does."
-_LISTED = "This tool is listed above, or is not there any more."
+_LISTED = {"description": "This tool is listed above, or is not there any more."}
 _CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 
@@ -94,7 +95,7 @@ class Offer(NamedTuple):
         found: dict[ToolSearch, list[str]] = {}
         for name in self.hidden:
             search = self.decls[name].search if name in self.decls else None
-            found.setdefault(search or ToolSearch(), []).append(name)
+            found.setdefault(search or _BY_WORDS, []).append(name)
         return found
 
     def separated(self, calls: ToolCalls, before: tuple[Turn, ...]) -> ToolCalls:
@@ -109,7 +110,7 @@ class Offer(NamedTuple):
                 searches.append(Searched(**sent, name=SEARCH, query=query, note="" if query else _NO_QUERY))
             elif call.name == CALL and isinstance(call, ToolCall) and not self.joins:
                 routed[call.id] = call.arguments
-                others.append(_call_behind(call, self.hidden))
+                others.append(_call_behind(call, self.decls))
             else:
                 others.append(call)
         if not (searches or routed or before):
@@ -163,7 +164,7 @@ def _of_turn(calls: ToolCalls, every: Sequence[ToolCall | InvalidToolCall], turn
     return calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
 
 
-def _call_behind(call: ToolCall, hidden: dict[str, Json]) -> ToolCall | InvalidToolCall:
+def _call_behind(call: ToolCall, decls: ToolDecls) -> ToolCall | InvalidToolCall:
     """Return the call that a call of `call_tool` makes."""
     name, args = call.args.get("name"), call.args.get("arguments", {})
     if not isinstance(name, str) or not name:
@@ -175,8 +176,9 @@ def _call_behind(call: ToolCall, hidden: dict[str, Json]) -> ToolCall | InvalidT
         return refused(inner, Flaw("schema_mismatch", f"{CALL} takes `name` and `arguments`, not {told}"))
     if not is_object(args):
         return refused(inner, Flaw("not_an_object", f"the `arguments` of {CALL} are no object"))
-    text = args.get("input") if "parameters" not in hidden.get(name, SCHEMAS) else None  # of a custom tool
-    return inner.model_copy(update={"args": args, **({"arguments": text} if isinstance(text, str) else {})})
+    if name in decls and decls[name].format is not None and isinstance(args.get("input"), str):
+        return inner.model_copy(update={"args": args, "arguments": args["input"]})  # as of a custom tool
+    return inner.model_copy(update={"args": args})
 
 
 def offer(
@@ -184,33 +186,27 @@ def offer(
 ) -> tuple[Request, tuple[Change, ...], Offer | None]:
     """Return a canonical Request as it offers its deferred tools, and how the adapter itself finds them."""
     tools: Sequence[Json] = request.get("tools") or ()
-    deferred = made_once(
-        tools, "deferred", lambda: {name_in(tool): named_part(tool) for tool in tools if _is_deferred(tool)}
-    )
-    searches = [number for number, tool in enumerate(tools) if is_search(tool)]
+    late = [tool for tool in tools if tool.get("defer_loading") and ("function" in tool or "custom" in tool)]
+    hidden = made_once(tools, "deferred", lambda: {name_in(tool): _described(tool) for tool in late})
     changes = list(_answers(request["messages"]))
     chosen: Any = request.get("tool_choice")
-    several: list[Json] = (
-        chosen.get("allowed_tools", {"tools": [chosen]})["tools"] if is_object(chosen) else []
-    )
-    if wanted := {name_in(tool) for tool in several} & deferred.keys():
-        why = (
-            f"the tool choice names {listed(map(repr, sorted(wanted)), 8, ', ')}, which the model has to see"
-        )
+    several: list[Json] = [chosen] if is_object(chosen) else []
+    several = several[0]["allowed_tools"]["tools"] if several and "allowed_tools" in chosen else several
+    if wanted := sorted({name_in(tool) for tool in several} & hidden.keys()):
+        why = f"the tool choice names {listed(map(repr, wanted), 8, ', ')}, which the model has to see"
         changes.append(Change("/tools", "lowered", why))
         tools = [_without_flag(tool) if name_in(tool) in wanted else tool for tool in tools]
-        deferred = {name: part for name, part in deferred.items() if name not in wanted}
-    if not deferred:
-        return {**request, "tools": list(tools)} if wanted else request, tuple(changes), None
+        hidden = {name: part for name, part in hidden.items() if name not in wanted}
+    sent: Any = {**request, "tools": tools}
+    if not hidden:
+        return (sent if wanted else request), tuple(changes), None
     for name in {SEARCH, CALL} & {*map(name_in, tools)}:
         why = "the adapter finds deferred tools with a tool of this name"
         raise InvalidToolDecl(why, code="reserved_name", tool=name, fix="Rename yours, or defer none.")
-    sent: Any = {
-        **request,
-        "tools": tools,
-        "messages": _in_fewer_words(request["messages"], tools, deferred, changes),
-    }
-    has_own = any(name in decls and (decls[name].search or ToolSearch()).function for name in deferred)
+    sent["messages"] = rows = _in_fewer_words(request["messages"], tools, hidden, changes)
+    found = Offer(tools, hidden, decls, joins=False)
+    has_own = any(search.function for search in found.searches)
+    searches = [number for number, tool in enumerate(tools) if is_search(tool)]
     if is_native and route.search and not has_own and (searches or route.searches(request["model"])):
         if not searches:
             own: Json = dict(route.search_tool)
@@ -220,22 +216,26 @@ def offer(
             why = f"{single:,} deferred functions are sent in namespaces of at most {MOST}"
             changes.append(Change("/tools", "lowered", why))
         return sent, tuple(changes), None
-    late = route.late_tools(request["model"]) if route.late_tools else ()
-    found = Offer(tools, deferred, decls, joins=is_native and has_own and "added" in late)
-    changes += (Change(f"/tools/{number}", "dropped", "the adapter searches itself") for number in searches)
-    how = f"{SEARCH} finds, and the tools found join" if found.joins else f"{SEARCH} finds, {CALL} calls"
-    why = f"the adapter finds the deferred tools itself ({len(deferred):,} of them): {how}"
-    changes.append(Change("/tools", "lowered", why))
-    shown = [tool for tool in tools if found.shows(tool)]
-    if found.joins:
-        by_name = {name_in(tool): tool for tool in tools}
-        names = dict.fromkeys(name for name in _names_seen(sent["messages"]) if name in deferred)
-        shown += [*_JOINING, *(_without_flag(by_name[name]) for name in names)]
+    sent["tools"] = [tool for tool in tools if found.shows(tool)]
+    if is_native and has_own and route.late_tools and "added" in route.late_tools(request["model"]):
+        found, how = found._replace(joins=True), "and the tools found join"
+        seen = dict.fromkeys(name for row in rows for name in _names_in(row) if name in hidden)
+        by_name = {name_in(tool): _without_flag(tool) for tool in late}
+        sent["tools"] += [*_JOINING, *map(by_name.__getitem__, seen)]
     else:
-        sent["messages"] = list(_routed_rows(sent["messages"], deferred))
-        shown += _ROUTING
-    sent["tools"] = shown
-    return sent, tuple(changes), found
+        how = f"{CALL} calls"
+        sent["tools"] += _ROUTING
+        sent["messages"] = list(_routed_rows(rows, hidden))
+    changes += (Change(f"/tools/{number}", "dropped", "the adapter searches itself") for number in searches)
+    why = f"the adapter finds the deferred tools itself ({len(hidden):,} of them): {SEARCH} finds, {how}"
+    return sent, (*changes, Change("/tools", "lowered", why)), found
+
+
+def _described(tool: Json) -> Json:
+    """Return what a search's answer says of a tool; of a custom one, as of a function of one text."""
+    part = named_part(tool)
+    told = {"name": part["name"], "description": part.get("description", "")}
+    return {**told, "parameters": part.get("parameters", _CUSTOM)}
 
 
 def as_recorded(decls: ToolDecls, wire: str, route: Route) -> tuple[ToolDecls, tuple[Change, ...]]:
@@ -260,10 +260,6 @@ def as_recorded(decls: ToolDecls, wire: str, route: Route) -> tuple[ToolDecls, t
     return ToolDecls(entries), tuple(changes)
 
 
-def _is_deferred(tool: Json) -> bool:
-    return bool(tool.get("defer_loading")) and ("function" in tool or "custom" in tool)
-
-
 def _without_flag(tool: Json) -> Json:
     return {key: part for key, part in tool.items() if key != "defer_loading"}
 
@@ -275,14 +271,20 @@ def _answers(rows: Iterable[Json]) -> Iterator[Change]:
         yield Change(f"/messages/{number}", "lowered", why)
 
 
+def _names_in(row: Json) -> Iterator[str]:
+    """Yield the tools that a message found or called."""
+    yield from row["search"].found if "search" in row else ()
+    yield from map(name_in, row.get("tool_calls") or ())
+
+
 def _in_fewer_words(
     rows: list[Json], tools: Sequence[Json], hidden: dict[str, Json], changes: list[Change]
 ) -> list[Json]:
     """Return messages in which the sentence of DSPy's agents that names every tool names the loaded ones."""
-    names = [str(name_in(tool)) for tool in tools if "function" in tool or "custom" in tool]
+    names = [f"`{name_in(tool)}`" for tool in tools if "function" in tool or "custom" in tool]
     every, loaded = (
-        f"The available tools are: {', '.join(f'`{name}`' for name in known)}"
-        for known in (names, [name for name in names if name not in hidden])
+        f"The available tools are: {', '.join(known)}"
+        for known in (names, [name for name in names if name[1:-1] not in hidden])
     )
     first = rows[0]["content"]
     if not isinstance(first, str) or f"{every}." not in first:
@@ -293,51 +295,27 @@ def _in_fewer_words(
     return [{**rows[0], "content": said}, *rows[1:]]
 
 
-def _names_seen(rows: Sequence[Json]) -> Iterator[str]:
-    for row in rows:
-        yield from row["search"].found if "search" in row else ()
-        yield from (named_part(call)["name"] for call in row.get("tool_calls") or ())
-
-
 def _routed_rows(rows: Sequence[Json], hidden: dict[str, Json]) -> Iterator[Json]:
     """Yield the messages with calls of hidden tools through `call_tool`, and searches that describe tools."""
-    routed: dict[str, str] = {}
+    routed: set[str] = set()
     for row in rows:
-        if row["role"] == "assistant":
-            sent: dict[str, str] = row["turn"].routed if row.get("turn") else {}
-            calls = {call["id"]: named_part(call) for call in row.get("tool_calls") or ()}
-            routed = {
-                key: _routed(part, sent.get(key))
-                for key, part in calls.items()
-                if key in sent or part["name"] in hidden
-            }
-            if routed:
-                yield {**row, "tool_calls": [_through(call, routed) for call in row["tool_calls"]]}
-                continue
-        if "search" in row and not row["search"].note:
-            text = compact([_described(name, hidden) for name in row["search"].found])
+        if calls := row.get("tool_calls"):
+            raw: dict[str, str] = row["turn"].routed if row.get("turn") else {}
+            routed = {call["id"] for call in calls if call["id"] in raw or name_in(call) in hidden}
+            sent = [_routed(call, raw.get(call["id"])) if call["id"] in routed else call for call in calls]
+            yield {**row, "tool_calls": sent} if routed else row
+        elif "search" in row and not row["search"].note:
+            text = compact([hidden.get(name, {"name": name, **_LISTED}) for name in row["search"].found])
             yield {**row, "content": text, "result": row["result"].model_copy(update={"value": text})}
         else:
             yield {**row, "name": CALL} if row.get("tool_call_id") in routed else row
 
 
-def _through(call: Json, routed: dict[str, str]) -> Json:
-    if call["id"] not in routed:
-        return call
-    function = {"name": CALL, "arguments": routed[call["id"]]}
-    return {"id": call["id"], "type": "function", "function": function}
-
-
-def _routed(part: Json, raw: str | None) -> str:
-    """Return the arguments of `call_tool` for a call: as sent, or anew if the program has changed it."""
+def _routed(call: Json, raw: str | None) -> Json:
+    """Return a call as one of `call_tool`: as it was sent, or anew if the program has changed it."""
+    part = named_part(call)
     text = compact({"input": part["input"]}) if "input" in part else part["arguments"]
     sent, args = parse_arguments(raw or "{"), parse_arguments(text)
-    if raw and is_object(sent) and (text == raw or compact(sent.get("arguments", {})) == text):
-        return raw
-    return compact({"name": part["name"], "arguments": args if is_object(args) else {}})
-
-
-def _described(name: str, hidden: dict[str, Json]) -> Json:
-    part = hidden.get(name, {"description": _LISTED, "parameters": {}})
-    told = {"name": name, "description": part.get("description", "")}
-    return told if part.get("parameters") == {} else {**told, "parameters": part.get("parameters", _CUSTOM)}
+    if not (raw and is_object(sent) and (text == raw or compact(sent.get("arguments", {})) == text)):
+        raw = compact({"name": part["name"], "arguments": args if is_object(args) else {}})
+    return {"id": call["id"], "type": "function", "function": {"name": CALL, "arguments": raw}}

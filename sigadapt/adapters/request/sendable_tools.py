@@ -30,6 +30,7 @@ _RESULT_SCHEMAS = frozenset({"outputSchema", "output_schema", "responseJsonSchem
 # Source: Model Context Protocol, 2025-11-25, "Tool".
 _FOR_CLIENTS = frozenset({"title", "annotations", "execution", "icons"})
 _NAMING = frozenset({"$schema", "$id", "$comment", "title"})
+_FOUND = "this route does not defer tools; the adapter finds this one itself"
 _NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without it"
 
 
@@ -82,7 +83,8 @@ def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json
         if key in _ITSELF or name in route.fields:
             sent[name] = value
         elif key not in _FOR_CLIENTS:
-            lost.append(Change(pointer(["tools", number, key]), "dropped", _NOT_SENT.format(key)))
+            why = _FOUND if key == "defer_loading" else _NOT_SENT.format(key)
+            lost.append(Change(pointer(["tools", number, key]), "dropped", why))
     return sent
 
 

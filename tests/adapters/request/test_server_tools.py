@@ -261,3 +261,9 @@ def test_a_rotated_token_is_answered_from_the_cache() -> None:
             tools = [McpServer("docs", "https://rotated.test/", token=token)]
             dspy.Predict(Question)(question="q", tools=tools, lm=lm)
         assert len(provider.received) == 1
+
+
+def test_another_providers_own_server() -> None:
+    """server-tools: A provider's own words win."""
+    raw = {"type": "mcp", "server_label": "d", "server_url": "https://a.test/"}
+    assert Sent("anthropic", get_weather, raw).tools == [raw]
