@@ -325,12 +325,12 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
             values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
         if is_prompted and plan.empty_calls and values[plan.calls] is None:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
+        if plan.work or choice.files.root:
+            values = with_server_work(plan, choice, values)
         calls, before = values[plan.calls], candidate.prepared.searched
         if before and isinstance(calls, ToolCalls) and not calls:  # the searches that led to these words
             turn = calls.turn.model_copy(update={"before": before})
             values = {**values, plan.calls: calls.model_copy(update={"turn": turn})}
-        if plan.work or choice.files.root:
-            values = with_server_work(plan, choice, values)
         if not (plan.typed or getattr(candidate.response, "logprobs", None)):
             return values
         native_types = call.adapter.native_response_types
@@ -382,14 +382,15 @@ class Prepared(NamedTuple):
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
         is_native, tools = calling.mode == "native", request.get("tools", ())
-        has_more = not getattr(tools, "is_plain", not tools)
+        is_plain = getattr(tools, "is_plain", not tools)
         shown, found, searching = request, (), None
-        if has_more and self.call.adapter.recorded_wire is None:
+        if not is_plain and self.call.adapter.recorded_wire is None:
             shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
-        sendable, changes, tokens = shown, (), dict[str, str]()
+        sendable, changes = shown, ()
         if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
             sendable, changes = with_late_tools(shown, self.route)
-        if has_more:
+        tokens: dict[str, str] = {}
+        if not is_plain:
             sendable, in_place = with_server_tools(sendable, self.route if is_native else None)
             changes = (*changes, *in_place)
             servers = [entry for entry in self.decls.entries if isinstance(entry, McpServer)]
@@ -399,11 +400,11 @@ class Prepared(NamedTuple):
             changes = (*described, *changes)
         sent = lower(sendable, self.route)
         sent = sent._replace(tokens=tokens) if tokens else sent
-        changes = (*changes, *sent.changes)
         if searching is not None:
-            changes = tuple(searching.in_places(changes))
+            changes, own = searching.in_places(changes), searching.in_places(sent.changes)
+            sent = sent._replace(changes=tuple(own))
         if changes or found or self.repairs:
-            sent = sent._replace(changes=(*self.repairs, *found, *changes))
+            sent = sent._replace(changes=(*self.repairs, *found, *changes, *sent.changes))
         made = MadeIds(request, self.made.candidate)
         return self._replace(
             request=request, shown=shown, calling=calling, lowered=sent, offer=searching, made=made
@@ -421,7 +422,10 @@ class Prepared(NamedTuple):
         """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
         from_text = False
         if self.calling.reads_text:
-            reading, from_text = self.calling.reading_with_calls(reading, lambda: self.schemas)
+            own: Json = SCHEMAS if self.offer is not None else {}
+            reading, from_text = self.calling.reading_with_calls(
+                reading, lambda: schemas_of(self.decls) | own
+            )
         if reading.calls and self.route.late_tools is not None and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.shown, self.route))
         choice = choice_of(reading, raw, self.made, self.answered)
@@ -465,12 +469,6 @@ class Prepared(NamedTuple):
             calls = unwrap(calls, self.decls)
         return calls.validated(self.decls) if options.validate_args else calls
 
-    @property
-    def schemas(self) -> dict[str, Json]:
-        """The schemas of the arguments that a text may hold, by the names of the tools."""
-        own: Json = SCHEMAS if self.offer is not None else {}
-        return {**schemas_of(self.decls), **own}
-
     def recover_hint(self, text: str) -> str:
         """Return what would read a call in a text in which none was looked for; empty if it holds none."""
         call = None if self.calling.reads_text else looks_like(text, self.decls)
@@ -481,6 +479,7 @@ class Prepared(NamedTuple):
     def subscribe(self, stream: Any) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
         run: Any = None
+        own: Json = SCHEMAS if self.offer is not None else {}
         begin_answer = getattr(stream, "begin_answer", None)  # of a whole run (`runs/watching.py`)
         if self.streamed_field is None or not (begin_answer or all_listeners()):
             return None
@@ -493,7 +492,7 @@ class Prepared(NamedTuple):
             from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
 
             fields = tuple(self.call.signature.output_fields)
-            gate = TextGate(self.schemas, fields, **self.calling.reads)
+            gate = TextGate(schemas_of(self.decls) | own, fields, **self.calling.reads)
         return CallSubscription(
             stream,
             field=self.streamed_field,
@@ -502,7 +501,7 @@ class Prepared(NamedTuple):
             earlier=len(self.answered),
             accepted=self.accepted,
             made=self.made,
-            unseen=SCHEMAS if self.offer is not None else (),
+            unseen=own,
             texts=texts,
             gate=gate,
             run=run,

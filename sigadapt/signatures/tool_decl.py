@@ -80,10 +80,7 @@ class ToolSearch(Immutable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An object of its own in a pickle, so that the tools of one search have one search there, too.
-        try:
-            return _unpickle_search, (by_value(self.function), self.most)
-        except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
-            return ToolSearch, (LostFunction("search_tools", "search"), self.most)
+        return _unpickle_search, (by_value(self.function), self.most)
 
 
 @dataclass(frozen=True)

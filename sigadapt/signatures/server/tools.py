@@ -40,7 +40,8 @@ class ServerTool(NativeTool):
         for name in _LISTS & own.keys():
             if isinstance(own[name], str):
                 fix = f"Write {name}=[{own[name]!r}]."
-                raise InvalidToolDecl(f"{name!r} is a list, not a text", tool=type(self).__name__, fix=fix)
+                why, kind = f"{name!r} is a list, not a text", type(self).__name__
+                raise InvalidToolDecl(why, code="invalid_field", tool=kind, fix=fix)
         stand_in = None if self.local is None else ToolDecl.of(self.local)
         own["local"] = stand_in and stand_in.to_openai()
         told = {_WORDS.get(name, name): value for name, value in own.items() if value not in (None, {})}
