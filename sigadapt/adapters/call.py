@@ -30,7 +30,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.calling import Calling, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
-from sigadapt.adapters.calling.tool_search import SCHEMAS, Offer, offer
+from sigadapt.adapters.calling.tool_search import SCHEMAS, Offer, as_recorded, offer
 from sigadapt.adapters.hooks import HookContext, before_request, first_choice
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
@@ -153,6 +153,8 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     inputs, repairs = call.inputs, tuple[Change, ...]()
     if plan.history_fields.history is not None:
         inputs, repairs = with_lost_ids(plan.history_fields, inputs)
+    if adapter.recorded_wire is not None:
+        decls, repairs = as_recorded(decls, adapter.recorded_wire, route)
     if options.orphans == "heal":
         inputs, healed = heal(plan, inputs)
         repairs = (*repairs, *healed)
@@ -382,7 +384,7 @@ class Prepared(NamedTuple):
         is_native, tools = calling.mode == "native", request.get("tools", ())
         has_more = not getattr(tools, "is_plain", not tools)
         shown, found, searching = request, (), None
-        if has_more:
+        if not is_plain and self.call.adapter.recorded_wire is None:
             shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
         sendable, changes, tokens = shown, (), dict[str, str]()
         if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows

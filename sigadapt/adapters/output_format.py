@@ -26,6 +26,9 @@ class OutputFormat:
     field_marker: ClassVar[str]
     """The text that marks an output field in an answer, with `{}` for the name; empty if none does."""
 
+    recorded_wire: str | None = None
+    """The wire of a conversation that is sent again as it was recorded; empty for one of several wires."""
+
     parses_beside_calls: ClassVar[bool] = True
     """Whether to look for outputs in text beside calls; the text stays in `ToolCalls.text` either way."""
 

@@ -19,6 +19,7 @@ from sigadapt.signatures.calls import InvalidToolCall, ToolCall
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import Round
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.trust.masking import Echoes, secrets_in
 
 Rounds = tuple[Round, ...]
@@ -167,14 +168,14 @@ def _gold(exchange: Exchange, later: list[Rounds]) -> tuple[list[ToolCall], bool
         call
         for each in rounds
         for call, result in each.pairs
-        if isinstance(call, ToolCall) and not result.is_error and not tools.flaw_of(call.name, call.args)
+        if isinstance(call, ToolCall) and not _failed(result) and not tools.flaw_of(call.name, call.args)
     ]
     gold: list[ToolCall] = []
     failures: list[Failure] = []
     confirmed = True
     for call in judged:
         result = told.get(_identity(call))
-        if isinstance(call, ToolCall) and not (result and result.is_error):
+        if isinstance(call, ToolCall) and not (result and _failed(result)):
             gold.append(call)
             confirmed = confirmed and result is not None
             continue
@@ -183,6 +184,11 @@ def _gold(exchange: Exchange, later: list[Rounds]) -> tuple[list[ToolCall], bool
         taken = {*asked, *map(_identity, gold)}
         gold += [each for each in right if each.name == call.name and _identity(each) not in taken][:1]
     return gold, confirmed, failures
+
+
+def _failed(result: ToolResult) -> bool:
+    """Return whether a result is a failure, by its flag, or by its text where a client lost the flag."""
+    return result.is_error or str(result.value).startswith("ERROR: ")
 
 
 def _saved(conversation: Conversation) -> Json:

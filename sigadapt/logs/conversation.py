@@ -75,7 +75,7 @@ class Conversation:
             >>> prediction.answer
             'Hello.'
         """
-        return Talk(self.tools)
+        return Talk(self.tools, self.wire)
 
 
 def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversation:
@@ -201,7 +201,9 @@ class _Turns:
             text = in_paragraphs([whole.text, None, latest.text])
             reasoning, calls = joined([whole.reasoning, latest.reasoning]), [*whole.calls, *latest.calls]
             whole = latest._replace(text=text, reasoning=reasoning, calls=calls, state=state)
-        typed = typed_calls(whole, answered=self._sent_ids)
+        ids = [sent for sent, _, _ in whole.calls]
+        is_new = all(isinstance(each, str) and each not in self._sent_ids for each in ids)
+        typed = typed_calls(whole, answered=() if is_new else self._sent_ids)
         if typed is None:
             typed = ToolCalls(turn=Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state))
         for (sent, _, _), call in zip(whole.calls, typed.in_order(), strict=True):

@@ -22,8 +22,9 @@ class PlainAdapter(ChatAdapter):
 
     parses_beside_calls = False
 
-    def __init__(self) -> None:
+    def __init__(self, recorded_wire: str = "") -> None:
         super().__init__(on_invalid="keep", use_json_adapter_fallback=False)
+        self.recorded_wire = recorded_wire
 
     def holds_fields(self, rest: type[Signature], text: str) -> bool:
         """Return True, so that `parse` gets every text."""
@@ -90,6 +91,8 @@ class Talk(dspy.Module):
 
     Args:
         tools: the tools to declare, in any form that ToolDecls takes.
+        wire: the wire that they were recorded on, where they are declared as they are; elsewhere, they go
+            without what is that wire's own.
 
     Example:
         >>> from sigadapt.testing import Answer, LoopbackProvider
@@ -100,8 +103,9 @@ class Talk(dspy.Module):
         ('Sunny.', ['Be brief.', 'Weather?'])
     """
 
-    def __init__(self, tools: object = ()) -> None:
+    def __init__(self, tools: object = (), wire: str = "") -> None:
         super().__init__()
+        self.wire = wire
         self.tools = ToolDecls(tools)
         self.turn = dspy.Predict(PlainTurn)
 
@@ -112,10 +116,10 @@ class Talk(dspy.Module):
             inputs: `question`, `history`, `results` and `system`, as a Conversation has them or as they are
                 saved; what is left out is None.
         """
-        with dspy.context(adapter=PlainAdapter()):
+        with dspy.context(adapter=PlainAdapter(self.wire)):
             return self.turn(**_LEFT_OUT | {"tools": self.tools} | inputs)
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Return the same as `forward`, awaited."""
-        with dspy.context(adapter=PlainAdapter()):
+        with dspy.context(adapter=PlainAdapter(self.wire)):
             return await self.turn.acall(**_LEFT_OUT | {"tools": self.tools} | inputs)

@@ -11,6 +11,7 @@ import dspy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import PROVIDERS
 
 import sigadapt
 from sigadapt import Conversation, InvalidHistory, InvalidToolCall, ToolCalls, ToolDecls, ToolResults
@@ -181,6 +182,13 @@ def sent_again(conversation: Conversation, wire: str = "openai") -> dict[str, An
     ):
         conversation.program()(**conversation.inputs())
     return dict(provider.received[0].body)
+
+
+def test_every_writer_reads() -> None:
+    """logs: A request of each wire is one conversation."""
+    writers = [each.name for each in PROVIDERS if "turn" in vars(type(each))]
+    readers = [each.name for each in PROVIDERS if "request" in vars(type(each))]
+    assert set(writers) <= set(readers) == set(REQUESTS)
 
 
 @pytest.mark.parametrize("wire", REQUESTS)
@@ -383,6 +391,36 @@ def test_on_record() -> None:
     other = json.dumps(sent_again(conversation)["messages"])
     assert not any(word in other for word in ("EqQB", "container_upload", "search_result"))
     assert "Sunny." in other
+
+
+def test_tools_of_one_wire() -> None:
+    """logs: What has no neutral form is on record."""
+    later = {"type": "function", "name": "later", "parameters": SCHEMA, "defer_loading": True}
+    body = {
+        "model": "gpt-5.5",
+        "input": "?",
+        "tools": [{"type": "function", **DECL}, later, {"type": "tool_search"}, {"type": "web_search"}],
+    }
+    conversation = sigadapt.conversation_from_request(body)
+    own = sent_again(conversation, "responses")["tools"]
+    assert [(tool["type"], tool.get("name"), tool.get("defer_loading")) for tool in own] == [
+        ("function", "get_weather", None),
+        ("function", "later", True),
+        ("tool_search", None, None),
+        ("web_search", None, None),
+    ]
+    for wire in ("openai", "anthropic", "gemini"):
+        with (
+            LoopbackProvider([Answer(text="ok")]) as provider,
+            dspy.context(lm=dspy.LM(**provider.lm_options(wire))),
+        ):
+            settings: Any = dspy.settings
+            lm: Any = settings.lm
+            conversation.program()(**conversation.inputs())
+        again = sigadapt.conversation_from_request(dict(provider.received[0].body))
+        assert [decl.name for decl in again.tools] == ["get_weather", "later"]
+        assert len(again.tools.entries) == 2
+        assert [change.what for change in lm.history[-1]["changes"]] == ["lowered", "dropped", "dropped"]
 
 
 def test_media() -> None:

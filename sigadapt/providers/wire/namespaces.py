@@ -24,7 +24,7 @@ def is_single(tool: Json) -> bool:
 def in_namespaces(tools: Sequence[Json]) -> list[Json]:
     """Return canonical tools with the single ones last, in namespaces by the words their names begin with."""
     sent = [tool for tool in tools if not is_single(tool)]
-    taken = {*map(name_in, tools), *(tool["namespace"]["name"] for tool in sent if "namespace" in tool)}
+    taken = {*map(name_in, tools), *(tool["namespace"]["name"] for tool in sent if tool.get("namespace"))}
     named = [(words(str(name_in(tool))), str(name_in(tool)), tool) for tool in tools if is_single(tool)]
     runs: list[list[tuple[list[str], str, Json]]] = []
     for each in sorted(named, key=lambda each: each[:2]):
