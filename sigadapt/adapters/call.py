@@ -384,7 +384,7 @@ class Prepared(NamedTuple):
         is_native, tools = calling.mode == "native", request.get("tools", ())
         has_more = not getattr(tools, "is_plain", not tools)
         shown, found, searching = request, (), None
-        if not is_plain and self.call.adapter.recorded_wire is None:
+        if has_more and self.call.adapter.recorded_wire is None:
             shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
         sendable, changes, tokens = shown, (), dict[str, str]()
         if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
