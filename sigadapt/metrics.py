@@ -322,7 +322,7 @@ class Trajectory:
         pred_name: str | None = None,
         pred_trace: Any = None,
     ) -> Any:
-        """Score a prediction with a history, or a history in any form that `sigadapt.rounds` takes.
+        """Score a prediction with a history, or what else `sigadapt.rounds` takes, such as a Conversation.
 
         Raises:
             InvalidHistory: as `sigadapt.rounds`.
