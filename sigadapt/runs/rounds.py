@@ -9,7 +9,7 @@ import jiter
 from sigadapt.adapters.request.lost_ids import paired_events
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence
-from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_rounds
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import failed_result
@@ -93,15 +93,11 @@ def _rounds_of(rows: list[Row]) -> Iterable[Round]:
         except InvalidHistory as error:
             if error.code != "unanswered_call":
                 raise
-            yield _unanswered(calls)
-
-
-def _unanswered(calls: ToolCalls) -> Round:
-    results = (
-        ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
-        for call in calls.in_order()
-    )
-    return Round(calls=calls, results=tuple(results))
+            results = (
+                ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
+                for call in calls.in_order()
+            )
+            yield Round(calls=calls, results=tuple(results))
 
 
 def _plain(one: Round) -> Round:

@@ -230,7 +230,7 @@ def test_what_cannot_be_judged_by_is_refused(wanted: dict[str, Any]):
 
 
 def test_rounds_of_a_recorded_conversation() -> None:
-    """runs: Rounds of any history."""
+    """runs: One view of every history."""
     use: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "now", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "noon"}
     rows: list[Any] = [
