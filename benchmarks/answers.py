@@ -20,8 +20,8 @@ from sigadapt.schemas.json_values import is_array, is_object
 PAGE = Path(__file__).parent.parent / "docs" / "answers.md"
 HEAD = """# What public models write
 
-`python3 tasks.py answers` writes this page. It reads {answers:,} recorded answers of {models} public models to the
-Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
+`python3 tasks.py answers` writes this page. It reads {answers:,} recorded answers of {models} public models
+to the Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
 ShishirPatil/gorilla, Apache 2.0). The models were asked to write calls, so each answer is text.
 `choice_from_text(text, tools)` reads it with its defaults, and without knowing the model.
 

@@ -68,12 +68,3 @@ def test_what_a_real_model_sent_is_what_the_corpus_holds() -> None:
     written: list[str] = []
     real.main(written.append)
     assert written == [real.PAGE.read_text(encoding="utf-8")]
-
-
-@pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the answers are those of the corpus")
-def test_what_a_real_model_sent_is_what_the_corpus_holds() -> None:
-    """documentation: Recorded answers of real models are on a page."""
-    real: Any = script("make_real_answers")
-    written: list[str] = []
-    real.main(written.append)
-    assert written == [real.PAGE.read_text(encoding="utf-8")]
