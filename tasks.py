@@ -51,7 +51,7 @@ DEMO_SHOWS = (
 CONFORMANCE = (
     *("bench.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py"),
     *("safe.py", "text.py", "answers.py", "ends.py", "talk.py", "users.py"),
-    *("secure.py", "told.py", "quoted.py", "runs.py", "large.py"),
+    *("secure.py", "told.py", "quoted.py", "runs.py", "large.py", "made.py", "logs.py"),
 )
 ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsewhere once is enough
 

@@ -322,7 +322,7 @@ class Trajectory:
         pred_name: str | None = None,
         pred_trace: Any = None,
     ) -> Any:
-        """Score a prediction with a history, or a history in any form that `sigadapt.rounds` takes.
+        """Score a prediction with a history, or what else `sigadapt.rounds` takes, such as a Conversation.
 
         Raises:
             InvalidHistory: as `sigadapt.rounds`.
@@ -397,7 +397,13 @@ def _hashable(value: Any) -> Hashable:
 
 def _gold_calls(expected: Any, decls: ToolDecls | None) -> list[ToolCall]:
     calls = _calls(expected, "expected")
-    calls = calls.model_copy(update={"tool_calls": list(map(_with_json, calls))})
+    as_json = [  # a call that a model sent holds nothing else
+        call
+        if "arguments" in call.model_fields_set or fault_in(call.args, levels=ARGUMENT_LEVELS) is None
+        else call.model_copy(update={"args": {name: _as_json(call, name) for name in call.args}})
+        for call in calls
+    ]
+    calls = calls.model_copy(update={"tool_calls": as_json})
     for bad in (calls if decls is None else calls.validated(decls)).invalid:
         raise InvalidOption(
             f"an expected call is invalid: {bad.message}",
@@ -417,13 +423,6 @@ def _calls(value: Any, what: str) -> ToolCalls:
             field=what,
             fix="Give ToolCalls, dspy.ToolCalls, or a list of dicts with `name` and `args`.",
         ) from error
-
-
-def _with_json(call: ToolCall) -> ToolCall:
-    """Return an expected call with its Python values as JSON; one that a model sent holds nothing else."""
-    if "arguments" in call.model_fields_set or fault_in(call.args, levels=ARGUMENT_LEVELS) is None:
-        return call
-    return call.model_copy(update={"args": {name: _as_json(call, name) for name in call.args}})
 
 
 def _as_json(call: ToolCall, name: str) -> Any:

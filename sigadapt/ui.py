@@ -12,7 +12,7 @@ Rules:
 
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import uuid4
 
 from sigadapt.runs.events import (
@@ -35,6 +35,7 @@ from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 
 Rows = Iterator[Json]
+Phase = Literal["start", "delta", "end"]  # of a text
 ErrorText = Callable[[BaseException], str]
 
 AI_SDK_HEADERS = {"Content-Type": "text/event-stream", "x-vercel-ai-ui-message-stream": "v1"}
@@ -229,22 +230,22 @@ class _Writer:
             yield from self._close()
             self._open = which
             self._texts += 1
-            yield from self._begin_text()
-        yield from self._delta(text)
+            yield from self._words("start")
+        yield from self._words("delta", text)
 
     def _close(self) -> Rows:
         if self._open is not None:
-            yield from self._end_text()
+            yield from self._words("end")
             self._open = None
 
     def _call(self, call_id: str, name: str, arguments: str) -> Rows:
         """Begin a call, if it has not begun, and write a piece of its arguments."""
         if call_id not in self._calls:
             self._calls[call_id] = "begun"
-            yield from self._begin_call(call_id, name)
+            yield from self._call_piece(call_id, name=name)
         if arguments and self._calls[call_id] in {"begun", "written"}:
             self._calls[call_id] = "written"
-            yield from self._arguments(call_id, arguments)
+            yield from self._call_piece(call_id, arguments)
 
     def _step(self, number: int) -> Rows:
         yield from ()
@@ -252,11 +253,8 @@ class _Writer:
     if TYPE_CHECKING:  # what each form writes
 
         def begin(self) -> Rows: ...
-        def _begin_text(self) -> Rows: ...
-        def _delta(self, text: str) -> Rows: ...
-        def _end_text(self) -> Rows: ...
-        def _begin_call(self, call_id: str, name: str) -> Rows: ...
-        def _arguments(self, call_id: str, text: str) -> Rows: ...
+        def _words(self, phase: Phase, text: str = "") -> Rows: ...
+        def _call_piece(self, call_id: str, text: str = "", *, name: str | None = None) -> Rows: ...
         def _ready(self, call: Any) -> Rows: ...
         def _result(self, call_id: str, result: Any) -> Rows: ...
         def _more(self, event: Event) -> Rows: ...
@@ -288,24 +286,16 @@ class _AiSdk(_Writer):
         if self._number is not None:
             yield {"type": "finish-step"}
 
-    @property
-    def _kind(self) -> str:
-        return "text" if self._open and self._open[0] else "reasoning"
+    def _words(self, phase: Phase, text: str = "") -> Rows:
+        kind = "text" if self._open and self._open[0] else "reasoning"
+        delta = {"delta": text} if phase == "delta" else {}
+        yield {"type": f"{kind}-{phase}", "id": f"text-{self._texts}", **delta}
 
-    def _begin_text(self) -> Rows:
-        yield {"type": f"{self._kind}-start", "id": f"text-{self._texts}"}
-
-    def _delta(self, text: str) -> Rows:
-        yield {"type": f"{self._kind}-delta", "id": f"text-{self._texts}", "delta": text}
-
-    def _end_text(self) -> Rows:
-        yield {"type": f"{self._kind}-end", "id": f"text-{self._texts}"}
-
-    def _begin_call(self, call_id: str, name: str) -> Rows:
-        yield {"type": "tool-input-start", "toolCallId": call_id, "toolName": name, "dynamic": True}
-
-    def _arguments(self, call_id: str, text: str) -> Rows:
-        yield {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": text}
+    def _call_piece(self, call_id: str, text: str = "", *, name: str | None = None) -> Rows:
+        if name is not None:
+            yield {"type": "tool-input-start", "toolCallId": call_id, "toolName": name, "dynamic": True}
+        else:
+            yield {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": text}
 
     def _ready(self, call: Any) -> Rows:
         row: Json = {"toolCallId": call.id, "toolName": call.name or "unnamed", "dynamic": True}
@@ -373,33 +363,26 @@ class _AgUi(_Writer):
     def begin(self) -> Rows:
         yield {"type": "RUN_STARTED", **self._run}
 
-    @property
-    def _kind(self) -> str:
-        return "TEXT_MESSAGE" if self._open and self._open[0] else "REASONING_MESSAGE"
+    def _words(self, phase: Phase, text: str = "") -> Rows:
+        is_text = bool(self._open and self._open[0])
+        kind, role = ("TEXT_MESSAGE", "assistant") if is_text else ("REASONING_MESSAGE", "reasoning")
+        message = {"messageId": f"{self._run['runId']}-{self._texts}"}
+        if phase == "start":
+            if not is_text:
+                yield {"type": "REASONING_START", **message}
+            yield {"type": f"{kind}_START", **message, "role": role}
+        elif phase == "delta":
+            yield {"type": f"{kind}_CONTENT", **message, "delta": text}
+        else:
+            yield {"type": f"{kind}_END", **message}
+            if not is_text:
+                yield {"type": "REASONING_END", **message}
 
-    @property
-    def _message(self) -> Json:
-        return {"messageId": f"{self._run['runId']}-{self._texts}"}
-
-    def _begin_text(self) -> Rows:
-        if self._kind == "REASONING_MESSAGE":
-            yield {"type": "REASONING_START", **self._message}
-        role = "assistant" if self._kind == "TEXT_MESSAGE" else "reasoning"
-        yield {"type": f"{self._kind}_START", **self._message, "role": role}
-
-    def _delta(self, text: str) -> Rows:
-        yield {"type": f"{self._kind}_CONTENT", **self._message, "delta": text}
-
-    def _end_text(self) -> Rows:
-        yield {"type": f"{self._kind}_END", **self._message}
-        if self._kind == "REASONING_MESSAGE":
-            yield {"type": "REASONING_END", **self._message}
-
-    def _begin_call(self, call_id: str, name: str) -> Rows:
-        yield {"type": "TOOL_CALL_START", "toolCallId": call_id, "toolCallName": name}
-
-    def _arguments(self, call_id: str, text: str) -> Rows:
-        yield {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": text}
+    def _call_piece(self, call_id: str, text: str = "", *, name: str | None = None) -> Rows:
+        if name is not None:
+            yield {"type": "TOOL_CALL_START", "toolCallId": call_id, "toolCallName": name}
+        else:
+            yield {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": text}
 
     def _ready(self, call: Any) -> Rows:
         yield {"type": "TOOL_CALL_END", "toolCallId": call.id}

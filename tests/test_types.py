@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,10 +27,11 @@ def test_pyright_finds_nine_planted_mistakes_and_nothing_else(tmp_path: Path) ->
     done = subprocess.run(  # noqa: S603  (our own command)
         command, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    found = json.loads(done.stdout)["generalDiagnostics"]
+    found: list[dict[str, Any]] = json.loads(done.stdout)["generalDiagnostics"]
     lines = program.splitlines()
     wrong = [line for line in planted.splitlines() if "  # " in line]
     assert len(wrong) == 9
-    assert sorted(lines[each["range"]["start"]["line"]] for each in found) == sorted(wrong)
+    marked = [lines[int(each["range"]["start"]["line"])] for each in found]
+    assert sorted(marked) == sorted(wrong)
     (said,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     assert {each["message"].splitlines()[0] for each in found} == set(said.splitlines())

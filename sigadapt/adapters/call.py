@@ -488,7 +488,7 @@ class Prepared(NamedTuple):
         texts = TextSubscription(sole, marker) if sole and run is None else None
         gate = None
         if self.calling.reads_text:
-            from sigadapt.text.gate import TextGate  # noqa: PLC0415  (see text_choice.py)
+            from sigadapt.text.gate import TextGate  # see text_choice.py
 
             fields = tuple(self.call.signature.output_fields)
             gate = TextGate(schemas_of(self.decls) | own, fields, **self.calling.reads)

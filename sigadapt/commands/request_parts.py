@@ -27,8 +27,17 @@ def parts_of(body: Json, keys: Iterable[str]) -> Iterator[Part]:
     for key in keys:
         value = body.get(key)
         if key in TOOLS and value is not None:
-            for number, tool in enumerate(_each_tool(value)):
-                yield Part("tool", f"tool {_tool_name(tool)}", f"/{key}/{number}", tool)
+            lists: list[Any] = value.get("tools", []) if is_object(value) else value
+            declared = [
+                each.get("functionDeclarations") or each.get("function_declarations") for each in lists
+            ]
+            tools = [
+                tool for each, several in zip(lists, declared, strict=True) for tool in several or [each]
+            ]
+            for number, tool in enumerate(tools):
+                inner: Json = tool.get("function") or tool.get("toolSpec") or tool
+                name = inner.get("name") or inner.get("type") or next(iter(inner), "?")
+                yield Part("tool", f"tool {name}", f"/{key}/{number}", tool)
         elif key in MESSAGES and is_array(value):
             for number, row in enumerate(value):
                 role = row.get("role")
@@ -37,18 +46,6 @@ def parts_of(body: Json, keys: Iterable[str]) -> Iterator[Part]:
                 yield Part(kind, name, f"/{key}/{number}", row)
         elif key in body:
             yield Part("instructions" if key in INSTRUCTIONS else "field", key, f"/{key}", value)
-
-
-def _each_tool(value: Any) -> Iterator[Any]:
-    tools: list[Any] = value.get("tools", []) if is_object(value) else value
-    for tool in tools:
-        declared = tool.get("functionDeclarations") or tool.get("function_declarations")
-        yield from declared or [tool]
-
-
-def _tool_name(tool: Json) -> str:
-    inner: Json = tool.get("function") or tool.get("toolSpec") or tool
-    return str(inner.get("name") or inner.get("type") or next(iter(inner), "?"))
 
 
 def weights(body: Json, count: Callable[[str], int]) -> list[Json]:

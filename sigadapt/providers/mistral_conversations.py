@@ -26,11 +26,6 @@ def _text_in(entry: Json) -> str | None:
     return joined([part.get("text") for part in content_parts(entry.get("content"))])
 
 
-def _thinking_in(entry: Json) -> str | None:
-    thoughts = [part for part in content_parts(entry.get("content")) if kind_of(part) == "thinking"]
-    return joined([piece.get("text") for part in thoughts for piece in content_parts(part.get("thinking"))])
-
-
 def _whole_entry(pieces: list[Json], *, ended: bool) -> Json:
     """Return the entry that the events of one place make."""
     entry = {**pieces[-1], **pieces[0]}
@@ -68,7 +63,9 @@ class MistralConversations(Provider):
             if self.is_call(entry) and entry.get("tool_call_id") not in answered
         ]
         texts = [_text_in(entry) if kind_of(entry) == "message.output" else None for entry in entries]
-        thinking = joined([_thinking_in(entry) for entry in entries])
+        parts = [part for entry in entries for part in content_parts(entry.get("content"))]
+        thoughts = [part.get("thinking") for part in parts if kind_of(part) == "thinking"]
+        thinking = joined(piece.get("text") for thought in thoughts for piece in content_parts(thought))
         finish = "tool_calls" if calls else "stop"
         kept = state(NAME, map(self.describe, entries))
         return [

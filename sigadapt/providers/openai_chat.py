@@ -154,7 +154,15 @@ def _candidate(choice: Json, body: Json) -> Reading:
     has_more = parts or any(map(message.get, _MORE & message.keys())) or any(map(_more_of, sent))
     if not has_more:
         return Reading(text, None, calls, finish, None, why, None, error, work=work)
-    thinking = _reasoning(message) or joined(map(_part_thinking, parts))
+    details = objects(message.get("reasoning_details"))
+    thinking = (
+        text_of(message.get("reasoning_content") or message.get("reasoning"))
+        or joined(part.get("text") or part.get("summary") for part in details)
+        or joined(
+            thought if isinstance(thought, str) else joined(piece.get("text") for piece in objects(thought))
+            for thought in [part.get("thinking") for part in parts]
+        )
+    )
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
     kept = _state(message, text)
     return Reading(text, thinking, calls, finish, kept, why, None, error, work=work)
@@ -281,17 +289,6 @@ def _more_of(call: Json) -> str:
     if SIGNED_ID in str(call.get("id")):  # of Gemini, behind LiteLLM's proxy
         return "a signature"
     return "" if call.keys() <= _CALL_FIELDS else more_than(call, _CALL_FIELDS)
-
-
-def _part_thinking(part: Json) -> Any:
-    thinking = part.get("thinking")
-    return thinking if isinstance(thinking, str) else joined(piece.get("text") for piece in objects(thinking))
-
-
-def _reasoning(message: Json) -> str | None:
-    shown = text_of(message.get("reasoning_content") or message.get("reasoning"))
-    details = objects(message.get("reasoning_details"))
-    return shown or joined(part.get("text") or part.get("summary") for part in details)
 
 
 def _whole_choice(chunks: list[Json]) -> Json:

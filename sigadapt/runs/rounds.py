@@ -9,11 +9,11 @@ import jiter
 from sigadapt.adapters.request.lost_ids import paired_events
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence
-from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_rounds
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import failed_result
-from sigadapt.signatures.tool_results.results import Round, text_of_result
+from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.transcript import Row, answering, later_round, own_round, read, rows_of
 
@@ -39,7 +39,8 @@ def rounds(source: Any) -> Rounds:
 
     Args:
         source: a `dspy.History`, what its `model_dump` or `model_dump_json` wrote, the events of one, or an
-            object with a `history`, such as the Prediction of an agent or a ConfirmationNeeded.
+            object with a `history`, such as the Prediction of an agent, a ConfirmationNeeded, or a recorded
+            `Conversation`, whose turn under way counts too.
 
     Returns:
         The rounds in order, those of `submit` too. A round has `.text` (what the model said beside the
@@ -75,6 +76,9 @@ def rounds(source: Any) -> Rounds:
             fix="Give a dspy.History, what it saved as, or the prediction of an agent.",
         )
     events = read(dspy.History, held, None).messages
+    under_way = getattr(source, "results", None)  # of a Conversation
+    if isinstance(under_way, ToolResults):
+        events = [*events, {"results": under_way}]
     return Rounds(_plain(each) for each in _rounds_of(rows_of(paired_events(events)[0])))
 
 
@@ -89,15 +93,11 @@ def _rounds_of(rows: list[Row]) -> Iterable[Round]:
         except InvalidHistory as error:
             if error.code != "unanswered_call":
                 raise
-            yield _unanswered(calls)
-
-
-def _unanswered(calls: ToolCalls) -> Round:
-    results = (
-        ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
-        for call in calls.in_order()
-    )
-    return Round(calls=calls, results=tuple(results))
+            results = (
+                ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
+                for call in calls.in_order()
+            )
+            yield Round(calls=calls, results=tuple(results))
 
 
 def _plain(one: Round) -> Round:

@@ -245,7 +245,7 @@ def listed(items: Iterable[str], most: int, separator: str = "; ") -> str:
 
 def closest(word: str, known: Iterable[str], *, at_least: float = 0.6) -> str | None:
     """Return the known word most similar to a misspelt one; None if none is similar."""
-    import difflib  # noqa: PLC0415  (only errors need it, and it costs every import a millisecond)
+    import difflib  # only errors need it, and it costs every import a millisecond
 
     return next(iter(difflib.get_close_matches(word[:_LONGEST_WORD], known, n=1, cutoff=at_least)), None)
 

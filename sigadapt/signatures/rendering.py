@@ -91,7 +91,9 @@ class Rendered(NamedTuple):
             parts.append(f"<div>{name} {_escape(cut(text))}</div>")
         if self.rows:
             heads = "".join(f'<th style="{_LINE}">{_escape(head)}</th>' for head in self.heads)
-            rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in self.rows)
+            lines = [[[f"<div>{piece.html()}</div>" for piece in cell] for cell in row] for row in self.rows]
+            cells = [[f'<td style="{_LINE}">{"".join(pieces)}</td>' for pieces in line] for line in lines]
+            rows = "".join(f"<tr>{''.join(line)}</tr>" for line in cells)
             table = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
             parts.append(f'<table style="{_TABLE}">{table}</table>')
         return f'<div class="sigadapt">{"".join(parts)}</div>'
@@ -147,11 +149,6 @@ def _escape(text: str) -> str:
     from html import escape
 
     return escape(printable(text))
-
-
-def _html_cell(cell: Sequence[Cell]) -> str:
-    parts = "".join(f"<div>{piece.html()}</div>" for piece in cell)
-    return f'<td style="{_LINE}">{parts}</td>'
 
 
 # ---- what is shown ----

@@ -344,7 +344,7 @@ class LostFunction:
 
 def by_value(value: object) -> bytes:
     """Pickle a value with cloudpickle, which also takes lambdas and what was made in a function."""
-    import cloudpickle  # noqa: PLC0415  (only who pickles needs it)
+    import cloudpickle  # only who pickles needs it
 
     return cloudpickle.dumps(value)
 

@@ -5,8 +5,6 @@ asked, the same text is a call that went wrong: it becomes a bad call with its r
 the answer. The formats' own `read` goes first. A format that is not here reads its faulty calls itself.
 """
 
-# ruff: noqa: RUF001  (tokens of models hold full-width bars)
-
 import re
 from collections.abc import Callable, Iterable
 from functools import partial

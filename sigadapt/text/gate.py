@@ -6,8 +6,6 @@ there is read as a whole answer is, at the end of a line or of a tag, and passes
 still held when the answer ends passes as far as the finished reading says it.
 """
 
-# ruff: noqa: RUF001  (tokens of models hold full-width bars)
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple

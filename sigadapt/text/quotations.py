@@ -5,8 +5,6 @@ the place where a quotation opens and returns the place behind it, as CommonMark
 closes goes on to the end of the text.
 """
 
-# ruff: noqa: RUF001  (quotation marks)
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

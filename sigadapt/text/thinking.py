@@ -10,8 +10,6 @@ Rules, by what servers do with each kind:
     forget the tag. Calls in a closed thinking are only thought of.
 """
 
-# ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
-
 import re
 from typing import NamedTuple
 

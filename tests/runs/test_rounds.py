@@ -227,3 +227,20 @@ def test_what_cannot_be_judged_by_is_refused(wanted: dict[str, Any]):
     """runs: What cannot be judged by is refused."""
     with pytest.raises(InvalidOption):
         metrics.Trajectory(**wanted)
+
+
+def test_rounds_of_a_recorded_conversation() -> None:
+    """runs: One view of every history."""
+    use: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "now", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "noon"}
+    rows: list[Any] = [
+        {"role": "user", "content": "When?"},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+    ]
+    conversation = sigadapt.conversation_from_request(
+        {"model": "claude-opus-5", "max_tokens": 9, "messages": rows}
+    )
+    [one] = rounds(conversation)
+    assert [(call.name, result.value) for call, result in one.pairs] == [("now", "noon")]
+    assert sigadapt.metrics.Trajectory(required=["now"], rounds=1)(None, conversation) == 1

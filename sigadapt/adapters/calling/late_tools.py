@@ -46,21 +46,19 @@ def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Chan
     steps = {**names, end: now}
     placed = _place({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
     taken = _changes_taken(request, route)
-    if placed is None or not all(_is_taken(rows, *change, taken) for change in placed[1].items()):
+    union, changes = placed if placed is not None else (None, dict[int, Json]())
+    for place, change in changes.items():  # taken only behind a question or behind results
+        kinds = {kind for kind in ("added", "removed") if change["late"][kind]}
+        if not (kinds <= taken and place > 0 and rows[place - 1]["role"] in ("user", "tool")):
+            union = None
+    if union is None:
         return request, (Change("/tools", "lowered", _ANEW),)
-    union, changes = placed
     messages: list[dict[str, Any]] = []
     for place, row in enumerate([*rows, None]):
         messages += [changes[place]] if place in changes else []
         messages += [row] if row is not None else []
     why = f"the tools changed; the provider is told where, at {len(changes)} places, and its cache stays"
     return {**request, "messages": messages, "tools": union}, (Change("/tools", "lowered", why),)
-
-
-def _is_taken(rows: Sequence[Json], place: int, change: Json, taken: frozenset[str]) -> bool:
-    """Return whether a model takes a change: providers take one only behind a question or behind results."""
-    kinds = {kind for kind in ("added", "removed") if change["late"][kind]}
-    return kinds <= taken and place > 0 and rows[place - 1]["role"] in ("user", "tool")
 
 
 def _place(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, Json]] | None:

@@ -4,8 +4,6 @@ The system text gets the tools and the form in which to call them, a row of `tex
 its calls in that form, behind its text. The results of a turn are one user message.
 """
 
-# ruff: noqa: RUF001  (tokens of models hold full-width bars)
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -44,7 +42,7 @@ _ASKED = {"required": "You must call at least one tool now.", "none": "Do not ca
 
 def writers() -> "dict[str, Writer]":
     """Return how to write calls, by the name of each text format in which calls can be asked for."""
-    from sigadapt.text.formats import FORMATS  # noqa: PLC0415  (`text_choice.py` says why)
+    from sigadapt.text.formats import FORMATS  # `text_choice.py` says why
 
     return {each.name: each.write for each in FORMATS if each.write is not None}
 

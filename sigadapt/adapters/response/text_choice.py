@@ -68,8 +68,8 @@ def text_read(
     text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: Any
 ) -> "TextReading":
     """Return what a text says."""
-    from sigadapt.text.formats import formats_named  # noqa: PLC0415  (the first lines say why)
-    from sigadapt.text.reader import read_text  # noqa: PLC0415
+    from sigadapt.text.formats import formats_named  # the first lines say why
+    from sigadapt.text.reader import read_text
 
     return read_text(text, schemas, None if formats is None else formats_named(formats), **how)
 

@@ -72,12 +72,12 @@ def _is_choice(text: str, value: dict[str, Any]) -> bool:
     sent = text[max(text.find("{"), 0) :]
     if len(_ROW.findall(sent)) > len(_ROW.findall(compact(value))):
         return True
-    many, made = (Counter(_TOKEN.findall(_ESCAPE.sub(_unescaped, each))) for each in (sent, compact(value)))
+    texts = (
+        _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", each)
+        for each in (sent, compact(value))
+    )
+    many, made = (Counter(_TOKEN.findall(text)) for text in texts)
     return any(many[token] > made[token] for key in _keys(value) for token in _TOKEN.findall(key))
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16)) if escape[1] else " "
 
 
 def _keys(value: Any) -> Iterator[str]:

@@ -28,7 +28,7 @@ def parse(text: str | None) -> Docs:
     found = _STYLE.search(text) if text else None
     if text is None or found is None:
         return Docs((text or "").strip(), {}, None)
-    import docstring_parser  # noqa: PLC0415  (takes milliseconds, and most docstrings have no sections)
+    import docstring_parser  # takes milliseconds, and most docstrings have no sections
 
     try:
         # The parser cleans the indentation again. Without the line break, it would outdent all but line one.

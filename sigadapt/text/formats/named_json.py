@@ -5,8 +5,6 @@ object. If it is broken, what stands up to the closing tag is a bad call; if the
 it, it is cut off.
 """
 
-# ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
-
 import re
 from functools import partial
 from typing import Any

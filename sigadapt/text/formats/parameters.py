@@ -10,8 +10,6 @@ the closing tag behind which the next parameter or the call's end stands. Values
 declared schema (`written_values.value_of`); DSML and Kimi K3 say which values are text.
 """
 
-# ruff: noqa: RUF001  (tokens of models hold full-width bars and other quotes)
-
 import itertools
 import re
 from collections.abc import Callable, Mapping

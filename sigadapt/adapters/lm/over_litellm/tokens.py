@@ -9,7 +9,7 @@ def token_counter() -> tuple[str, Callable[[str], int]]:
     # is an estimate for them, and good for comparing the parts of a request. If the encoding cannot be had,
     # tokens are estimated as a quarter of the bytes.
     try:
-        from litellm.litellm_core_utils.default_encoding import encoding  # noqa: PLC0415  (a heavy import)
+        from litellm.litellm_core_utils.default_encoding import encoding  # a heavy import
     except Exception:  # its file may be missing, and it would be downloaded
         return "estimated as a quarter of the bytes", lambda text: (len(text.encode()) + 3) // 4
     how = f"counted with {encoding.name} (tiktoken), an estimate for models with other tokens"
