@@ -63,4 +63,4 @@ def test_the_reference_has_every_public_name(site: Path) -> None:
     names = [f"sigadapt.{name}" for name in sigadapt.__all__]
     names += [f"sigadapt.testing.{name}" for name in testing.__all__]
     assert [name for name in names if f'id="{name}"' not in reference] == []
-    assert ">values<" not in reference  # the constructor of a model shows its fields
+    assert "*values" not in re.sub(r"<[^>]+>", "", reference)  # the constructor of a model shows its fields
