@@ -58,7 +58,7 @@ ATTEMPTS = {"bench.py": 5}  # it takes times, which a busy machine spoils; elsew
 
 def demo(*arguments: str) -> None:
     """Show on one screen what sigadapt is for, on an embedded provider; arguments go to `sigadapt demo`."""
-    install(PACKAGE)
+    install(TESTS)  # what `test` needs too, so that who tries both installs once
     run(command(VENV, "sigadapt"), "demo", *arguments)
 
 
@@ -100,6 +100,27 @@ def bench(*parts: str) -> None:
     run(command(VENV, "python"), "-m", "benchmarks", *parts)
 
 
+def evidence() -> None:
+    """Read the corpus, run a grid of faults beside other libraries (3 minutes), write docs/evidence.md."""
+    install(TESTS)
+    run(command(VENV, "python"), "-m", "benchmarks.evidence")
+
+
+def address(url: str) -> None:
+    """Write the repository's address in the place of the one that pyproject.toml has, wherever it stands."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    old = re.findall(r'^Repository = "(.+)"$', project, re.MULTILINE)[0]
+    for name in (
+        "pyproject.toml",
+        "README.md",
+        "CITATION.cff",
+        "mkdocs.yml",
+        *map(str, ROOT.glob("docs/**/*.md")),
+    ):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (ROOT / name).write_text(text.replace(old, url.rstrip("/")), encoding="utf-8")
+
+
 def soak(*arguments: str) -> None:
     """Make 100,000 calls, a tenth answered faultily, and write docs/soak.md (`--calls`, `--minutes`)."""
     install(TESTS)
@@ -130,10 +151,10 @@ def docs() -> None:
 
 
 def site() -> None:
-    """Build the site of docs/ into a temporary folder; a warning is an error."""
-    install(EVERYTHING)
-    with tempfile.TemporaryDirectory() as name:  # without --quiet, which keeps warnings from being counted
-        run(command(VENV, "python"), "-m", "mkdocs", "build", "--strict", "--site-dir", name)
+    """Build the site of docs/ into site/, which opens from the folder too; a warning is an error."""
+    install(EVERYTHING)  # without --quiet, which keeps warnings from being counted
+    run(command(VENV, "python"), "-m", "mkdocs", "build", "--strict", "--site-dir", ROOT / "site")
+    say(f"Open {Path('site', 'index.html')}.")
 
 
 def lint() -> None:
@@ -447,7 +468,9 @@ RECIPES: dict[str, Callable[..., None]] = {
         *(demo, test, lint, types, specs, site, coverage, ui, conformance, wheel, ci),
         *(
             bench,
+            address,
             answers,
+            evidence,
             models,
             soak,
             talks,

@@ -1,8 +1,8 @@
 """Check that this checkout can be released; `python3 tasks.py release` runs it. Nothing is uploaded.
 
-In order: the version and its changelog, the wheel and the source distribution, what they hold, their
-metadata, and a fresh install of each on every Python there is, at the versions of constraints.txt and at the
-newest of everything.
+In order: the version and its changelog, the address, the measured pages, the wheel and the source
+distribution, what they hold, their metadata, and a fresh install of each on every Python there is, at the
+versions of constraints.txt and at the newest of everything.
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -26,15 +26,17 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 MOST_BYTES = 2_000_000  # of a distribution; the recorded answers alone are more
 SOURCES = (
     "sigadapt",
-    "tests",
-    "examples",
     "README.md",
     "CHANGELOG.md",
-    "CONTRIBUTING.md",
     "LICENSE",
+    "hatch_build.py",
     "pyproject.toml",
 )
 MADE = ("PKG-INFO", ".gitignore")  # hatchling adds them
+PLACEHOLDER = "example.invalid"  # of [project.urls] in pyproject.toml, until there is an address
+MEASURED = tuple(
+    f"docs/{name}.md" for name in ("answers", "benchmarks", "evidence", "scale_measured", "soak")
+)  # each says at its top on which tree of sigadapt/ it was measured (benchmarks/tree.py)
 DATA = re.compile(r"\.(gz|jsonl|zip|db|parquet|ipynb_checkpoints|pyc)$|(^|/)(\.venv|corpus|__pycache__)/")
 
 
@@ -60,6 +62,38 @@ def faults_of_version(package: str, changelog: str, tags: Iterable[str], *, rehe
         yield f"the entry of {entry[1]} in CHANGELOG.md says nothing"
     if f"v{version[1]}" in tags:
         yield f"the tag v{version[1]} is there already"
+
+
+def faults_of_address(pages: Mapping[str, str]) -> Iterator[str]:
+    """Say which files still have the placeholder of an address, given by their names."""
+    for name, text in pages.items():
+        lines = [str(n) for n, line in enumerate(text.splitlines(), 1) if f"://{PLACEHOLDER}/" in line]
+        if lines:
+            yield f"{name} has the placeholder of an address, line {', '.join(lines)}: `tasks.py address URL`"
+
+
+def faults_of_pages(pages: Mapping[str, str], changes: Callable[[str], str | None]) -> Iterator[str]:
+    """Say which measured pages were measured on another `sigadapt/` than the one to be released.
+
+    Args:
+        pages: the texts of `MEASURED`, by name.
+        changes: from a tree to what differs from HEAD's, the line of `__version__` aside; None without it.
+    """
+    for name, text in pages.items():
+        stamp = re.search(r"on tree `(\w+)` of `sigadapt/`", text)
+        if stamp is None:
+            yield f"{name} does not say on which tree of sigadapt/ it was measured"
+        elif (changed := changes(stamp[1])) is None:
+            yield f"{name} was measured on {stamp[1]}, which is no tree of this repository"
+        elif changed:
+            yield f"{name} was measured on another sigadapt/ ({stamp[1]}): measure it again"
+
+
+def changes_since(tree: str) -> str | None:
+    """Return what differs between a tree of sigadapt/ and HEAD's, the line of `__version__` aside."""
+    command = ["git", "diff", "--ignore-matching-lines=^__version__ = ", tree, "HEAD:sigadapt"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return None if done.returncode else done.stdout
 
 
 def faults_of_wheel(names: Iterable[str], tracked: Iterable[str]) -> Iterator[str]:
@@ -191,6 +225,10 @@ def main(arguments: list[str]) -> int:
     """Make every check, whatever fails, and say at the end what did."""
     read = [(ROOT / name).read_text(encoding="utf-8") for name in ("sigadapt/__init__.py", "CHANGELOG.md")]
     faults = list(faults_of_version(*read, git("tag"), rehearsal="--rehearsal" in arguments))
+    texts = {name: (ROOT / name).read_text("utf-8", errors="replace") for name in git("ls-files")}
+    addressed = {name: texts[name] for name in texts if name.endswith((".md", ".toml", ".yml", ".cff"))}
+    faults += faults_of_address(addressed)
+    faults += faults_of_pages({name: texts[name] for name in MEASURED}, changes_since)
     if git("status", "--porcelain"):
         faults.append("there are changes that are not committed")
     with tempfile.TemporaryDirectory() as name:

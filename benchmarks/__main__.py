@@ -6,14 +6,14 @@ python -m benchmarks [wholecall|streamed|adapters|decoding|starting|concurrency|
 import importlib
 import logging
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+from benchmarks.tree import stamp
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 PARTS = ("wholecall", "streamed", "adapters", "decoding", "starting", "concurrency", "memory")
@@ -23,12 +23,13 @@ PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
 INTRODUCTION = """\
 # Benchmarks
 
+{stamp}
+
 `python3 tasks.py bench` writes this page in about seven minutes. To print only some parts, name them:
 `python3 tasks.py bench wholecall streamed adapters decoding starting concurrency memory`. Ratios come first,
 because they hold on other machines. Whatever is compared was measured in turn, call by call.
 
-The machine: 2 cores. Python {python};
-{versions}.
+The machine has 2 cores.
 """
 
 
@@ -47,18 +48,9 @@ def apart(part: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def version_of(name: str) -> str:
-    """The version of a library that is measured beside."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
-
-
 def page(parts: Sequence[str]) -> str:
     """The whole page."""
-    versions = ", ".join(f"{name} {version_of(name)}" for name in PEERS)
-    head = INTRODUCTION.format(python=platform.python_version(), versions=versions)
+    head = INTRODUCTION.format(stamp=stamp(*PEERS))
     return "\n".join([head, *(part.rstrip() + "\n" for part in parts)])
 
 

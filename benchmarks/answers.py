@@ -14,11 +14,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.tree import stamp
 from sigadapt import Choice, ToolCall, ToolDecls, choice_from_text
 from sigadapt.schemas.json_values import is_array, is_object
 
 PAGE = Path(__file__).parent.parent / "docs" / "answers.md"
 HEAD = """# What public models write
+
+{stamp}
 
 `python3 tasks.py answers` writes this page. It reads {answers:,} recorded answers of {models} public models
 to the Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
@@ -166,7 +169,7 @@ def page(tallies: list[Tally], reasons: Counter[str], seconds: float) -> str:
     rows = "".join(f"| {' | '.join(map(str, each))} |\n" for each in [*tallies, total])
     missed = {key: count for key, count in reasons.items() if key != "reach"}
     why = "\n".join(f"| {words} | {missed.get(key, 0):,} |" for key, words in _REASONS.items())
-    head = HEAD.format(answers=1_240 * len(tallies), models=len(tallies))
+    head = HEAD.format(stamp=stamp("dspy"), answers=1_240 * len(tallies), models=len(tallies))
     sums = {"seconds": seconds, "missed": sum(missed.values()), "reach": reasons["reach"], "rows": why}
     return head + rows + REST.format(**sums)
 

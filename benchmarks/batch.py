@@ -9,13 +9,11 @@ Each measurement is a process of its own, which is the driver, and asks a provid
 import importlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +21,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from benchmarks.measure import Table, resident
 from benchmarks.provider import provider
+from benchmarks.tree import stamp
 from sigadapt.testing import Answer, Call, Received
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,12 +34,13 @@ MEGABYTE = 2**20
 INTRODUCTION = """\
 # Batches, measured
 
+{stamp}
+
 `python3 tasks.py scale` writes this page in about ten minutes. It runs `examples/batch_ray.py` and
 `examples/batch_parallel.py`, which [guides/scale.md](guides/scale.md) explains, with 16 requests at a time
 in each process. The provider answers each request at once with one call, and has a process of its own.
 
-The machine: 2 cores, which worker processes, driver and provider share. Python {python}; ray {ray},
-dspy {dspy}.
+The machine has 2 cores, which worker processes, driver and provider share.
 """
 
 
@@ -137,8 +137,7 @@ def main(arguments: list[str]) -> None:
         who, workers, rows = arguments
         print("\n" + json.dumps(one(who, int(workers), int(rows))))
         return
-    versions = {name: metadata.version(name) for name in ("ray", "dspy")}
-    head = INTRODUCTION.format(python=platform.python_version(), **versions)
+    head = INTRODUCTION.format(stamp=stamp("ray", "dspy"))
     PAGE.write_text("\n".join([head, *(table.markdown() for table in tables())]), encoding="utf-8")
 
 

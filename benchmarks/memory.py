@@ -7,13 +7,16 @@ from typing import Any
 import dspy
 
 import sigadapt
+from benchmarks import wholecall
 from benchmarks.measure import Table, resident
+from benchmarks.provider import provider
 from benchmarks.subjects import Floor, Ours, predicting, tool
 from sigadapt import ToolDecls
 from sigadapt.adapters import plan
 
 HELD = 1_000
 DISTINCT = 100_000
+CALLS = 5_000
 
 
 def tables(seconds: float) -> Iterator[Table]:
@@ -21,6 +24,7 @@ def tables(seconds: float) -> Iterator[Table]:
     share = 1.0 if seconds >= 1 else 0.01
     yield held(int(HELD * share))
     yield left(int(DISTINCT * share))
+    yield remembered(int(CALLS * share))
 
 
 def settled() -> int:
@@ -90,3 +94,22 @@ def left(count: int) -> Table:
     )
     head = ("", "signatures", "the process grew by", "each", "still known to sigadapt")
     return Table("Memory left behind", told, head, rows)
+
+
+def remembered(count: int) -> Table:
+    """What DSPy's trace and history keep of a call, which sigadapt does not change."""
+    neither: dict[str, Any] = {"trace": None, "disable_history": True}
+    ways = {"the trace": {**neither, "trace": []}, "the history": {**neither, "disable_history": False}}
+    rows: list[list[str]] = []
+    with provider(wholecall.answer) as options:
+        for name, settings in {**ways, "neither": neither}.items():
+            lm, predict = dspy.LM(**options["openai"]), dspy.Predict(wholecall.Ours)
+            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(), **settings):
+                start = 0
+                for each in range(count + 20):
+                    if each == 20:  # until allocators and caches have their size
+                        start = settled()
+                    predict(question=f"{each:05}{'x' * 1_000}", tools=[wholecall.get_weather])
+                rows.append([name, kilobytes(settled() - start, count)])
+    told = f"DSPy keeps the last 10,000 calls in each. {count:,} calls, with questions of 1,000 characters."
+    return Table("What DSPy keeps of a call", told, ("", "a call"), rows)

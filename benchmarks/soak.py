@@ -31,6 +31,7 @@ from dspy.utils.exceptions import LMError
 import sigadapt
 from benchmarks.measure import Table, resident
 from benchmarks.provider import provider
+from benchmarks.tree import stamp
 from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls
 from sigadapt.testing import Answer, Call, Failure, Received, Reply
 
@@ -253,11 +254,14 @@ def report(soak: Soak, made: int, seconds: float, grown: int) -> str:
         f"{seconds:,.0f} seconds on 2 cores, provider included; after the first tenth the process grew by "
         f"{grown / 2**20:,.1f} MB."
     )
-    return f"{INTRODUCTION}\n{Table('Outcomes', told, ('fault', 'outcome', 'calls'), rows).markdown()}"
+    head = INTRODUCTION.replace("{stamp}", stamp("dspy", "litellm"))
+    return f"{head}\n{Table('Outcomes', told, ('fault', 'outcome', 'calls'), rows).markdown()}"
 
 
 INTRODUCTION = """\
 # Soak test
+
+{stamp}
 
 `python3 tasks.py soak` makes 100,000 calls over HTTP and writes this page. Each question has a number, and
 names the answer that the loopback provider must give. An outcome counts only if it is the right one for its

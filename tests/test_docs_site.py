@@ -57,6 +57,13 @@ def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
     assert {name: found for name, text in pages.items() if (found := ASSET.findall(text))} == {}
 
 
+def test_the_search_works_from_a_folder(site: Path) -> None:
+    """documentation: The search works from a folder."""
+    assert (site / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = {")
+    assert (site / "assets" / "iframe-worker.js").exists()
+    assert 'src="../assets/iframe-worker.js"' in (site / "guides" / "tools.html").read_text(encoding="utf-8")
+
+
 def test_the_reference_has_every_public_name(site: Path) -> None:
     """documentation: The reference has every public name."""
     reference = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").glob("*.html"))

@@ -1,9 +1,12 @@
 """The checks of `tasks.py release`, on what is right and on what is wrong."""
 
 import importlib.util
+import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -77,16 +80,12 @@ def test_what_a_distribution_must_not_hold_is_found(release: Any) -> None:
     licensed = [name for name in whole if "LICENSE" not in name]
     assert list(release.faults_of_wheel(licensed, known)) == ["the wheel's metadata lacks licenses/LICENSE"]
 
-    source = [
-        *package,
-        "tests/support.py",
-        "LICENSE",
-        "README.md",
-        "pyproject.toml",
-        "PKG-INFO",
-        ".gitignore",
-    ]
+    beside = ("LICENSE", "README.md", "pyproject.toml", "hatch_build.py", "PKG-INFO", ".gitignore")
+    source = [*package, *beside]
     assert list(release.faults_of_sdist(source, known)) == []
+    assert list(release.faults_of_sdist([*source, "tests/support.py"], known)) == [
+        "the source distribution has tests/support.py, which does not belong there"
+    ]
     recorded = "tests/corpus/wire/openai.jsonl.gz"
     assert list(release.faults_of_sdist([*source, recorded], known)) == [
         f"the source distribution has {recorded}, which git does not"
@@ -98,6 +97,90 @@ def test_what_a_distribution_must_not_hold_is_found(release: Any) -> None:
         "the source distribution has tasks.py, which does not belong there"
     ]
     assert list(release.faults_of_sdist(source[1:], known)) == [f"the source distribution lacks {source[0]}"]
+
+
+def test_a_placeholder_of_the_address_is_found(release: Any) -> None:
+    """releasing: A placeholder of the address is found."""
+    pages = {
+        "README.md": "# s\n\n`git clone https://example.invalid/s`\n",
+        "docs/index.md": "https://x.test/s\n",
+    }
+    (fault,) = release.faults_of_address(pages)
+    assert fault.startswith("README.md has the placeholder of an address, line 3")
+
+
+def test_every_page_repeats_the_one_address() -> None:
+    """releasing: A placeholder of the address is found."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (address,) = re.findall(r'^Repository = "(.+)"$', project, re.MULTILINE)
+    for name in ("README.md", "docs/start.md"):
+        assert f"git clone {address} && cd sigadapt\n" in (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "changed", "said"),
+    [
+        ("Measured on 2026-11-23, on tree `abc` of `sigadapt/`, with", "", None),
+        (
+            "Measured on 2026-11-23, on tree `abc` of `sigadapt/`, with",
+            "-a\n+b",
+            "on another sigadapt/ (abc)",
+        ),
+        ("Measured on 2026-11-23, on tree `abc` of `sigadapt/`, with", None, "no tree of this repository"),
+        ("Measured last week.", "", "does not say on which tree"),
+    ],
+)
+def test_a_measured_page_of_another_tree_is_found(
+    release: Any, text: str, changed: str | None, said: str | None
+) -> None:
+    """releasing: A measured page of another tree is found."""
+
+    def changes(tree: str) -> str | None:
+        return changed
+
+    faults = list(release.faults_of_pages({"docs/soak.md": text}, changes))
+    assert len(faults) == (said is not None)
+    assert said is None or said in faults[0]
+
+
+def test_the_line_of_the_version_is_no_change(
+    release: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """releasing: A measured page of another tree is found."""
+
+    def git(*command: str) -> str:
+        line = ["git", "-c", "user.name=x", "-c", "user.email=x@x.test", *command]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603
+        return done.stdout.strip()
+
+    def tree(init: str, body: str) -> str:
+        (tmp_path / "sigadapt" / "__init__.py").write_text(init, encoding="utf-8")
+        (tmp_path / "sigadapt" / "a.py").write_text(body, encoding="utf-8")
+        git("add", "-A")
+        git("commit", "-qm", "x")
+        return git("rev-parse", "HEAD:sigadapt")
+
+    (tmp_path / "sigadapt").mkdir()
+    git("init", "-q")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    first = tree('"""S."""\n\n__version__ = "1.0"\n', "a = 1\n")
+    tree('"""S."""\n\n__version__ = "1.1"\n', "a = 1\n")
+    assert release.changes_since(first) == ""
+    tree('"""S."""\n\n__version__ = "1.1"\n', "a = 2\n")
+    assert "+a = 2" in release.changes_since(first)
+    assert release.changes_since("uncommitted") is None
+
+
+def test_the_readme_of_a_distribution_has_absolute_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """releasing: The page of an index has absolute links."""
+    monkeypatch.setitem(
+        sys.modules, "hatchling.metadata.plugin.interface", SimpleNamespace(MetadataHookInterface=object)
+    )
+    hook: Any = runpy.run_path(str(ROOT / "hatch_build.py"))
+    readme = hook["absolute"]((ROOT / "README.md").read_text(encoding="utf-8"), "https://x.test/s")
+    assert "](https://x.test/s/blob/main/docs/start.md)" in readme
+    assert "](https://x.test/s/raw/main/docs/flow.svg)" in readme
+    assert re.findall(r"\]\((?!https://|#)[^)]*\)", readme) == []
 
 
 def test_a_python_is_asked_for_its_version(release: Any) -> None:
