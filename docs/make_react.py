@@ -273,8 +273,8 @@ INTRODUCTION = """\
 Measured with {versions}. The model is scripted.
 
 Most conversations have a fault. The model corrects it when it reads the error. A run ends with the answer,
-with a guess (the agent forced a `submit`), or with an error. Compared with DSPy's own adapter and native
-function calling, **{worse}** of {runs} runs ended worse or needed more than one extra request; {better} ended
+with a guess (the agent forced a `submit`), or with an error. Of {runs} runs, **{worse}** ended worse than
+under DSPy's own adapter with native function calling, or needed more than one extra request; {better} ended
 better.
 
 A cell shows how the run ended, and the number of requests. If the adapters differ, **sigadapt's** comes
