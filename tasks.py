@@ -260,8 +260,23 @@ def sdks(*arguments: str) -> None:
         run(command(venv, "python"), "-m", "pytest", "-n", "2", *arguments)
 
 
+def lowest(*arguments: str) -> None:
+    """Run the tests on the lowest versions that pyproject.toml allows; arguments go to pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        venv, bounds = Path(name) / "venv", Path(name) / "lowest.txt"
+        run(sys.executable, "-m", "venv", venv)
+        run(command(venv, "python"), "-m", "pip", "--disable-pip-version-check", "install", "-qq", "uv")
+        uv = (command(venv, "uv"), "pip")
+        python = ("--python", command(venv, "python"))
+        run(*uv, "compile", "-q", "--resolution", "lowest-direct", *python, "pyproject.toml", "-o", bounds)
+        run(*uv, "install", "-q", *python, "--constraint", bounds, "--editable", ".")
+        run(*uv, "install", "-q", *python, "--editable", TESTS)  # leaves what is installed
+        run(command(venv, "python"), "-m", "pytest", "-n", "2", "-m", "not slow", *arguments)
+
+
 def release(*arguments: str) -> None:
     """Check that this checkout can be released; `--rehearsal` allows a changelog without a date."""
+    lowest()
     run(sys.executable, ROOT / ".ci" / "release.py", *arguments)
 
 
@@ -465,6 +480,7 @@ RECIPES: dict[str, Callable[..., None]] = {
             house,
             nightly,
             newest,
+            lowest,
             sdks,
             docs,
             pins,

@@ -23,37 +23,37 @@ HEAD = """# What public models write
 
 {stamp}
 
-Written by `python3 tasks.py answers` from {answers:,} recorded answers of {models} public models to the
-Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
-ShishirPatil/gorilla, Apache 2.0). The models were prompted to write calls, so each answer is text.
-`choice_from_text(text, tools)` reads it, without settings and without the name of the model.
+`python3 tasks.py answers` writes this page. It reads {answers:,} recorded answers of {models} public models
+to the Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
+ShishirPatil/gorilla, Apache 2.0). The models were asked to write calls, so each answer is text.
+`choice_from_text(text, tools)` reads it with its defaults, and without knowing the model.
 
-The leaderboard has a decoder for each model. *Theirs* counts the answers that are right according to that
-decoder, *here* those that are right according to sigadapt. If a question has right calls, an answer is right
-if it makes exactly these. In 240 questions no tool helps, so an answer is right if it makes no call.
+The leaderboard has a decoder for each model. *Theirs*: correct by the leaderboard's decoder. *Ours*: correct
+as sigadapt reads the answer. For 1,000 questions, an answer is correct if it makes exactly the right calls.
+For the other 240, no tool helps, so an answer is correct if it abstains, which means it makes no call.
 
-| model | right calls of 1,000: theirs | here | right silences of 240: theirs | here |
+| model | correct calls of 1,000: theirs | ours | correct abstentions of 240: theirs | ours |
 | --- | ---: | ---: | ---: | ---: |
 """
 REST = """
 Reading all of them takes {seconds:.0f} seconds on one core.
 
-Of what their decoders read rightly, sigadapt does not read {missed:,} of {reach:,}:
+Of the {reach:,} answers their decoders get right, sigadapt misses {missed:,}:
 
 | why | answers |
 | --- | ---: |
 {rows}
 
-- A code fence with words beside it is a quotation, and quoted calls are not calls. A fence holds calls only
-  if it is the whole answer.
-- A variable's name or an expression is not a value, so such a call is a bad call. The leaderboard's decoder
-  takes the name for a string.
-- The other values are those that the right answers of the corpus do not list.
+- A code fence with words beside it is a quotation, and a quoted call isn't a call. A fence holds calls only
+  if it's the whole answer.
+- A variable's name or an expression isn't a value, so such a call is a bad call. The leaderboard's decoder
+  reads the name as a string.
+- "Other values" aren't among the right answers that the corpus lists.
 
-The silences differ because a decoder that cannot read a call counts the answer as a silence.
+The abstentions differ because a decoder that can't read a call counts the answer as an abstention.
 
-This measures reading. It does not measure how well a model calls tools with sigadapt's prompt, or native
-calling.
+This page measures reading. It doesn't measure how well a model calls tools, natively or with sigadapt's
+prompt.
 """
 _REASONS = {
     "quoted": "a fence with words beside it",

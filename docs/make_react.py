@@ -268,18 +268,18 @@ def page() -> str:
 INTRODUCTION = """\
 # How runs of an agent end
 
-Written by `python3 tasks.py docs`: a loopback provider plays {conversations} conversations to
-`dspy.ReActV2`, in the format of five providers, through both of DSPy's engines, called, awaited and streamed.
-Measured with {versions}.
+`python3 tasks.py docs` writes this page. A loopback provider plays {conversations} conversations to
+`dspy.ReActV2`: in five providers' formats, through both of DSPy's engines, called, awaited and streamed.
+Measured with {versions}. The model is scripted.
 
-Most conversations have a fault, which the model corrects when it reads the error. A run ends with the
-answer, with a guess that a forced `submit` gave, or with an error. Of {runs} runs, **{worse}** ended
-worse under sigadapt's adapter than under DSPy's with native function calling, or as well with more than
-one request more; {better} ended better.
+Most conversations have a fault. The model corrects it when it reads the error. A run ends with the answer,
+with a guess (the agent forced a `submit`), or with an error. Compared with DSPy's own adapter and native
+function calling, **{worse}** of {runs} runs ended worse or needed more than one extra request; {better} ended
+better.
 
-A cell shows how the run ended and the number of requests. If the adapters differ, **sigadapt's** comes
-first. If a wire carries arguments as objects, the fault cannot happen, and the cell is empty. The code
-is that of the fault.
+A cell shows how the run ended, and the number of requests. If the adapters differ, **sigadapt's** comes
+first. An empty cell means the fault can't happen: the wire carries arguments as objects. The code is that of
+the fault.
 """
 
 

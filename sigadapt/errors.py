@@ -16,14 +16,15 @@ The tree:
 
 Each carries `code`, `field`, `tool`, `path` (a JSON Pointer), `reason` and `fix`; those that do not apply are
 None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (one bad
-call). `Choice`, `InvalidToolCall` and the like stand above this file's floor, so they are typed as Any here.
+call). `Choice` stands above this file's floor, so `AnyChoice` has its attributes; other classes of
+floors above are typed as Any.
 """
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from dspy.utils.exceptions import AdapterParseError
 
@@ -178,6 +179,22 @@ class UnreadableResponse(SigadaptError):
     code = "unreadable_response"
 
 
+class AnyChoice(Protocol):
+    """What a type checker knows of the `Choice` that an error carries. `Choice` explains the attributes."""
+
+    text: str | None
+    tool_calls: Any
+    reasoning: str | None
+    finish_reason: str | None
+    finish_message: str | None
+    commentary: str | None
+    raw: Any
+    server_calls: tuple[Any, ...]
+    sources: Any
+    files: Any
+    rendered: Callable[..., Any]
+
+
 class UnusableAnswer(SigadaptError):
     """A turn that ended without an answer: refused, cut off, filtered, failed, paused or empty.
 
@@ -212,7 +229,7 @@ class UnusableAnswer(SigadaptError):
         fix: str | None = None,
     ) -> None:
         super().__init__(reason, code=code, field=field, fix=fix)
-        self.choice: Any = choice
+        self.choice: AnyChoice = choice
 
 
 class EmptyAnswer(UnusableAnswer, AdapterParseError):
@@ -398,7 +415,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         signature: Any = None,
     ) -> None:
         SigadaptError.__init__(self, reason, code=code, field=field, tool=tool, path=path, fix=fix)
-        self.choice: Any = choice
+        self.choice: AnyChoice = choice
         # AdapterParseError and DSPyError have these attributes. Their constructors are not called, because
         # they would write a message about text fields.
         self.message = str(self)

@@ -59,3 +59,12 @@ def test_the_page_of_the_prompt_is_what_its_script_writes() -> None:
     for lines in cells(written[0])[2:6], cells(written[0])[8:12], cells(written[0])[14:18]:
         *others, chosen = [[float(cell.strip(" |").replace(",", "")) for cell in line[1:]] for line in lines]
         assert all(ours <= theirs + 1 for row in others for ours, theirs in zip(chosen, row, strict=True))
+
+
+@pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the answers are those of the corpus")
+def test_what_a_real_model_sent_is_what_the_corpus_holds() -> None:
+    """documentation: Recorded answers of real models are on a page."""
+    real: Any = script("make_real_answers")
+    written: list[str] = []
+    real.main(written.append)
+    assert written == [real.PAGE.read_text(encoding="utf-8")]

@@ -27,6 +27,7 @@ OWN_TESTS = (
 )  # test_docs_sources.py and test_docs_symptoms.py run each block alone
 NOT_RUN = {
     "guides/observability.md": ["changes DSPy for the whole process"] * 2,
+    "guides/types.md": ["nine mistakes for a type checker"],
 }
 """The reasons of the blocks that do not run, by page. Keep it short."""
 

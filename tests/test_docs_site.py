@@ -40,6 +40,17 @@ def test_the_site_builds_without_a_warning(site: Path) -> None:
     assert not list(site.rglob("*.py"))
 
 
+def test_the_site_lists_its_pages_for_language_models(site: Path) -> None:
+    """documentation: The site lists its pages for language models."""
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    entries = re.findall(r"^- \[(.+?)\]\((\S+\.html)\): (.+)$", text, re.MULTILINE)
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    pages = [page.replace(".md", ".html") for page in re.findall(r"- (\S+\.md)$", nav, re.MULTILINE)]
+    assert sorted(address for _, address, _ in entries) == sorted(pages)
+    assert ("Start", "start.html") in [entry[:2] for entry in entries]
+    assert all((site / address).is_file() for _, address, _ in entries)
+
+
 def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
     """documentation: A page of the site fetches nothing from elsewhere."""
     pages = {path.name: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
@@ -59,3 +70,4 @@ def test_the_reference_has_every_public_name(site: Path) -> None:
     names = [f"sigadapt.{name}" for name in sigadapt.__all__]
     names += [f"sigadapt.testing.{name}" for name in testing.__all__]
     assert [name for name in names if f'id="{name}"' not in reference] == []
+    assert "*values" not in re.sub(r"<[^>]+>", "", reference)  # the constructor of a model shows its fields

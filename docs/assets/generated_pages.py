@@ -1,11 +1,12 @@
 """A hook of mkdocs that adds what is made from the code, so that none of it is stale.
 
 Some pages are written by a script beside them, `make_<page>.py`. On the others, the comment
-`<!-- program: examples/x.py -->` becomes that file.
+`<!-- program: examples/x.py -->` becomes that file. `llms.txt` lists the pages for language models.
 """  # noqa: INP001  (a script)
 
 import importlib.util
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from mkdocs.structure.files import File, Files
 PAGES = ("wires", "text_formats")
 GUIDES = ("guides/", "programs/", "start", "first_agent", "sources", "prompted", "tutorial", "symptoms")
 DOCS = Path(__file__).resolve().parent.parent
+READ: dict[str, str] = {}
+"""The line of each page in `llms.txt`, by its file."""
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -27,7 +30,34 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put the programs in, and let the search find guides before pages about the project."""
     if not page.file.src_uri.startswith(GUIDES):
         page.meta.setdefault("search", {"boost": 0.5})
+    READ[page.file.src_uri] = line_of(markdown, page.url)
     return re.sub(r"<!-- program: (.+?) -->", _program, markdown)
+
+
+def on_post_build(config: Any) -> None:
+    """Write `llms.txt` (https://llmstxt.org): each page, in the site's order, with its first sentence."""
+    head = f"# {config['site_name']}\n\n> {config['site_description']}\n"
+    text = head + "".join(_listed("Pages", config["nav"]))
+    Path(config["site_dir"], "llms.txt").write_text(text, encoding="utf-8")
+
+
+def _listed(title: str, entries: list[Any]) -> Iterator[str]:
+    yield f"\n## {title}\n\n"
+    yield from (READ[entry] for entry in entries if isinstance(entry, str))
+    for section in (entry for entry in entries if isinstance(entry, dict)):
+        ((name, inner),) = section.items()
+        yield from _listed(name, inner)
+
+
+def line_of(markdown: str, url: str) -> str:
+    """Return the line that lists a page: its title, its address, and the first sentence of its prose."""
+    title = re.search(r"^# (.+)$", markdown, re.MULTILINE)
+    flags = re.DOTALL | re.MULTILINE
+    plain = re.sub(r"^ *```.*?^ *```$|<svg.*?</svg>|<[^>]+>|!\[[^]]*\]\([^)]*\)", "", markdown, flags=flags)
+    prose = re.search(r"^(?=[A-Za-z`*\[]).+?(?=\n\n|\Z)", plain, flags)
+    words = " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|\*\*", r"\1", prose[0]).split()) if prose else ""
+    sentence = re.split(r"(?<=[a-z)`\"][.?!])\s", words)[0]
+    return f"- [{title[1] if title else url}]({url}){f': {sentence}' if sentence else ''}\n"
 
 
 def _program(named: re.Match[str]) -> str:

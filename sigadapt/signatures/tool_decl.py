@@ -126,7 +126,7 @@ class ToolDecl(Shown, Immutable, Runnable):
     returns: Json | None = field(default_factory=_nothing)
     strict: bool | None = None
     long_running: bool = False
-    requires_confirmation: bool | Callable[..., Any] = False
+    requires_confirmation: bool | Callable[[dict[str, Any]], Any] = False
     extras: Json | None = field(default_factory=_nothing)
     format: Json | None = field(default_factory=_nothing)
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
@@ -170,7 +170,7 @@ class ToolDecl(Shown, Immutable, Runnable):
         returns: Json | None = None,
         strict: bool | None = None,
         long_running: bool = False,
-        requires_confirmation: bool | Callable[..., Any] = False,
+        requires_confirmation: bool | Callable[[dict[str, Any]], Any] = False,
     ) -> "ToolDecl":
         """Declare one tool from a source. Every other argument overrides the source.
 

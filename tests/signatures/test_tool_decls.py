@@ -137,7 +137,7 @@ def test_a_declaration_is_frozen():
 
 def test_functions_are_kept_and_never_called():
     """tool-declarations: Nothing declared is ever called."""
-    predicate = partial(search, limit=1)
+    predicate: Any = partial(search, limit=1)
     decls = ToolDecls([search, Point, Desk(), ToolDecl.of(search, name="s", requires_confirmation=predicate)])
     decls.to_openai()
     decls.model_dump_json()
