@@ -44,6 +44,9 @@ those that sigadapt reads, without a setting. [What public models write](answers
 differences.
 
 {by_model}
+Where theirs is ahead: calls of {fewer_calls}; abstentions of {fewer_silences}. An answer that a decoder
+can't read counts as an abstention.
+
 ## Recorded exchanges
 
 Answers of real providers, whole and streamed. Each call, id and text must come out exactly as recorded.
@@ -125,6 +128,9 @@ To compare another version of a library, install it into `.venv` and run the rec
 write a program of ten lines in `benchmarks/grid.py` and add it to `PROGRAMS`.
 """
 
+EMPTY = (
+    "No provider is installed for them here, or it can't read a good call with the SDK of constraints.txt."
+)
 WHY = """\
 - **Lenient cells.** sigadapt refuses arguments that aren't a JSON object of the declared shape.
   `repair=True` and `unwrap=True` read most of them, and `altered` says so. An argument that nobody
@@ -178,6 +184,8 @@ def recorded() -> dict[str, object]:
         "answers": 1_240 * len(tallies),
         "models": len(tallies),
         "by_model": table(("model", "calls, theirs", "here", "abstentions, theirs", "here"), by_model),
+        "fewer_calls": ", ".join(t.model for t in tallies if t.calls < t.their_calls) or "no model",
+        "fewer_silences": ", ".join(t.model for t in tallies if t.silences < t.their_silences) or "no model",
         "exchanges": table(
             ("wire", "read exactly"),
             [*((name, f"{good} of {of}") for good, of, name in wire), ("**all**", total(wire))],
@@ -256,7 +264,7 @@ def grid(found: Verdicts) -> dict[str, object]:
         "cells": len(found),
         "faulty": sum(name not in sound for name, _, _ in found),
         "totals": table(("", "cells", *CLASSES), totals),
-        "limits": f"Without a working provider here: {'; '.join(empty)}. Those cells are empty.",
+        "limits": f"Empty cells: {'; '.join(empty)}. {EMPTY}" if empty else "",
         "better": table(("what arrives", "library", "its class", "sigadapt's", "where"), lines)
         if lines
         else "None.\n",
