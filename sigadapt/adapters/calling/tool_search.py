@@ -227,7 +227,7 @@ def offer(
         sent["tools"] += _ROUTING
         sent["messages"] = list(_routed_rows(rows, hidden))
     changes += (Change(f"/tools/{number}", "dropped", "the adapter searches itself") for number in searches)
-    why = f"the adapter finds the deferred tools itself ({len(hidden):,} of them): {SEARCH} finds, {how}"
+    why = f"the adapter finds the tools with defer_loading itself ({len(hidden):,}): {SEARCH} finds, {how}"
     return sent, (*changes, Change("/tools", "lowered", why)), found
 
 
