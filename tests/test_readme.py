@@ -13,11 +13,21 @@ README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("program", BLOCKS)
+SCRIPTS = {
+    "get_weather(city='Paris', days=2)": [Answer(calls=[Call("get_weather", {"city": "Paris", "days": 2})])],
+    "Run pay? pay(to='Bob', eur=500)\nBob is paid.": [
+        Answer(calls=[Call("pay", {"to": "Bob", "eur": 500})]),
+        Answer(calls=[Call("submit", {"answer": "Bob is paid."})]),
+    ],
+}
+"""What each program prints, and the answers of its model."""
+
+
+@pytest.mark.parametrize(("program", "printed"), zip(BLOCKS, SCRIPTS, strict=True))
 def test_a_program_of_the_readme_runs(
-    program: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    program: str, printed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = [Answer(calls=[Call("get_weather", {"city": "Paris", "days": 2})]), Answer(text="Sunny.")]
+    answers = SCRIPTS[printed]
     before: dict[str, Any] = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
     with LoopbackProvider(answers) as provider:
         monkeypatch.setenv("OPENAI_API_KEY", "none needed")
@@ -26,7 +36,7 @@ def test_a_program_of_the_readme_runs(
             exec(compile(program, str(README), "exec"), {"__name__": "readme"})  # noqa: S102  (our own README)
         finally:
             dspy.configure(**before)
-    assert "get_weather(city='Paris', days=2)" in capsys.readouterr().out
+    assert printed in capsys.readouterr().out
 
 
 def test_the_readme_has_a_program() -> None:
