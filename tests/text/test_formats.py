@@ -280,3 +280,41 @@ def test_a_call_behind_one_whose_key_is_broken_is_read(end: str) -> None:
     assert [(call.name, call.arguments) for call in read.invalid] == [
         ("get_weather", "<arg_key>city<arg_value>Paris")
     ]
+
+
+LISTS = [{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}]
+END = "<tool_call|>"
+
+
+@pytest.mark.parametrize(
+    ("written", "want"),
+    [
+        ('{<|"|>n<|"|>:7}' + END, {"n": 7}),
+        ("{x:12,y:word}" + END, {"x": 12, "y": "word"}),
+        ("{n:twelve,city:Rome}" + END, {"n": "twelve", "city": "Rome"}),
+        ("{n:1}}}" + END, {"n": 1}),
+        ("{n:1}}" + END, {"n": 1}),
+        ("{n:1}}", {"n": 1}),
+        ("{n:1}", {"n": 1}),
+        ("{l:" + "[" * 50 + "]" * 50 + "}" + END, 50),
+        ("{l:" + "[" * 70 + "]" * 70 + "}" + END, "invalid_json"),
+        ('{<|"|>n:1}' + END, "invalid_json"),
+        ('{<|"|>n<|"|> 1}' + END, "invalid_json"),
+        ("{n 1}" + END, "invalid_json"),
+        ("{n:1," + END, "invalid_json"),
+        ("{n:1", "truncated"),
+        ('{city:<|"|>Par', "truncated"),
+    ],
+)
+def test_what_gemma_writes_is_read_to_the_letter(written: str, want: Any) -> None:
+    """text-calls: What models leave out is tolerated."""
+    choice = choice_from_text(f"<|tool_call>call:f{written}", LISTS)
+    calls = choice.tool_calls
+    assert choice.text is None
+    assert calls is not None
+    if isinstance(want, str):
+        assert [(bad.code, bad.arguments) for bad in calls.invalid] == [(want, written.removesuffix(END))]
+    elif isinstance(want, int):
+        assert [len(str(call.args["l"])) for call in calls] == [2 * want]
+    else:
+        assert [call.args for call in calls] == [want]
