@@ -23,7 +23,7 @@ SCRIPTS = {
 """What each program prints, and the answers of its model."""
 
 
-@pytest.mark.parametrize(("program", "printed"), zip(BLOCKS, SCRIPTS, strict=True))
+@pytest.mark.parametrize(("program", "printed"), [*zip(BLOCKS, SCRIPTS, strict=True)])
 def test_a_program_of_the_readme_runs(
     program: str, printed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

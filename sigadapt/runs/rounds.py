@@ -52,7 +52,7 @@ def rounds(source: Any) -> Rounds:
         InvalidHistory: `unreadable_history`, for what is no history and has none.
 
     Example:
-        >>> from sigadapt import ToolResults
+        >>> from sigadapt import ToolCalls, ToolResults
         >>> calls = ToolCalls([{"id": "call_1", "name": "now", "args": {}}])
         >>> event = {"question": "When?", "calls": calls, "results": ToolResults.of(calls, ["noon"])}
         >>> [one] = rounds({"messages": [event]})
