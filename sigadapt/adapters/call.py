@@ -154,7 +154,8 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     if plan.history_fields.history is not None:
         inputs, repairs = with_lost_ids(plan.history_fields, inputs)
     if adapter.recorded_wire is not None:
-        decls, repairs = as_recorded(decls, adapter.recorded_wire, route)
+        decls, unlike = as_recorded(decls, adapter.recorded_wire, route)
+        repairs = (*repairs, *unlike)
     if options.orphans == "heal":
         inputs, healed = heal(plan, inputs)
         repairs = (*repairs, *healed)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.logs.conversation import Conversation
 from sigadapt.logs.exchanges import Exchange
+from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.schemas.json_values import Json, compact, short_hash
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall
 from sigadapt.signatures.tool_decl import ToolDecl
@@ -188,7 +189,7 @@ def _gold(exchange: Exchange, later: list[Rounds]) -> tuple[list[ToolCall], bool
 
 def _failed(result: ToolResult) -> bool:
     """Return whether a result is a failure, by its flag, or by its text where a client lost the flag."""
-    return result.is_error or str(result.value).startswith("ERROR: ")
+    return result.is_error or str(result.value).startswith(MARKED)
 
 
 def _saved(conversation: Conversation) -> Json:

@@ -19,7 +19,7 @@ from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.tool_choice import canonical_choice
 from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.errors import InvalidHistory, InvalidOption
-from sigadapt.logs.talk import Talk, unanswered
+from sigadapt.logs.talk import Talk
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.wire.recorded import Asked, Recorded, Told
@@ -27,6 +27,7 @@ from sigadapt.providers.wire.values import in_paragraphs, joined, named_part
 from sigadapt.schemas.json_values import Json, cut, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.trust.masking import MASK, Masking

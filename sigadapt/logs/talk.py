@@ -9,12 +9,11 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.request.messages import assistant_message, read, result_message
 from sigadapt.schemas.json_values import is_array
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.content import text_of
-from sigadapt.signatures.tool_results.pairing import failed_result
+from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
-from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
 class PlainAdapter(ChatAdapter):
@@ -64,11 +63,6 @@ def _messages_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     if event.get("answer") or (not made and made.turn.state is not None):
         rows.append(assistant_message((), made.turn, event.get("answer")))
     return rows
-
-
-def unanswered(call: ToolCall | InvalidToolCall) -> ToolResult:
-    """Return a failed result for a call that has none: providers refuse a call without a result."""
-    return failed_result(call) if isinstance(call, InvalidToolCall) else ToolResult.unanswered(call)
 
 
 class PlainTurn(dspy.Signature):

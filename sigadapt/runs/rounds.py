@@ -9,12 +9,10 @@ import jiter
 from sigadapt.adapters.request.lost_ids import paired_events
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence
-from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_rounds
 from sigadapt.signatures.tool_results.failures import message_in
-from sigadapt.signatures.tool_results.pairing import failed_result
+from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
-from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.transcript import Row, answering, later_round, own_round, read, rows_of
 
 
@@ -93,11 +91,7 @@ def _rounds_of(rows: list[Row]) -> Iterable[Round]:
         except InvalidHistory as error:
             if error.code != "unanswered_call":
                 raise
-            results = (
-                ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
-                for call in calls.in_order()
-            )
-            yield Round(calls=calls, results=tuple(results))
+            yield Round(calls=calls, results=tuple(map(unanswered, calls.in_order())))
 
 
 def _plain(one: Round) -> Round:

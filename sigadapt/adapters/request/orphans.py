@@ -22,8 +22,8 @@ from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.messages import refuse_strange
 from sigadapt.schemas.json_values import cut, is_mapping, is_sequence
-from sigadapt.signatures.calls import ToolCall, ToolCalls
-from sigadapt.signatures.tool_results.pairing import failed_result
+from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.transcript import Event, answering, answers, collection_in, is_saved, read
@@ -175,9 +175,7 @@ class _Healing:
             self._record(f"the result of call {_show(result.call_id)} is dropped: {reason}")
         for call in calls.in_order():
             if call.id not in by_id:
-                by_id[call.id] = (
-                    ToolResult.unanswered(call) if isinstance(call, ToolCall) else failed_result(call)
-                )
+                by_id[call.id] = unanswered(call)
                 self._record(f"call {_show(call.id)} of {_show(call.name)} gets a failed result: it had none")
         return Round(calls=calls, results=tuple(by_id[call.id] for call in calls.in_order()))
 

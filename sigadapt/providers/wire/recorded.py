@@ -18,7 +18,7 @@ Where: TypeAlias = tuple[object, ...]
 """The steps from the body to a place in it."""
 
 _TEXT = frozenset(("type", "text"))
-_MARKED = "ERROR: "
+MARKED = "ERROR: "
 
 
 class Asked(NamedTuple):
@@ -91,8 +91,8 @@ class Recorded:
         elif kinds == {"json"} and len(parts) == 1:
             value, parts = parts[0]["value"], []
         if failed is None:
-            failed = isinstance(value, str) and value.startswith(_MARKED)
-            value = value[len(_MARKED) :] if failed else value
+            failed = isinstance(value, str) and value.startswith(MARKED)
+            value = value[len(MARKED) :] if failed else value
         self.said.append(Told(*answered, value, failed, parts or None, where))
 
     def _part(self, block: Json) -> Part:

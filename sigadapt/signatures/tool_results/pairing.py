@@ -250,6 +250,11 @@ def failed_result(call: InvalidToolCall) -> ToolResult:
     return ToolResult.failed(call, complaint(call))
 
 
+def unanswered(call: AnyCall) -> ToolResult:
+    """Return a failed result for a call that has none: providers refuse a call without a result."""
+    return failed_result(call) if isinstance(call, InvalidToolCall) else ToolResult.unanswered(call)
+
+
 def complaint(call: InvalidToolCall) -> str:
     """Return what is wrong with a call, for the model that made it to read."""
     place = f" at {call.path}" if call.path else ""
