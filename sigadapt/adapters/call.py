@@ -3,21 +3,20 @@
     Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs
 
 `steps` does three things in a row. `prepare` makes the Request and finds every error that can be found before
-it is sent (fail before the call). `_send_and_read` sends it and reads each candidate: a Response becomes a
-Reading (calls not decoded), then a Choice (typed calls), then a Candidate (with the request that it answers).
-`finish` turns each Candidate into output values.
+it is sent (fail before the call). `_send_and_read` sends it and reads each candidate's Answer: its Response
+becomes a Reading (calls not decoded), then a Choice (typed calls). `finish` turns each Answer into output
+values.
 
 All of them return generators, which yield what takes time: a request to send, an async hook, or a text that
 a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one without and one
 with `await`.
 
-One candidate's answer has a type at each step:
+An Answer is one record that grows. It holds:
 
-    Response   what `dspy.LM` returned, in lm15's type
-    Answer     the Response and its Reading
-    Reading    text, reasoning, calls (not decoded) and finish reason, as the provider's file reads them
-    Choice     the same with typed calls; users see it
-    Candidate  the Choice and the request that it answers, which may be a reask
+    response   what `dspy.LM` returned, in lm15's type
+    reading    text, reasoning, calls (not decoded) and finish reason, as the provider's file reads them
+    choice     the same with typed calls; users see it
+    failure    the error that ended asking again, if one did
 """
 
 from collections.abc import Collection, Sequence
@@ -98,6 +97,8 @@ from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.text.layout import Layout
 
 Outputs: TypeAlias = list[dict[str, Any]]
+Exchange: TypeAlias = "tuple[Prepared, Answer]"
+"""One candidate's answer, and the request that it answers, which may be a reask's."""
 
 
 class AdapterCall(NamedTuple):
@@ -120,10 +121,9 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
     # neither be pickled nor saved as JSON, so the tools become their declarations.
     if call.inputs.get(call.plan.tools) is not None:
         call.inputs[call.plan.tools] = prepared.decls
-    candidates = yield from _send_and_read(prepared)
     outputs: Outputs = []
-    for candidate in candidates:
-        outputs.append((yield from finish(prepared, candidate)))
+    for last_prepared, answer in (yield from _send_and_read(prepared)):
+        outputs.append((yield from finish(last_prepared, answer)))
         if call.adapter.options.confirm:
             stop_for_person(call.plan, prepared.decls, call.inputs, prepared.request, outputs[-1])
     return outputs
@@ -194,12 +194,12 @@ def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:
     return decls
 
 
-def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
+def _send_and_read(prepared: "Prepared") -> "Steps[list[Exchange]]":
     """Send the request and return every candidate's answer, as the hooks changed it."""
     options = prepared.call.adapter.options
     if prepared.replacement is not None:
-        return [Candidate(prepared.replacement, prepared)]
-    candidates: list[Candidate] = []
+        return [(prepared, Answer(None, choice=prepared.replacement))]
+    exchanges: list[Exchange] = []
     try:
         try:
             answered = yield from prepared.answers()
@@ -210,32 +210,32 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Candidate]]":
             prepared = prepared.with_request(prepared.request, prompted)
             answered = yield from prepared.answers()
         for number, answer in enumerate(answered):
-            candidate = yield from _whole_answer(prepared.for_candidate(number), answer)
+            exchange = yield from _whole_answer(prepared.for_candidate(number), answer)
             if options.on_invalid == "reask":
-                candidate = yield from _reask_until_valid(candidate, options.max_reasks)
-            candidates.append(candidate)
+                exchange = yield from _reask_until_valid(*exchange, options.max_reasks)
+            exchanges.append(exchange)
     except Exception as error:
         replacement = yield from first_choice(options.hooks, "on_error", error, prepared.context)
         if replacement is None:
             raise
-        candidates = [Candidate(prepared.checked(replacement), prepared)]
-    if options.hooks:
-        for number, candidate in enumerate(candidates):
-            given, context = candidate.choice, candidate.prepared.context
-            choice = (yield from first_choice(options.hooks, "after_choice", given, context)) or given
-            candidates[number] = candidate._replace(choice=prepared.checked(choice, given))
-    return candidates
+        exchanges = [(prepared, Answer(None, choice=prepared.checked(replacement)))]
+    for latest, answer in exchanges if options.hooks else ():
+        before = answer.choice_by(latest.read_choice)
+        choice = yield from first_choice(options.hooks, "after_choice", before, latest.context)
+        if choice is not None:
+            answer.choice = latest.checked(choice, before)
+    return exchanges
 
 
-def _whole_answer(prepared: "Prepared", answer: Answer) -> "Steps[Candidate]":
+def _whole_answer(prepared: "Prepared", answer: Answer) -> "Steps[Exchange]":
     """Return one candidate's answer, once no search for deferred tools waits for its own."""
     searches = 0
-    whole = yield from _rest_of_turn(prepared, answer)
+    answer = yield from _rest_of_turn(prepared, answer)
     while True:
-        choice = whole.choice or prepared.read_choice(whole.reading, whole.response)
+        choice = answer.choice_by(prepared.read_choice)
         calls = choice.tool_calls
         if prepared.offer is None or calls is None or not calls.turn.searches or is_no_answer(choice):
-            return Candidate(choice, prepared, whole.response)
+            return prepared, answer
         left = min(search.most for search in prepared.offer.searches) - searches
         if left < 0:
             raise UnusableAnswer(
@@ -247,14 +247,15 @@ def _whole_answer(prepared: "Prepared", answer: Answer) -> "Steps[Candidate]":
             )
         calls = yield from prepared.offer.answered(calls, left)
         if calls:  # the program's calls first: their results go back with the answers
-            return Candidate(replace(choice, tool_calls=calls), prepared, whole.response)
+            answer.choice = replace(choice, tool_calls=calls)
+            return prepared, answer
         searches += len(calls.turn.searches)
         turn = calls.turn.model_copy(update={"before": ()})
         rows = [*prepared.request["messages"], *turns_before(Turn(before=(turn,)))]
         prepared = prepared.with_request({**prepared.request, "messages": rows}, prepared.calling)
         prepared = prepared._replace(searched=(*prepared.searched, turn))
-        (answer,) = yield from prepared.answers()
-        whole = yield from _rest_of_turn(prepared, answer)
+        (resumed,) = yield from prepared.answers()
+        answer = yield from _rest_of_turn(prepared, resumed)
 
 
 def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
@@ -272,53 +273,53 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
     return answer
 
 
-def _reask_until_valid(candidate: "Candidate", max_reasks: int) -> "Steps[Candidate]":
+def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) -> "Steps[Exchange]":
     """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows."""
-    choice, prepared, response = candidate.choice, candidate.prepared, candidate.response
-    failure: Exception | None = None
+    choice = answer.choice_by(prepared.read_choice)
     good: list[ToolCall] = []  # of the answers before the last one
     count = 0  # of the calls of these answers, bad ones too
     for _ in range(max_reasks):
         calls = choice.tool_calls
         if calls is None or not calls.invalid or is_no_answer(choice):
             break
-        again = prepared.with_request(asking_again(prepared.request, calls), prepared.calling)
-        prepared = again._replace(
+        with_failures = prepared.with_request(asking_again(prepared.request, calls), prepared.calling)
+        prepared = again = with_failures._replace(
             answered={*prepared.answered, *(call.id for call in calls.in_order())},
             accepted={*prepared.accepted, *map(identity, calls)},
             searched=() if calls.tool_calls else prepared.searched,  # which accepted calls have
         )
         try:
-            (answer,) = yield from prepared.answers()
-            latest = yield from _whole_answer(prepared, answer)
+            (sent,) = yield from again.answers()
+            prepared, latest = yield from _whole_answer(again, sent)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
-            failure = error
+            answer.failure = error
             break
         good, others = with_later_calls(good, calls, count)
         good += others
         count = len(prepared.answered)
-        choice, prepared, response = latest.choice, latest.prepared, latest.response
+        answer, choice = latest, latest.choice_by(prepared.read_choice)
     if good:
         turn = Turn(text=choice.text, reasoning=choice.reasoning, before=prepared.searched)
-        choice = replace(choice, tool_calls=with_earlier_calls(good, choice.tool_calls, turn, count))
-    return Candidate(choice, prepared, response, failure)
+        calls = with_earlier_calls(good, choice.tool_calls, turn, count)
+        answer.choice = replace(choice, tool_calls=calls)
+    return prepared, answer
 
 
-def finish(prepared: "Prepared", candidate: "Candidate") -> Steps[dict[str, Any]]:
+def finish(prepared: "Prepared", answer: Answer) -> Steps[dict[str, Any]]:
     """Turn one candidate's Choice into output values, or raise why it holds none (`outputs.py`)."""
     call = prepared.call
-    outputs = _outputs(prepared, candidate, call.adapter.options.hooks)
+    outputs = _outputs(prepared, answer, call.adapter.options.hooks)
     if not watches(call.adapter):
         return outputs
-    return report(call.adapter, call.signature, candidate.choice.text, outputs, Parse)
+    return report(call.adapter, call.signature, answer.choice_by(prepared.read_choice).text, outputs, Parse)
 
 
-def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any]) -> Steps[dict[str, Any]]:
-    call, plan, choice = prepared.call, prepared.plan, candidate.choice
+def _outputs(prepared: "Prepared", answer: Answer, hooks: Sequence[Any]) -> Steps[dict[str, Any]]:
+    call, plan, choice = prepared.call, prepared.plan, answer.choice_by(prepared.read_choice)
     is_prompted, tool_choice = prepared.calling.mode == "prompted", prepared.sent_tool_choice
     try:
         refuse_no_answer(choice, plan)
-        choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, candidate.failure)
+        choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, answer.failure)
         if tool_choice is not None and forces_call(tool_choice):
             refuse_disobedience(choice, plan, call.signature)
         values = outputs_beside_calls(call.adapter, plan, choice)
@@ -326,31 +327,21 @@ def _outputs(prepared: "Prepared", candidate: "Candidate", hooks: Sequence[Any])
             values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
         if is_prompted and plan.empty_calls and values[plan.calls] is None:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
-        calls, before = values[plan.calls], candidate.prepared.searched
+        calls, before = values[plan.calls], prepared.searched
         if before and isinstance(calls, ToolCalls) and not calls:  # the searches that led to these words
             turn = calls.turn.model_copy(update={"before": before})
             values = {**values, plan.calls: calls.model_copy(update={"turn": turn})}
         if plan.work or choice.files.root:
             values = with_server_work(plan, choice, values)
-        if not (plan.typed or getattr(candidate.response, "logprobs", None)):
+        if not (plan.typed or getattr(answer.response, "logprobs", None)):
             return values
         native_types = call.adapter.native_response_types
-        return values | native_values(plan, native_types, candidate.response, choice.reasoning)
+        return values | native_values(plan, native_types, answer.response, choice.reasoning)
     except Exception as error:
-        replacement = yield from first_choice(hooks, "on_error", error, candidate.prepared.context)
+        replacement = yield from first_choice(hooks, "on_error", error, prepared.context)
         if replacement is None:
             raise
-        replaced = Candidate(prepared.checked(replacement), candidate.prepared)
-        return (yield from _outputs(prepared, replaced, ()))
-
-
-class Candidate(NamedTuple):
-    """One candidate's answer, and the request that it answers, which may be that of a reask."""
-
-    choice: Choice
-    prepared: "Prepared"
-    response: Any = None  # None if a hook made the Choice
-    failure: Exception | None = None  # the error that ended asking again, if one did
+        return (yield from _outputs(prepared, Answer(None, choice=prepared.checked(replacement)), ()))
 
 
 class Prepared(NamedTuple):
@@ -422,10 +413,7 @@ class Prepared(NamedTuple):
         """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
         from_text = False
         if self.calling.reads_text:
-            own: Json = SCHEMAS if self.offer is not None else {}
-            reading, from_text = self.calling.reading_with_calls(
-                reading, lambda: schemas_of(self.decls) | own
-            )
+            reading, from_text = self.calling.reading_with_calls(reading, self._schemas)
         if reading.calls and self.route.late_tools is not None and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.shown, self.route))
         choice = choice_of(reading, raw, self.made, self.answered)
@@ -440,6 +428,10 @@ class Prepared(NamedTuple):
         if self.sent_tool_choice is not None:
             calls = of_chosen_tools(calls, self.sent_tool_choice)
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
+
+    def _schemas(self) -> dict[str, Json]:
+        """Return the schemas of the tools that a call in a text can name."""
+        return schemas_of(self.decls) | (SCHEMAS if self.offer is not None else {})
 
     @property
     def sent_tool_choice(self) -> str | Json | None:
@@ -479,7 +471,6 @@ class Prepared(NamedTuple):
     def subscribe(self, stream: Any) -> CallSubscription | None:
         """Return the listeners' subscription to the calls of this request; None if nobody can listen."""
         run: Any = None
-        own: Json = SCHEMAS if self.offer is not None else {}
         begin_answer = getattr(stream, "begin_answer", None)  # of a whole run (`runs/watching.py`)
         if self.streamed_field is None or not (begin_answer or all_listeners()):
             return None
@@ -492,7 +483,7 @@ class Prepared(NamedTuple):
             from sigadapt.text.gate import TextGate  # see text_choice.py
 
             fields = tuple(self.call.signature.output_fields)
-            gate = TextGate(schemas_of(self.decls) | own, fields, **self.calling.reads)
+            gate = TextGate(self._schemas(), fields, **self.calling.reads)
         return CallSubscription(
             stream,
             field=self.streamed_field,
@@ -501,12 +492,12 @@ class Prepared(NamedTuple):
             earlier=len(self.answered),
             accepted=self.accepted,
             made=self.made,
-            unseen=own,
+            unseen=SCHEMAS if self.offer else (),
             texts=texts,
             gate=gate,
             run=run,
         )
 
-    def answers(self) -> Steps[list[Answer]]:
+    def answers(self) -> "Steps[list[Answer]]":
         """Send the request and return one Answer per candidate."""
         return answers(self.call.lm, self.lowered, self.route, self.controls, self.subscribe)

@@ -240,25 +240,20 @@ class CallSubscription(CallTap):
             if done is not newest:
                 yield from self._complete(done)
 
-    def _choice_in(self, answer: Answer) -> Choice:
-        if answer.choice is None:
-            answer.choice = self._read(answer.reading, answer.response)
-        return answer.choice
-
     def on_end(self, answer: Answer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
-        items: list[Any] = [] if self._run is None else [self._choice_in(answer)]
+        items: list[Any] = [] if self._run is None else [answer.choice_by(self._read)]
         if self._gate is not None and self._latest is not None:
-            text = self._gate.rest(self._choice_in(answer).text)
+            text = self._gate.rest(answer.choice_by(self._read).text)
             if text:
                 items += self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:
-            calls = self._choice_in(answer).tool_calls if self._unseen else None
+            calls = answer.choice_by(self._read).tool_calls if self._unseen else None
             searches = calls is not None and not calls and bool(calls.turn.searches)
             items += self._texts.on_end(goes_on=searches or answer.reading.finish == "pause")
         if not self._listeners:
             return items
-        missing = [call for call in self._new_calls(self._choice_in(answer)) if self._is_news(call)]
+        missing = [call for call in self._new_calls(answer.choice_by(self._read)) if self._is_news(call)]
         for place, call in enumerate(missing, 1):
             items += self._responses(call, is_last=place == len(missing))
         return items

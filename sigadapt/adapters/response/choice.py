@@ -301,7 +301,14 @@ class Answer:
     events: Sequence[Json] | None = None  # of a stream, decoded as they came; None if it has none
     is_completion: bool = False  # whether the response is a text, by a model that takes no messages
     has_stop: bool = False  # whether lm15 may have cut the text at a stop sequence of the request
-    choice: Choice | None = None  # its calls typed and checked
+    choice: Choice | None = None  # its calls typed and checked, or what a hook gave in its place
+    failure: Exception | None = None  # the error that ended asking again after it
+
+    def choice_by(self, read: Callable[[Reading, Any], Choice]) -> Choice:
+        """Return its Choice, read the first time."""
+        if self.choice is None:
+            self.choice = read(self.reading, self.response)
+        return self.choice
 
     @cached_property
     def reading(self) -> Reading:

@@ -83,26 +83,29 @@ def typed_calls(
     for index, (_, name, sent) in enumerate(reading.calls):
         text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
         altered = ("renumbered",) if index in renumbered else ()
-        if "\\u" in text or not text.isascii():
+        values: Json = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
+        if "\\u" in text or not f"{ids[index]}{name}{text}".isascii():
             whole = sent.sent if type(sent) is CutOff else sent
             if holds_half([str(whole)] if type(whole) is FreeText else whole):
                 altered = (*altered, "unicode")
-        if isinstance(name, str) and name and type(args) is dict:
-            values = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
-            good.append(build_unvalidated(ToolCall, {**values, "altered": altered, "turn": turn}))
+            values = without_halves(values)
+        values["altered"] = altered
+        if type(args) is dict and name and isinstance(name, str):
+            values["turn"] = turn
+            good.append(build_unvalidated(ToolCall, values))
         else:
-            values = {"id": ids[index], "name": name, "arguments": text, "index": index}
-            bad.append(_invalid_call(values, args, altered))
+            bad.append(_invalid_call(values, args))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return build_unvalidated(ToolCalls, values)
 
 
-def _invalid_call(values: dict[str, Any], flaw: Json | Flaw, altered: tuple[str, ...]) -> InvalidToolCall:
+def _invalid_call(values: Json, flaw: Json | Flaw) -> InvalidToolCall:
     name = values["name"] if isinstance(values["name"], str) and values["name"] else None
     if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
         flaw = Flaw("missing_name", f"the call has no name; its arguments: {cut(values['arguments'])}")
     flaw = flaw._replace(message=printable(flaw.message, also="\n\t"))  # as the validator does
-    return build_unvalidated(InvalidToolCall, {**values, "name": name, **flaw._asdict(), "altered": altered})
+    del values["args"]
+    return build_unvalidated(InvalidToolCall, without_halves({**values, "name": name, **flaw._asdict()}))
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
@@ -111,14 +114,11 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
     text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
     values: Json = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
     values |= {"offered": reading.offered, "searches": (), "before": (), "routed": {}}
-    return build_unvalidated(Turn, values)
+    return build_unvalidated(Turn, without_halves(values))
 
 
 def build_unvalidated(cls: type[M], values: dict[str, Any]) -> M:
     """Build a model from values of all its fields that are known to be valid."""
-    texts = [value for value in values.values() if type(value) is str]
-    if values.get("state") is not None or not "".join(texts).isascii():
-        values = {name: part if name == "turn" else without_halves(part) for name, part in values.items()}
     # What `model_construct` does beside this (aliases, defaults) is half the time of reading an answer.
     model = cls.__new__(cls)
     _put(model, "__dict__", values)

@@ -91,7 +91,7 @@ def halved(draw: st.DrawFn) -> ToolResults:
     state = {"dialect": "anthropic", "blocks": [block]}
     said = {"text": draw(texts), "reasoning": draw(texts), "state": state, "repeats": (), "offered": None}
     said |= {"searches": (), "before": (), "routed": {}}
-    turn = build_unvalidated(Turn, said)
+    turn = build_unvalidated(Turn, without_halves(said))
     name, args = draw(texts), draw(st.dictionaries(texts, values, max_size=2))
     call = {"id": f"a{draw(texts)}", "name": name, "args": args, "arguments": compact(args), "index": 0}
     bad = {
@@ -100,12 +100,12 @@ def halved(draw: st.DrawFn) -> ToolResults:
         "arguments": draw(texts),
         "index": 1,
         "code": "invalid_json",
+        "path": None,
+        "altered": (),
     }
     calls = ToolCalls(
-        tool_calls=[build_unvalidated(ToolCall, {**call, "altered": (), "turn": turn})],
-        invalid=(
-            build_unvalidated(InvalidToolCall, {**bad, "message": draw(texts), "path": None, "altered": ()}),
-        ),
+        tool_calls=[build_unvalidated(ToolCall, {**without_halves(call), "altered": (), "turn": turn})],
+        invalid=(build_unvalidated(InvalidToolCall, without_halves({**bad, "message": draw(texts)})),),
         turn=turn,
     )
     return ToolResults.of(calls, [draw(values)])
