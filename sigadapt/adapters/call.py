@@ -220,7 +220,7 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Exchange]]":
             raise
         exchanges = [(prepared, Answer(None, choice=prepared.checked(replacement)))]
     for latest, answer in exchanges if options.hooks else ():
-        before = answer.choice_by(latest.read_choice)
+        before = latest.read_choice(answer)
         choice = yield from first_choice(options.hooks, "after_choice", before, latest.context)
         if choice is not None:
             answer.choice = latest.checked(choice, before)
@@ -230,12 +230,12 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Exchange]]":
 def _whole_answer(prepared: "Prepared", answer: Answer) -> "Steps[Exchange]":
     """Return one candidate's answer, once no search for deferred tools waits for its own."""
     searches = 0
-    answer = yield from _rest_of_turn(prepared, answer)
+    whole = yield from _rest_of_turn(prepared, answer)
     while True:
-        choice = answer.choice_by(prepared.read_choice)
+        choice = prepared.read_choice(whole)
         calls = choice.tool_calls
         if prepared.offer is None or calls is None or not calls.turn.searches or is_no_answer(choice):
-            return prepared, answer
+            return prepared, whole
         left = min(search.most for search in prepared.offer.searches) - searches
         if left < 0:
             raise UnusableAnswer(
@@ -245,17 +245,17 @@ def _whole_answer(prepared: "Prepared", answer: Answer) -> "Steps[Exchange]":
                 field=prepared.plan.tools,
                 fix="Raise max_searches of Toolset.deferred, or load the tools it needs.",
             )
-        calls = yield from prepared.offer.answered(calls, left)
-        if calls:  # the program's calls first: their results go back with the answers
-            answer.choice = replace(choice, tool_calls=calls)
-            return prepared, answer
-        searches += len(calls.turn.searches)
-        turn = calls.turn.model_copy(update={"before": ()})
+        answered = yield from prepared.offer.answered(calls, left)
+        if answered:  # the program's calls first: their results go back with the answers
+            whole.choice = replace(choice, tool_calls=answered)
+            return prepared, whole
+        searches += len(answered.turn.searches)
+        turn = answered.turn.model_copy(update={"before": ()})
         rows = [*prepared.request["messages"], *turns_before(Turn(before=(turn,)))]
         prepared = prepared.with_request({**prepared.request, "messages": rows}, prepared.calling)
         prepared = prepared._replace(searched=(*prepared.searched, turn))
-        (resumed,) = yield from prepared.answers()
-        answer = yield from _rest_of_turn(prepared, resumed)
+        (answer,) = yield from prepared.answers()
+        whole = yield from _rest_of_turn(prepared, answer)
 
 
 def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
@@ -275,7 +275,7 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
 
 def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) -> "Steps[Exchange]":
     """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows."""
-    choice = answer.choice_by(prepared.read_choice)
+    choice = prepared.read_choice(answer)
     good: list[ToolCall] = []  # of the answers before the last one
     count = 0  # of the calls of these answers, bad ones too
     for _ in range(max_reasks):
@@ -297,7 +297,7 @@ def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) ->
         good, others = with_later_calls(good, calls, count)
         good += others
         count = len(prepared.answered)
-        answer, choice = latest, latest.choice_by(prepared.read_choice)
+        answer, choice = latest, prepared.read_choice(latest)
     if good:
         turn = Turn(text=choice.text, reasoning=choice.reasoning, before=prepared.searched)
         calls = with_earlier_calls(good, choice.tool_calls, turn, count)
@@ -307,15 +307,17 @@ def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) ->
 
 def finish(prepared: "Prepared", answer: Answer) -> Steps[dict[str, Any]]:
     """Turn one candidate's Choice into output values, or raise why it holds none (`outputs.py`)."""
-    call = prepared.call
-    outputs = _outputs(prepared, answer, call.adapter.options.hooks)
+    call, choice = prepared.call, prepared.read_choice(answer)
+    outputs = _outputs(prepared, answer, choice, call.adapter.options.hooks)
     if not watches(call.adapter):
         return outputs
-    return report(call.adapter, call.signature, answer.choice_by(prepared.read_choice).text, outputs, Parse)
+    return report(call.adapter, call.signature, choice.text, outputs, Parse)
 
 
-def _outputs(prepared: "Prepared", answer: Answer, hooks: Sequence[Any]) -> Steps[dict[str, Any]]:
-    call, plan, choice = prepared.call, prepared.plan, answer.choice_by(prepared.read_choice)
+def _outputs(
+    prepared: "Prepared", answer: Answer, choice: Choice, hooks: Sequence[Any]
+) -> Steps[dict[str, Any]]:
+    call, plan = prepared.call, prepared.plan
     is_prompted, tool_choice = prepared.calling.mode == "prompted", prepared.sent_tool_choice
     try:
         refuse_no_answer(choice, plan)
@@ -341,7 +343,7 @@ def _outputs(prepared: "Prepared", answer: Answer, hooks: Sequence[Any]) -> Step
         replacement = yield from first_choice(hooks, "on_error", error, prepared.context)
         if replacement is None:
             raise
-        return (yield from _outputs(prepared, Answer(None, choice=prepared.checked(replacement)), ()))
+        return (yield from _outputs(prepared, Answer(None), prepared.checked(replacement), ()))
 
 
 class Prepared(NamedTuple):
@@ -409,8 +411,13 @@ class Prepared(NamedTuple):
         made = MadeIds(self.request, number)
         return self._replace(controls=self.controls.candidate(number), streamed_field=field, made=made)
 
-    def read_choice(self, reading: Reading, raw: Any) -> Choice:
-        """Return the Choice of a Reading: with unique ids (ids), declared names and checked calls."""
+    def read_choice(self, answer: Answer) -> Choice:
+        """Return the Choice of an Answer, read once: with unique ids (ids), declared names, checked calls."""
+        if answer.choice is None:
+            answer.choice = self._choice_of(answer.reading, answer.response)
+        return answer.choice
+
+    def _choice_of(self, reading: Reading, raw: Any) -> Choice:
         from_text = False
         if self.calling.reads_text:
             reading, from_text = self.calling.reading_with_calls(reading, self._schemas)

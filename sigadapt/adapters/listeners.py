@@ -146,7 +146,7 @@ class CallSubscription(CallTap):
     Args:
         stream: DSPy's stream.
         field: the calls field.
-        read: returns the Choice of a Reading, its calls typed and checked.
+        read: returns the Choice of an Answer, its calls typed and checked.
         aliases: the names under which declared tools were sent.
         earlier: how many calls the answers before a reask made.
         accepted: the `identity` of each good one of these, which no listener gets again.
@@ -162,7 +162,7 @@ class CallSubscription(CallTap):
         stream: Any,
         *,
         field: str,
-        read: Callable[[Reading, Any], Choice],
+        read: Callable[[Answer], Choice],
         aliases: Mapping[str, str],
         earlier: int,
         accepted: Collection[str],
@@ -242,18 +242,18 @@ class CallSubscription(CallTap):
 
     def on_end(self, answer: Answer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
-        items: list[Any] = [] if self._run is None else [answer.choice_by(self._read)]
+        items: list[Any] = [] if self._run is None else [self._read(answer)]
         if self._gate is not None and self._latest is not None:
-            text = self._gate.rest(answer.choice_by(self._read).text)
+            text = self._gate.rest(self._read(answer).text)
             if text:
                 items += self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:
-            calls = answer.choice_by(self._read).tool_calls if self._unseen else None
+            calls = self._read(answer).tool_calls if self._unseen else None
             searches = calls is not None and not calls and bool(calls.turn.searches)
             items += self._texts.on_end(goes_on=searches or answer.reading.finish == "pause")
         if not self._listeners:
             return items
-        missing = [call for call in self._new_calls(answer.choice_by(self._read)) if self._is_news(call)]
+        missing = [call for call in self._new_calls(self._read(answer)) if self._is_news(call)]
         for place, call in enumerate(missing, 1):
             items += self._responses(call, is_last=place == len(missing))
         return items
@@ -266,7 +266,9 @@ class CallSubscription(CallTap):
             return
         # All calls so far, because ids depend on them, but the arguments of this call only.
         raw = [(each.id, each.name, text if n == index else "") for n, each in enumerate(self._fold.calls)]
-        for whole in self._new_calls(self._read(Reading(None, None, raw, None), None)):
+        partial = Answer(None)
+        partial.reading = Reading(None, None, raw, None)
+        for whole in self._new_calls(self._read(partial)):
             if whole.index == index:
                 yield from self._responses(whole, is_last=False)
 

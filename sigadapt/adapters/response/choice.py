@@ -304,12 +304,6 @@ class Answer:
     choice: Choice | None = None  # its calls typed and checked, or what a hook gave in its place
     failure: Exception | None = None  # the error that ended asking again after it
 
-    def choice_by(self, read: Callable[[Reading, Any], Choice]) -> Choice:
-        """Return its Choice, read the first time."""
-        if self.choice is None:
-            self.choice = read(self.reading, self.response)
-        return self.choice
-
     @cached_property
     def reading(self) -> Reading:
         """What the Response says."""
