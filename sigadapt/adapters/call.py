@@ -227,35 +227,32 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Exchange]]":
     return exchanges
 
 
-def _whole_answer(prepared: "Prepared", answer: Answer) -> "Steps[Exchange]":
+def _whole_answer(prepared: "Prepared", answer: Answer, searches: int = 0) -> "Steps[Exchange]":
     """Return one candidate's answer, once no search for deferred tools waits for its own."""
-    searches = 0
     whole = yield from _rest_of_turn(prepared, answer)
-    while True:
-        choice = prepared.read_choice(whole)
-        calls = choice.tool_calls
-        if prepared.offer is None or calls is None or not calls.turn.searches or is_no_answer(choice):
-            return prepared, whole
-        left = min(search.most for search in prepared.offer.searches) - searches
-        if left < 0:
-            raise UnusableAnswer(
-                f"the model searched for tools {searches} times, was told to stop, and searched again",
-                code="empty",
-                choice=choice,
-                field=prepared.plan.tools,
-                fix="Raise max_searches of Toolset.deferred, or load the tools it needs.",
-            )
-        answered = yield from prepared.offer.answered(calls, left)
-        if answered:  # the program's calls first: their results go back with the answers
-            whole.choice = replace(choice, tool_calls=answered)
-            return prepared, whole
-        searches += len(answered.turn.searches)
-        turn = answered.turn.model_copy(update={"before": ()})
-        rows = [*prepared.request["messages"], *turns_before(Turn(before=(turn,)))]
-        prepared = prepared.with_request({**prepared.request, "messages": rows}, prepared.calling)
-        prepared = prepared._replace(searched=(*prepared.searched, turn))
-        (answer,) = yield from prepared.answers()
-        whole = yield from _rest_of_turn(prepared, answer)
+    choice = prepared.read_choice(whole)
+    calls = choice.tool_calls
+    if prepared.offer is None or calls is None or not calls.turn.searches or is_no_answer(choice):
+        return prepared, whole
+    left = min(search.most for search in prepared.offer.searches) - searches
+    if left < 0:
+        raise UnusableAnswer(
+            f"the model searched for tools {searches} times, was told to stop, and searched again",
+            code="empty",
+            choice=choice,
+            field=prepared.plan.tools,
+            fix="Raise max_searches of Toolset.deferred, or load the tools it needs.",
+        )
+    calls = yield from prepared.offer.answered(calls, left)
+    if calls:  # the program's calls first: their results go back with the answers
+        whole.choice = replace(choice, tool_calls=calls)
+        return prepared, whole
+    turn = calls.turn.model_copy(update={"before": ()})
+    rows = [*prepared.request["messages"], *turns_before(Turn(before=(turn,)))]
+    again = prepared.with_request({**prepared.request, "messages": rows}, prepared.calling)
+    again = again._replace(searched=(*prepared.searched, turn))
+    (latest,) = yield from again.answers()
+    return (yield from _whole_answer(again, latest, searches + len(turn.searches)))
 
 
 def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
