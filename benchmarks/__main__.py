@@ -1,4 +1,4 @@
-"""Measure everything and write docs/benchmarks.md; with names, print those parts alone.
+"""Measure everything, write docs/benchmarks.md and README's table of it; with names, print those parts alone.
 
 python -m benchmarks [wholecall|streamed|adapters|decoding|starting|concurrency|memory ...]
 """
@@ -6,6 +6,7 @@ python -m benchmarks [wholecall|streamed|adapters|decoding|starting|concurrency|
 import importlib
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,11 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from benchmarks.tree import stamp
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+README = ROOT / "README.md"
+QUOTED = re.compile(r"## A whole call beside other libraries: openai\n[^|]*(\|[^#]*\|)\n")
+COSTS = re.compile(r"(?<=<!-- costs -->\n)[^<]*(?=<!-- /costs -->)")
 PARTS = ("wholecall", "streamed", "adapters", "decoding", "starting", "concurrency", "memory")
 SECONDS = 4.0
 PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
@@ -27,9 +32,8 @@ INTRODUCTION = """\
 
 `python3 tasks.py bench` writes this page in about seven minutes. To print only some parts, name them:
 `python3 tasks.py bench wholecall streamed adapters decoding starting concurrency memory`. Ratios come first,
-because they hold on other machines. Whatever is compared was measured in turn, call by call.
-
-The machine has 2 cores.
+because they hold on other machines. All times are processor time on a machine with 2 cores. What is compared
+takes turns, in an order drawn anew each round.
 """
 
 
@@ -60,7 +64,11 @@ def main(parts: Sequence[str]) -> None:
     if parts:
         print("\n".join(map(tables, parts)))
     else:
-        PAGE.write_text(page([apart(part) for part in PARTS]), encoding="utf-8")
+        text = page([apart(part) for part in PARTS])
+        PAGE.write_text(text, encoding="utf-8")
+        (table,) = QUOTED.findall(text)
+        readme = README.read_text(encoding="utf-8")
+        README.write_text(COSTS.sub(f"\n{table}\n\n", readme), encoding="utf-8")
 
 
 if __name__ == "__main__":

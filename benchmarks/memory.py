@@ -83,14 +83,13 @@ def left(count: int) -> Table:
         for each in range(number):
             predicting(adapter, distinct(each), question="q", tools=decls)()
         grown = settled() - start
-        known = len(plan._PLANS) + len(plan._RESTS)  # noqa: SLF001
+        known = len(plan._PLANS)  # noqa: SLF001
         rows.append(
             [name, f"{number:,}", f"{grown / 1024:,.0f} kB", f"{grown / number:,.1f} bytes", str(known)]
         )
     told = (
-        "Signatures that were made, called once and dropped, one after the other. (DSPy's own trace, "
-        "which is off "
-        "here, keeps the last 10,000 predictions and their signatures.)"
+        "Signatures that were made, called once and dropped, one after the other. (DSPy's own trace, which "
+        "is off here, keeps the last 10,000 predictions and their signatures.)"
     )
     head = ("", "signatures", "the process grew by", "each", "still known to sigadapt")
     return Table("Memory left behind", told, head, rows)

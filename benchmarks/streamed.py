@@ -6,15 +6,16 @@ library that is not installed is left out and named.
 """
 
 import importlib
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import dspy
 
 import sigadapt
-from benchmarks.measure import Table, micro, times
+from benchmarks.measure import Table
 from benchmarks.provider import provider
-from benchmarks.wholecall import QUESTION, Ours, Theirs, get_weather, if_installed, processor_times
+from benchmarks.wholecall import QUESTION, Ours, Theirs, compared, get_weather, if_installed, pydantic_agent
 from sigadapt import ToolDecls
 from sigadapt.testing import Answer, Call, Received
 
@@ -82,6 +83,29 @@ def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
     return call
 
 
+def _litellm(options: dict[str, Any]) -> Callable[[], Any]:
+    litellm: Any = importlib.import_module("litellm")
+    address = {"model": options["model"], "api_base": options["api_base"], "api_key": "x"}
+    tools, messages = ToolDecls(get_weather).to_openai(), [{"role": "user", "content": QUESTION}]
+
+    def call() -> Any:
+        chunks = litellm.completion(**address, messages=messages, tools=tools, num_retries=0, stream=True)
+        whole = litellm.stream_chunk_builder([*chunks], messages=messages)
+        return json.loads(whole.choices[0].message.tool_calls[0].function.arguments)
+
+    return call
+
+
+def _pydantic_ai(options: dict[str, Any]) -> Callable[[], Any]:
+    agent = pydantic_agent(options)
+
+    def call() -> Any:
+        stream = agent.run_stream_sync(QUESTION)
+        return stream.get_output().calls[0].args_as_dict()
+
+    return call
+
+
 def _anthropic(options: dict[str, Any]) -> Callable[[], Any]:
     sdk: Any = importlib.import_module("anthropic")
     client = sdk.Anthropic(base_url=options["api_base"], api_key="x", max_retries=0)
@@ -98,8 +122,13 @@ def _anthropic(options: dict[str, Any]) -> Callable[[], Any]:
 
 
 OTHERS: dict[str, dict[str, Callable[[dict[str, Any]], Callable[[], Any]]]] = {
-    "openai": {"OpenAI SDK": _openai, "LangChain": _langchain},
-    "anthropic": {"Anthropic SDK": _anthropic},
+    "openai": {
+        "OpenAI SDK": _openai,
+        "LangChain": _langchain,
+        "LiteLLM": _litellm,
+        "pydantic-ai": _pydantic_ai,
+    },
+    "anthropic": {"Anthropic SDK": _anthropic, "LiteLLM": _litellm},
 }
 
 
@@ -108,7 +137,7 @@ def tables(seconds: float) -> Iterator[Table]:
     rounds = int(seconds * _A_SECOND) or _FEWEST
     told = (
         "An answer of text and a call, streamed to its end, in processor time with the connection. Nobody "
-        "listens to the text but in the rows that say so. The ratio is to DSPy's adapter in the same case."
+        "listens to the text but in the rows that say so."
     )
     with provider(answer) as options:
         for wire, others in OTHERS.items():
@@ -123,10 +152,4 @@ def tables(seconds: float) -> Iterator[Table]:
             missing = [
                 f" {name} is left out, because it is not installed." for name in made if name not in sides
             ]
-            taken = dict(zip(sides, processor_times(list(sides.values()), rounds), strict=True))
-            rows: list[list[str]] = []
-            for name, each in taken.items():
-                base = taken["DSPy's adapter, with a listener" if "listener" in name else "DSPy's adapter"]
-                rows.append([name, times(each / base), micro(each)])
-            head = ("", "ratio to DSPy's adapter", "a call")
-            yield Table(f"A streamed call: {wire}", told + "".join(missing), head, rows)
+            yield compared(f"A streamed call: {wire}", told + "".join(missing), sides, rounds)
