@@ -53,10 +53,9 @@ def by_tools(seconds: float) -> Table:
     """Calls alone, with 1 to 1,000 tools."""
     rows = [row(named(count), count, Ours, Theirs, seconds) for count in TOOLS]
     told = (
-        "A call of `dspy.Predict` on an engine that answers at once, minus the same call under an "
-        "adapter that passes a ready-made request to the language model (the floor). A ratio of 0.10 "
-        "means that sigadapt "
-        "adds a tenth of what `dspy.ChatAdapter` adds with native function calling."
+        "A call of `dspy.Predict` on an engine that answers at once. The floor is an adapter that only "
+        "passes on a request made in advance, and it's subtracted. A ratio of 0.20 means that sigadapt "
+        "adds a fifth of what `dspy.ChatAdapter` adds with native function calling."
     )
     return Table("What the adapter adds to a call", told, _HEAD, rows)
 
@@ -81,9 +80,9 @@ def as_given(seconds: float) -> Table:
         ratios = [times((each - floor) / (theirs - floor)) for each in taken]
         rows.append([named(count), *ratios, micro(theirs - floor)])
     told = (
-        "The ratio to what DSPy's adapter adds, by the form in which the tools are given with each call. "
-        "An unchanged function is recognized and not read again. Dicts and `dspy.Tool`s are read "
-        "with every call. If you have many of them, make one `ToolDecls` and pass that."
+        "What sigadapt adds, over what DSPy's adapter adds, for each form you can pass tools in. It "
+        "recognizes an unchanged function and doesn't read it again. It reads dicts and `dspy.Tool`s on "
+        "every call, so if you have many of them, make one `ToolDecls` and pass that."
     )
     head = ("", "a ToolDecls", "functions", "dicts", "`dspy.Tool`s", "made functions", "DSPy adds")
     return Table("By the form in which tools are given", told, head, rows)
@@ -92,7 +91,7 @@ def as_given(seconds: float) -> Table:
 def in_words(seconds: float) -> Table:
     """The same with a text output beside the calls."""
     rows = [row(named(count), count, OursInWords, TheirsInWords, seconds) for count in (1, 10)]
-    told = "The same with an output field `answer: str | None` beside the calls."
+    told = "The first table again, with an output field `answer: str | None` beside the calls."
     return Table("With a text output", told, _HEAD, rows)
 
 
@@ -148,8 +147,8 @@ def by_turns(seconds: float) -> Table:
             ]
         )
     told = (
-        "Each turn of the history has a question, a call and its result, and every request sends "
-        "all of it. The cost of a turn stays the same, so a request is linear in its turns."
+        "Each turn of the history has a question, a call and its result, and every request sends them "
+        "all. The cost of a turn doesn't grow with the number of turns."
     )
     head = ("", "sigadapt adds a turn", "sigadapt adds", "the language model alone, given the request")
     return Table("By the turns of a history", told, head, rows)

@@ -37,10 +37,9 @@ INTRODUCTION = """\
 {stamp}
 
 `python3 tasks.py scale` writes this page in about ten minutes. It runs `examples/batch_ray.py` and
-`examples/batch_parallel.py`, which [guides/scale.md](guides/scale.md) explains, with 16 requests at a time
-in each process. The provider answers each request at once with one call, and has a process of its own.
-
-The machine has 2 cores, which worker processes, driver and provider share.
+`examples/batch_parallel.py`, explained in [guides/scale.md](guides/scale.md), with 16 requests at a time per process. The
+provider has its own process and answers each request at once, with one call. Workers, driver and provider
+share 2 cores.
 """
 
 
@@ -111,11 +110,11 @@ def tables() -> Iterator[Table]:
     """The measurements."""
     rates = [("dspy.Parallel, one process", apart("parallel", 1, FAST))]
     rates += [(f"Ray Data, {n} worker{'s' * (n > 1)}", apart("ray", n, FAST)) for n in (1, 2)]
-    told = f"{FAST:,} rows, timed from the first row to the last, without the start of Ray."
+    told = f"{FAST:,} rows, timed from the first row to the last. Starting Ray isn't counted."
     rows = [[name, found.rate] for name, found in rates]
     yield Table("Rows per second", told, ("program", "rows per second"), rows)
     held = [(name, who, rows, apart(who, 2, rows)) for name, who in PROGRAMS for rows in HELD]
-    told = "The peak memory of the driver's process, and how much of it came after its imports."
+    told = "The driver process at its peak, and how much of that it took after its imports."
     head = ("program", "rows", "most, MB", "after imports, MB", "rows per second")
     yield Table(
         "Memory of the driver",

@@ -48,11 +48,11 @@ def tables(seconds: float) -> Iterator[Table]:
         for place, title in enumerate((f"{count:,} calls on {THREADS} threads", f"{count:,} tasks at once"))
     ]
     told = (
-        "A loopback provider in a process of its own answers after 20 ms with the question. Time a call, "
-        "the best of three rounds in turn, provider and HTTP included; a lock over the model call would make "
-        "it 20 ms. The last column counts sigadapt's answers that belong to their question."
+        "A loopback provider in its own process answers after 20 ms and repeats the question. The time is "
+        "that of one call, HTTP and provider included, in the best of three rounds; a lock around the model "
+        "call would make it 20 ms. The last column counts the answers that reached the right question."
     )
-    head = ("", "ratio to DSPy's", "sigadapt, a call", "DSPy, a call", "answers that are right")
+    head = ("", "ratio to DSPy's", "sigadapt, a call", "DSPy, a call", "right answers")
     yield Table("Many calls at once", told, head, rows)
 
 

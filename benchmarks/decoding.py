@@ -51,9 +51,9 @@ def whole_bodies(seconds: float) -> Table:
         base, *others = medians(readers, seconds)
         rows.append([title, *(times(other / base) for other in others), micro(base)])
     told = (
-        "The time from the text of a body to calls with decoded arguments, over `json.loads` of the body "
-        "and of each call's arguments (the last column). Only sigadapt finds repeated keys, cut-off "
-        "arguments and NaN."
+        "From the text of a body to calls with decoded arguments. The unit is the least that can cost: "
+        "`json.loads` of the body and of each call's arguments (last column). Only sigadapt detects "
+        "repeated keys, cut-off arguments and NaN."
     )
     return Table("Reading an answer", told, ("times the least", *READERS, "the least"), rows)
 
@@ -130,8 +130,8 @@ def arguments(seconds: float) -> Table:
         )
         rows.append([title, times(read / base), times(checked / base), micro(base)])
     told = (
-        "A call whose argument is a list of strings of 1 kB each: read, and read and checked "
-        "against a schema. Each is compared with the least that reading can cost."
+        "One call whose argument is a list of 1 kB strings, only read, and also checked against its "
+        "schema. The unit is the same."
     )
     return Table(
         "By the size of the arguments", told, ("times the least", "read", "and checked", "the least"), rows
@@ -146,7 +146,7 @@ def streams(seconds: float) -> Table:
     taken = medians([lambda one=one: sigadapt.choice_from_stream(one) for one in sent], seconds)
     for count, whole in zip(counts, taken, strict=True):
         rows.append([f"{count:,} fragments", micro(whole / count), f"{whole * 1e3:,.1f} ms"])
-    told = "A stream of one call, from its events to a choice. The cost of a fragment stays the same."
+    told = "A stream of one call, from its events to a choice. A fragment costs the same in a long stream."
     return Table("By the length of a stream", told, ("", "a fragment", "the stream"), rows)
 
 

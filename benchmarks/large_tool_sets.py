@@ -158,10 +158,9 @@ def tables(seconds: float) -> Iterator[Table]:
         for (way, (size, tokens)), time in zip(weighed.items(), times, strict=True)
     ]
     told = (
-        "1,000 tools of four parameters on Anthropic's wire: the bytes of the request, the tokens of the "
-        "tools that the model reads before it searches (GPT-4o's tokenizer over their JSON; each provider "
-        "counts its own way), and the milliseconds of a whole call over HTTP to a provider in another "
-        "process, which reads the request too."
+        "1,000 tools with four parameters each, on Anthropic's wire. *Tokens read* are those of the tools "
+        "the model sees before it searches, by GPT-4o's tokenizer; each provider counts its own way. The time "
+        "is one HTTP call to a provider in another process, parsing included."
     )
     yield Table("What one call costs", told, ("tools", "bytes sent", "tokens read", "ms a call"), rows)
 

@@ -59,7 +59,7 @@ def held(count: int) -> Table:
         ["a declared function, with schema and validator", kilobytes(declarations - called, count)],
         ["a `dspy.Tool` of it, for comparison", kilobytes(dspys - declarations, count)],
     ]
-    told = f"Growth of the process with {count:,} of each, all in use. Caches are freed with their object."
+    told = f"How much {count:,} of each grow the process. A cache is freed with the object it belongs to."
     del declared, theirs
     return Table("Memory held", told, ("", "each"), rows)
 
@@ -88,8 +88,8 @@ def left(count: int) -> Table:
             [name, f"{number:,}", f"{grown / 1024:,.0f} kB", f"{grown / number:,.1f} bytes", str(known)]
         )
     told = (
-        "Signatures that were made, called once and dropped, one after the other. (DSPy's own trace, which "
-        "is off here, keeps the last 10,000 predictions and their signatures.)"
+        "Signatures made, called once and dropped, one after another. DSPy's trace is off here; it would "
+        "keep the last 10,000 predictions with their signatures."
     )
     head = ("", "signatures", "the process grew by", "each", "still known to sigadapt")
     return Table("Memory left behind", told, head, rows)
@@ -110,5 +110,5 @@ def remembered(count: int) -> Table:
                         start = settled()
                     predict(question=f"{each:05}{'x' * 1_000}", tools=[wholecall.get_weather])
                 rows.append([name, kilobytes(settled() - start, count)])
-    told = f"DSPy keeps the last 10,000 calls in each. {count:,} calls, with questions of 1,000 characters."
+    told = f"DSPy keeps the last 10,000 calls in each. Here: {count:,} calls, with 1,000-character questions."
     return Table("What DSPy keeps of a call", told, ("", "a call"), rows)

@@ -248,10 +248,10 @@ def report(soak: Soak, made: int, seconds: float, grown: int) -> str:
     rows = [[fault, came, f"{number:,}"] for (fault, came), number in sorted(soak.outcomes.items())]
     faulty = sum(number for (fault, _), number in soak.outcomes.items() if fault != "none")
     told = (
-        f"{made:,} calls, half on {THREADS} threads and half as up to {TASKS} tasks at the same time, "
-        f"through three adapters that all of them share, over {', '.join(WIRES)}. {faulty:,} were faulty. "
-        f"Accounted for: {sum(soak.outcomes.values()):,}; mismatches: {len(soak.mismatches):,}. It took "
-        f"{seconds:,.0f} seconds on 2 cores, provider included; after the first tenth the process grew by "
+        f"Of {made:,} calls, {faulty:,} got a faulty answer. Half ran on {THREADS} threads, half as up to "
+        f"{TASKS} tasks at once, all through the same three adapters, over {', '.join(WIRES)}. "
+        f"Accounted for: {sum(soak.outcomes.values()):,}; mismatches: {len(soak.mismatches):,}. The run took "
+        f"{seconds:,.0f} seconds on 2 cores, provider included. After the first tenth, the process grew by "
         f"{grown / 2**20:,.1f} MB."
     )
     head = INTRODUCTION.replace("{stamp}", stamp("dspy", "litellm"))
@@ -263,10 +263,10 @@ INTRODUCTION = """\
 
 {stamp}
 
-`python3 tasks.py soak` makes 100,000 calls over HTTP and writes this page. Each question has a number, and
-names the answer that the loopback provider must give. An outcome counts only if it is the right one for its
-question: the call with the same number; the code of the bad call, raised or kept, with its raw text; after a
-reask, the good call; or the error.
+`python3 tasks.py soak` makes 100,000 calls over HTTP and writes this page. Each question has a number and
+tells the loopback provider how to answer. An outcome counts only if it belongs to its question: the call with
+the same number, the bad call's code with its raw text (raised or kept), the good call after a reask, or the
+error.
 """
 
 

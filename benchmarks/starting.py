@@ -39,7 +39,7 @@ def declaring(seconds: float) -> Table:
     }
     taken = medians(list(ways.values()), seconds)
     rows = [[name, times(one / taken[-1]), micro(one / MANY)] for name, one in zip(ways, taken, strict=True)]
-    told = "200 functions with three parameters each, over `dspy.Tool`. Each schema is derived once."
+    told = "200 functions with three parameters each. sigadapt derives each schema once."
     return Table("Declaring functions", told, ("", "ratio to DSPy's", "a function"), rows)
 
 
@@ -54,7 +54,7 @@ def importing(repeats: int) -> Table:
         rows.append(
             [f"`{what}`", *(f"{statistics.median(each) * 1e3:.0f} ms" for each in (taken, unwritten))]
         )
-    told = "In a fresh interpreter, on top of `import dspy`. The package imports all of its public names."
+    told = "In a fresh interpreter, on top of `import dspy`. sigadapt loads a name when you first use it."
     return Table("Importing", told, ("", "bytecode written", "none written"), rows)
 
 
@@ -91,5 +91,5 @@ def prompt() -> Table:
             dspy.Predict(signature)(question="q", tools=tools)
         sizes.append(Counting.size)
     rows = [[name, times(n / sizes[-1]), str(n)] for name, n in zip(asking, sizes, strict=True)]
-    told = "Characters of system text and messages; [prompt.md](prompt.md) has more, in tokens as well."
+    told = "Characters of system text and messages. [prompt.md](prompt.md) counts tokens as well."
     return Table("The prompt's length", told, ("", "ratio to DSPy's", "characters"), rows)

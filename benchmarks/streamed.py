@@ -136,8 +136,8 @@ def tables(seconds: float) -> Iterator[Table]:
     """One table a wire: a streamed call with and without a listener, beside other libraries."""
     rounds = int(seconds * _A_SECOND) or _FEWEST
     told = (
-        "An answer of text and a call, streamed to its end, in processor time with the connection. Nobody "
-        "listens to the text but in the rows that say so."
+        "An answer of text and a call, streamed to its end, connection included. Two rows have a listener "
+        "to the text; in the others nobody listens."
     )
     with provider(answer) as options:
         for wire, others in OTHERS.items():

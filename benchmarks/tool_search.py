@@ -210,11 +210,11 @@ def talks() -> Iterator[tuple[str, Callable[[], list[Json]]]]:
 def tables() -> Iterator[Table]:
     """The measurements."""
     told = (
-        "Six questions over 1,000 tools, in one conversation with a scripted model. Tokens are GPT-4o's "
-        "over the JSON of tools, instructions and messages that the model reads: without deferred tools, "
-        "and without what a provider's own search shows. *Uncached* are the tokens that follow the common"
-        " beginning with the request before, in all requests; a *break* is a request that does not begin "
-        "with the whole one before."
+        "Six questions over 1,000 tools, in one conversation with a scripted model. Tokens are GPT-4o's, "
+        "over the JSON the model reads: tools, instructions and messages, but neither deferred tools nor "
+        "what a provider's own search shows. *Uncached* counts, over all requests, the tokens after the part a "
+        "request shares with the one before. A *break* is a request that doesn't begin with the whole one "
+        "before."
     )
     head = ("way", "requests", "tokens, first", "tokens, mean", "uncached in all", "breaks")
     yield Table("What six questions cost", told, head, [[way, *weighed(bodies())] for way, bodies in talks()])
@@ -231,8 +231,8 @@ def tables() -> Iterator[Table]:
             for most in (1, 5, 10, 20)
         ]
         told = (
-            f"The adapter's own search, with {len(asked):,} questions of the Berkeley Function Calling "
-            "Leaderboard as queries over 1,000 of its functions: how often the right one is among the first. "
-            "A model writes better queries than these."
+            f"How often the adapter's own search has the right function among the first. The queries are "
+            f"{len(asked):,} questions of the Berkeley Function-Calling Leaderboard, over 1,000 of its "
+            "functions. A model writes better queries than these."
         )
         yield Table("What the search finds", told, ("among the first", "found"), rates)

@@ -178,8 +178,8 @@ def tables(seconds: float) -> Iterator[Table]:
             ours, theirs = processor_times([_sigadapt(options[wire]), _dspy(options[wire])], rounds)
             rows.append([wire, times(ours / theirs), micro(ours), micro(theirs)])
         told = (
-            "The README's first program over HTTP, with its function passed in a list with each "
-            "call: the processor time of the whole call, with DSPy's own work and the connection."
+            "README's first program over HTTP, connection and DSPy's own work included. The function is "
+            "passed in a list with each call."
         )
         head = ("", "ratio to DSPy's adapter", "sigadapt", "DSPy's adapter")
         yield Table("A whole call, in processor time", told, head, rows)

@@ -163,12 +163,12 @@ def page(asked: Sequence[str]) -> str:
 INTRODUCTION = """\
 # What the prompt says
 
-With native tool calling, the tools have their own field in the request. The prompt has the rest:
-instructions, fields, constraints and the form of text outputs. `python3 tasks.py docs` writes this page. It
-compares three phrasings of it, with three signatures under `ChatAdapter`, on {count} questions of the
-Berkeley Function-Calling Leaderboard v4. The mean question has {characters} characters or {tokens} tokens.
-The figures are means of the whole text of a request without its tools, in characters and in tokens of
-GPT-4o. In a conversation, each request repeats all earlier questions.
+With native tool calling, tools travel in a field of their own. The prompt holds the rest: instructions,
+fields, constraints, and the form of text outputs. This page compares three ways to phrase it, with three
+signatures under `ChatAdapter`, on {count} questions of the Berkeley Function-Calling Leaderboard v4, whose
+mean is {characters} characters or {tokens} tokens. The figures are means over all of a request's text except its
+tools, with GPT-4o's tokenizer. In a conversation, each request repeats all earlier questions.
+`python3 tasks.py docs` writes the page.
 
 """
 
