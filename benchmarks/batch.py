@@ -37,9 +37,9 @@ INTRODUCTION = """\
 {stamp}
 
 `python3 tasks.py scale` writes this page in about ten minutes. It runs `examples/batch_ray.py` and
-`examples/batch_parallel.py`, explained in [guides/scale.md](guides/scale.md), with 16 requests at a time per process. The
-provider has its own process and answers each request at once, with one call. Workers, driver and provider
-share 2 cores.
+`examples/batch_parallel.py`, explained in [guides/scale.md](guides/scale.md), with 16 requests at a time per
+process. The provider has its own process and answers each request at once, with one call. Workers, driver
+and provider share 2 cores.
 """
 
 

@@ -159,8 +159,8 @@ def tables(seconds: float) -> Iterator[Table]:
     ]
     told = (
         "1,000 tools with four parameters each, on Anthropic's wire. *Tokens read* are those of the tools "
-        "the model sees before it searches, by GPT-4o's tokenizer; each provider counts its own way. The time "
-        "is one HTTP call to a provider in another process, parsing included."
+        "the model sees before it searches, by GPT-4o's tokenizer; each provider counts its own way. The "
+        "time is one HTTP call to a provider in another process, parsing included."
     )
     yield Table("What one call costs", told, ("tools", "bytes sent", "tokens read", "ms a call"), rows)
 

@@ -212,8 +212,8 @@ def tables() -> Iterator[Table]:
     told = (
         "Six questions over 1,000 tools, in one conversation with a scripted model. Tokens are GPT-4o's, "
         "over the JSON the model reads: tools, instructions and messages, but neither deferred tools nor "
-        "what a provider's own search shows. *Uncached* counts, over all requests, the tokens after the part a "
-        "request shares with the one before. A *break* is a request that doesn't begin with the whole one "
+        "what a provider's own search shows. *Uncached* counts, over all requests, the tokens after the part "
+        "a request shares with the one before. A *break* is a request that doesn't begin with the whole one "
         "before."
     )
     head = ("way", "requests", "tokens, first", "tokens, mean", "uncached in all", "breaks")

@@ -165,9 +165,9 @@ INTRODUCTION = """\
 
 With native tool calling, tools travel in a field of their own. The prompt holds the rest: instructions,
 fields, constraints, and the form of text outputs. This page compares three ways to phrase it, with three
-signatures under `ChatAdapter`, on {count} questions of the Berkeley Function-Calling Leaderboard v4, whose
-mean is {characters} characters or {tokens} tokens. The figures are means over all of a request's text except its
-tools, with GPT-4o's tokenizer. In a conversation, each request repeats all earlier questions.
+signatures under `ChatAdapter`, on {count} questions of the Berkeley Function-Calling Leaderboard v4. The mean
+question has {characters} characters or {tokens} tokens. The figures are means over all of a request's text
+except its tools, with GPT-4o's tokenizer. In a conversation, each request repeats all earlier questions.
 `python3 tasks.py docs` writes the page.
 
 """
@@ -176,20 +176,19 @@ NOTES = """
 
 ## Which phrasing sigadapt sends
 
-sigadapt sends the third. In every column it is the shortest of the three, or one token longer than the
-shortest. It says each thing once: the instructions, each description, each constraint, each type other than
-text, and the form. It leaves out empty lists of fields, text fields that have only a name (the name is
-above the value anyway), repetitions of the form, and the sentence that introduces the instructions as the
-objective.
+The third. In every column it's the shortest, or one token longer than the shortest. It says each thing
+once: the instructions, each description, each constraint, each type other than text, and the form. It leaves
+out empty lists of fields, text fields with nothing but a name (the name is above the value anyway), repeated
+forms, and the sentence that calls the instructions the objective.
 
-The second has the same length for one question, but repeats the form with each turn. The first has the form
-twice for one question, and once more for each turn. Another advantage of the third is that a provider's
-prompt cache can keep the system text while the questions change. The advantage of the other two is that the
-model reads the form again with each question, as with DSPy. A reminder with only the last question would
-defeat the cache, because the next request would begin differently.
+The second is as long for one question, but repeats the form with each turn. The first states the form twice
+for one question, and once more for each turn. The third also lets a provider's prompt cache keep the system
+text while the questions change. What speaks for the other two: the model reads the form again with each
+question, as with DSPy. A reminder with only the last question would defeat the cache, because the next
+request would begin differently.
 
-If an adapter has its own words for fields or forms (`BAMLAdapter`, or a subclass of yours), it sends them
-all, where DSPy has them. The third phrasing of the third signature:
+An adapter with its own words for fields or forms (`BAMLAdapter`, or a subclass of yours) sends them all,
+where DSPy has them. Here's the third phrasing of the third signature:
 
 """
 
