@@ -4,29 +4,24 @@ If a file of the package moves, its line here changes, and no test.
 """
 
 from sigadapt.adapters import plan, text_listeners
-from sigadapt.adapters.calling.calling import Calling, calling_of, refuses_tools
+from sigadapt.adapters.calling.calling import Calling, calling_of
 from sigadapt.adapters.calling.prompted import prompted_request, writers
 from sigadapt.adapters.lm import routes, transport
-from sigadapt.adapters.lm.exchange import exchanging
-from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.lm.routes import controls_of, facts_of, route_of
 from sigadapt.adapters.lm.streams import recorder
-from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.lm.traces import show_to_watchers
 from sigadapt.adapters.lm.transport import executions_of
-from sigadapt.adapters.options import Options, ToolOptions
+from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, canonical_choice
-from sigadapt.adapters.request.lowering import Lowered, lower
+from sigadapt.adapters.request.lowering import lower
 from sigadapt.adapters.request.messages import assistant_message, messages_of, result_message
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.adapters.request.sendable_tools import sendable
 from sigadapt.adapters.response.stream_events import events_of
-from sigadapt.adapters.response.text_choice import looks_like, reading_of, schemas_of, text_read
+from sigadapt.adapters.response.text_choice import looks_like, text_read
 from sigadapt.adapters.response.typed_calls import (
     arguments_of,
     build_unvalidated,
@@ -50,7 +45,7 @@ from sigadapt.commands.sending import sent_to
 from sigadapt.commands.show import DEFAULT_MODELS, shorten
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
-from sigadapt.providers import BY_DIALECT, CHAT, PROVIDERS, ROUTES
+from sigadapt.providers import BY_DIALECT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
 from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.wire.namespaces import in_namespaces
@@ -123,12 +118,10 @@ __all__ = [
     "ARGUMENT_LEVELS",
     "BUDGET",
     "BY_DIALECT",
-    "CHAT",
     "DEFAULT_MODELS",
     "DIALECTS",
     "FORMATS",
     "MOST_CALLS",
-    "NOT_JSON",
     "NOWHERE",
     "OWN_ENGINE",
     "PROVIDERS",
@@ -148,9 +141,7 @@ __all__ = [
     "Json",
     "JsonText",
     "Layout",
-    "Lowered",
     "Masking",
-    "NativeRows",
     "NativeTool",
     "Options",
     "RawCall",
@@ -173,7 +164,6 @@ __all__ = [
     "TextGate",
     "TextSubscription",
     "ToolIndex",
-    "ToolOptions",
     "Turn",
     "WeakCache",
     "aliases",
@@ -207,7 +197,6 @@ __all__ = [
     "equal_json",
     "events_of",
     "excerpt_of",
-    "exchanging",
     "executions_of",
     "facts_of",
     "fault_in",
@@ -230,7 +219,6 @@ __all__ = [
     "layout",
     "lines",
     "listed",
-    "litellm_only",
     "literal_at",
     "load",
     "looks_like",
@@ -255,9 +243,7 @@ __all__ = [
     "read",
     "read_from",
     "read_text",
-    "reading_of",
     "recorder",
-    "refuses_tools",
     "rendered_calls",
     "repair",
     "resolving",
@@ -268,12 +254,10 @@ __all__ = [
     "routes",
     "routes_of",
     "run",
-    "schemas_of",
     "select_backend",
     "sendable",
     "sent_to",
     "shorten",
-    "show_to_watchers",
     "strict_tool",
     "text_listeners",
     "text_of",

@@ -6,7 +6,7 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import LMError
-from internals import Layout, Options, calling_of, facts_of, refuses_tools
+from internals import Layout, Options, calling_of, facts_of
 from support import PARIS, May, get_weather, lm_of
 
 import sigadapt
@@ -29,9 +29,11 @@ REFUSALS = {
         400,
         "litellm.UnsupportedParamsError: perplexity does not support parameters: ['tools'], for model=sonar.",
     ),
+    "another gateway": (400, "Function calling is not enabled for this model"),
     "LM Studio": (400, "The template of this model does not support tools"),
 }
 OTHERS = {
+    "a tool": (400, "the tool 'x' is not supported: see tools_not_supported"),
     "a bad schema": (400, "Invalid schema for function 'get_weather': missing type"),
     "a forced choice": (400, "tool_choice 'required' is not supported by this server"),
     "a choice by itself": (400, "this model does not support tool_choice"),
@@ -175,11 +177,6 @@ def test_another_model_is_not_prompted_for_the_refusal_of_one() -> None:
             with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(on_invalid="keep")):
                 dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
     assert ["tools" in received.body for received in provider.received] == [True, False, True]
-
-
-def test_refusals_are_told_from_their_words() -> None:
-    assert not refuses_tools(ValueError("the tool 'x' is not supported: see tools_not_supported"))
-    assert refuses_tools(ValueError("Function calling is not enabled for this model"))
 
 
 def test_native_calls_need_no_reading_of_text() -> None:

@@ -7,12 +7,11 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import LMError
-from internals import CHAT, NativeRows, exchanging, route_of
 from support import May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolDecls, choice_from_response
-from sigadapt.testing import Answer, LoopbackProvider
+from sigadapt.testing import LoopbackProvider
 
 lm15 = dspy.lm15
 PARIS = '{"city":"Paris"}'
@@ -179,18 +178,3 @@ def test_a_body_that_holds_no_answer_stays_an_error() -> None:
     """response-choice: A body without an answer stays the error it was."""
     with pytest.raises(LMError):
         asked(b'{"error": {"message": "overloaded"}}')
-
-
-def test_fields_leave_in_the_places_of_lm15s() -> None:
-    with LoopbackProvider([Answer(text="Hi.")]) as provider:
-        lm: Any = lm_of(provider, cache=False)
-        request = lm15.Request(model=lm.model, messages=(lm15.Message.user("Hi"),))
-        native = NativeRows(CHAT, fields={"tool_choice": {"type": "web_search"}})
-        model: Any = exchanging(lm, request, route_of(lm, {}), native, is_async=False)
-        assert model(request).text == "Hi."
-        plain: Any = exchanging(lm, request, route_of(lm, {}), NativeRows(CHAT), is_async=False)
-        plain(request)
-        lm(request)
-    bodies = [received.body for received in provider.received]
-    assert [body.pop("tool_choice", None) for body in bodies] == [{"type": "web_search"}, None, None]
-    assert bodies[0] == bodies[1] == bodies[2]

@@ -7,7 +7,6 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import litellm_only
 from support import ENGINES, PARIS, get_weather, lm_of
 
 import sigadapt
@@ -191,8 +190,3 @@ def test_a_forced_choice_while_claude_thinks_is_refused() -> None:
             ask(lm_of(provider, "anthropic", cache=False, thinking=BUDGET), adapter)
         assert not provider.received
         ask(lm_of(provider, "anthropic", cache=False, thinking={"type": "disabled"}), adapter)
-
-
-def test_usual_settings_are_not_tried() -> None:
-    assert litellm_only({"temperature": 1, "max_tokens": 5, "stop": ["a"]}) == {}
-    assert litellm_only({"top_k": 1, "seed": 2, "thinking": BUDGET}) == {"thinking": BUDGET}

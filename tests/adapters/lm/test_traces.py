@@ -13,7 +13,6 @@ import dspy
 import pytest
 from dspy.utils.callback import BaseCallback
 from dspy.utils.dummies import DummyLM
-from internals import show_to_watchers
 from openinference.instrumentation.dspy import DSPyInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -246,13 +245,3 @@ def test_a_failed_parse_has_one_event_each():
     plain = seen([Answer(text="Sunny.")], May)
     assert [name for name, _ in plain] == ["lm", "parse", "parsed"]
     assert plain[-1][1]["answer"] == "Sunny."
-
-
-def test_nothing_is_made_for_nobody():
-    """adapter-plug-in: DSPy's callbacks get what was sent and what came."""
-
-    class Model:
-        callbacks: tuple[Any, ...] = ()
-
-    nobody: Any = None
-    assert show_to_watchers(Model(), nobody) is show_to_watchers(Model(), nobody)

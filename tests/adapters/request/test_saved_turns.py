@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from internals import (
-    Lowered,
     Request,
     Route,
     Turn,
@@ -55,7 +54,7 @@ def ask(lm: Any, **inputs: Any) -> Any:
         return dspy.Predict(Chat)(tools=ToolDecls([declared("get_weather")]), **inputs)
 
 
-def sent_over(route: Route, event: Any) -> Lowered:
+def sent_over(route: Route, event: Any) -> Any:
     """All that is done to a history before it leaves."""
     plan = plan_of(Chat)
     assert plan is not None

@@ -4,12 +4,11 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import FORMATS, looks_like, read_text, reading_of, schemas_of
+from internals import FORMATS, read_text
 from support import CORPUS
 
 import sigadapt
@@ -196,19 +195,6 @@ def test_any_beginning_of_a_text_of_the_corpus_is_read() -> None:
         for end in range(0, len(text), max(1, len(text) // 5)):
             calls = choice_from_text(text[:end], tools).tool_calls
             assert calls is None or {call.name for call in calls.in_order()} <= names, row["id"]
-
-
-def test_schemas_are_those_of_the_declarations() -> None:
-    assert (
-        schemas_of(TOOLS)["get_weather"]
-        == schemas_of([{"name": "get_weather", "parameters": CITY}])["get_weather"]
-    )
-
-
-def test_the_finish_reason_can_be_told() -> None:
-    read: Any = read_text(TEXT, schemas_of(TOOLS))
-    assert reading_of(read, "stop").finish == "stop"
-    assert looks_like(TEXT, TOOLS) == ("hermes", "get_weather")
 
 
 def test_an_undeclared_call_in_markup_can_be_asked_for() -> None:
