@@ -29,7 +29,8 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.calling import Calling, calling_of, prompted_after, refuses_tools
 from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
-from sigadapt.adapters.calling.tool_search import SCHEMAS, Offer, as_recorded, offer
+from sigadapt.adapters.calling.recorded_tools import as_recorded
+from sigadapt.adapters.calling.tool_search import SCHEMAS, Offer, offer
 from sigadapt.adapters.hooks import HookContext, before_request, first_choice
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields

@@ -28,8 +28,7 @@ from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Await, Steps
 from sigadapt.signatures.calls import InvalidToolCall, Searched, ToolCall, ToolCalls, Turn, refused
 from sigadapt.signatures.fewer_tools import known_names
-from sigadapt.signatures.native_tools import NativeTool
-from sigadapt.signatures.tool_decl import ToolSearch, with_fields
+from sigadapt.signatures.tool_decl import ToolSearch
 from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls, made_once
 from sigadapt.signatures.tool_index import ToolIndex
 
@@ -236,28 +235,6 @@ def _described(tool: Json) -> Json:
     part = named_part(tool)
     told = {"name": part["name"], "description": part.get("description", "")}
     return {**told, "parameters": part.get("parameters", _CUSTOM)}
-
-
-def as_recorded(decls: ToolDecls, wire: str, route: Route) -> tuple[ToolDecls, tuple[Change, ...]]:
-    """Return recorded tools for a route: on their own wire as they are, on others without what is its own."""
-    changes: list[Change] = []
-    entries: list[Any] = []
-    for number, each in enumerate(decls.entries):
-        entry: Any = each
-        extras: Json = getattr(entry, "extras", None) or {}
-        is_deferred = bool(extras.get("defer_loading"))
-        if wire == route.dialect and is_deferred:  # without a group of its own, it was recorded in none
-            entries.append(with_fields(entry, extras={"namespace": None, **extras}))
-        elif wire != route.dialect and isinstance(entry, NativeTool):
-            why = f"{cut(entry.kind)} is a tool of the wire that it was recorded on"
-            changes.append(Change(f"/tools/{number}", "dropped", why))
-        elif is_deferred:
-            why = "it was found by a search on the wire that it was recorded on, and is sent loaded"
-            changes.append(Change(f"/tools/{number}", "lowered", why))
-            entries.append(with_fields(entry, extras=_without_flag(extras)))
-        else:
-            entries.append(entry)
-    return ToolDecls(entries), tuple(changes)
 
 
 def _without_flag(tool: Json) -> Json:

@@ -18,6 +18,7 @@ from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import BY_DIALECT, CHAT, provider_named
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, Route
+from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import name_in, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.tool_results.results import result_object
@@ -128,7 +129,7 @@ def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], 
 
 def _result(row: Json, route: Route) -> Result:
     marked = row["is_error"] and not route.marks_failed_results and not route.results_as_objects
-    text = f"ERROR: {row['content']}" if marked else row["content"]
+    text = f"{MARKED}{row['content']}" if marked else row["content"]
     failed = row["is_error"] and route.marks_failed_results
     value = result_object(row["result"]) if route.results_as_objects else {}
     blocks, after = row.get("blocks") or None, row.get("after", ())

@@ -19,6 +19,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_DIALECT, CHAT
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import text_in
+from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.writing import arguments_of
 from sigadapt.schemas.json_values import Json, as_unicode, is_object
@@ -101,7 +102,7 @@ def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
     # An engine that the user made gets images and files as lm15's parts; elsewhere the native rows have them.
     failed, text = row["is_error"], as_unicode(row["content"])
     if failed and not route.marks_failed_results:
-        failed, text = False, f"ERROR: {text}"
+        failed, text = False, f"{MARKED}{text}"
     blocks = row.get("blocks") if route.client == "engine" else None
     parts = [_content_part(part) for part in blocks] if blocks else [lm15.TextPart(text=text)]
     return lm15.ToolResultPart(

@@ -16,6 +16,7 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Route
 from sigadapt.providers.result_blocks import decoded_text, text_in
+from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.tool_results.content import PLACED, Part, name_of, text_of
 
@@ -158,7 +159,7 @@ class _Placing:
         parts = self._parts
         if self._row["is_error"] and not self._route.marks_failed_results:
             first = text_in(parts[0])
-            marked = {"type": "text", "text": "ERROR:" if first is None else f"ERROR: {first}"}
+            marked = {"type": "text", "text": MARKED.strip() if first is None else f"{MARKED}{first}"}
             parts = [marked, *parts[first is not None :]]
         blocks = (self._in_result(part) for part in parts)
         return [block for block in blocks if block is not None]
