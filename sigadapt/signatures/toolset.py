@@ -4,7 +4,6 @@ A toolset is immutable: what changes its tools returns a new one. Resolving is a
 that `resolve` and `aresolve` share their code.
 """
 
-import pickle
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, isawaitable, iscoroutine, signature
@@ -22,15 +21,11 @@ from sigadapt.signatures.fewer_tools import Deferred, Entries, Retrieved, known_
 from sigadapt.signatures.rendering import Shown, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
-from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, with_fields
+from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
 from sigadapt.signatures.tool_decls import ListsTools, Sources, ToolDecls, Unresolved, flat
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-
-
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -48,8 +43,8 @@ class RequestContext:
     """
 
     signature: type[Signature] | None = None
-    inputs: Mapping[str, Any] = field(default_factory=_nothing)
-    settings: Mapping[str, Any] = field(default_factory=_nothing)
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         for name in ("inputs", "settings"):
@@ -136,19 +131,15 @@ class Toolset(Shown, Immutable, Unresolved):
             ['read']
         """
 
-        def keeps(answer: object) -> bool:
-            if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
-                answer.close()
-                fix = "Use prepared(function)."
-                raise InvalidToolDecl("the filter is async", code="async_filter", fix=fix)
-            return bool(answer)
-
-        def filtered(context: RequestContext, decls: ToolDecls) -> Entries:
-            return [
-                entry
-                for entry in decls.entries
-                if not isinstance(entry, ToolDecl) or keeps(predicate(context, entry))
-            ]
+        def filtered(context: RequestContext, decls: ToolDecls) -> Iterator[object]:
+            for entry in decls.entries:
+                keeps: object = not isinstance(entry, ToolDecl) or predicate(context, entry)
+                if iscoroutine(keeps):  # which is always true, so the filter would keep every tool
+                    keeps.close()
+                    fix = "Use prepared(function)."
+                    raise InvalidToolDecl("the filter is async", code="async_filter", fix=fix)
+                if keeps:
+                    yield entry
 
         return self.prepared(filtered)
 
@@ -205,10 +196,10 @@ class Toolset(Shown, Immutable, Unresolved):
             ['c', 'a']
         """
 
-        def chosen(_: RequestContext, decls: ToolDecls) -> Entries:
+        def named(_: RequestContext, decls: ToolDecls) -> Entries:
             return [known_tool(name, decls) for name in names]
 
-        return self.prepared(chosen)
+        return self.prepared(named)
 
     def prefixed(self, prefix: str) -> "Toolset":
         """Put a prefix before every tool's name. The prefix includes its separator: `"fs_"`, not `"fs"`.
@@ -329,24 +320,21 @@ class Toolset(Shown, Immutable, Unresolved):
     def __reduce__(self) -> tuple[Any, ...]:
         part = "its source"
         try:
-            source = by_value(self.source)
+            pickles = {"source": by_value(self.source)}
             part = "what is done to its tools"
-            return _unpickle, (self.name, source, by_value(self.transforms))
+            pickles["transforms"] = by_value(self.transforms)
         except Exception as error:
             raise InvalidToolDecl(
                 f"toolset {self.name!r} cannot be pickled, because of {part}: {error}",
                 code="not_picklable",
                 fix="Open live sessions where the toolset is loaded.",
             ) from error
+        return from_pickles, (Toolset, {"name": self.name}, pickles)
 
     _rendered = rendered_toolset
 
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"
-
-
-def _unpickle(name: str, source: bytes, transforms: bytes) -> Toolset:
-    return Toolset(name, pickle.loads(source), pickle.loads(transforms))  # noqa: S301  (inside a pickle)
 
 
 def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
