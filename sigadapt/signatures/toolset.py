@@ -118,7 +118,18 @@ class Toolset(Shown, Immutable, Unresolved):
                 f"expected a string as the name of a toolset, got {self.name!r}", code="invalid_toolset"
             )
         if is_function(self.source):
-            _check_takes_context(self.name, self.source)
+            try:
+                parameters = signature(self.source).parameters.values()
+            except (TypeError, ValueError):  # Python cannot read its signature
+                parameters = ()
+            required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
+            # Any other function may be a tool, and would be called.
+            if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
+                raise InvalidToolDecl(
+                    f"the source function of toolset {name!r} must have one required parameter, `context`",
+                    code="invalid_toolset",
+                    fix=f"If it is a tool, put it into a list: Toolset({name!r}, [function]).",
+                )
         if is_iterable(self.source) and isinstance(self.source, Iterator):  # a request would use it up
             object.__setattr__(self, "source", tuple(self.source))
 
@@ -300,8 +311,13 @@ class Toolset(Shown, Immutable, Unresolved):
                 if isinstance(stage, Retrieved):
                     given = stage.kept(context, decls, given)
                 decls = yield from resolving(given, context)
+        except InvalidToolDecl as error:
+            where = {name: getattr(error, name) for name in ("code", "field", "tool", "path", "fix")}
+            raise InvalidToolDecl(f"in toolset {self.name!r}: {error.reason}", **where) from error
         except Exception as error:
-            raise _naming(error, self.name) from error
+            what = f"{error} ({type(error).__name__})" if str(error) else type(error).__name__
+            reason = f"toolset {self.name!r} gives no tools: {what}"
+            raise InvalidToolDecl(reason, code="toolset_failed") from error
         return decls
 
     def _tools(self, context: RequestContext, _: ToolDecls) -> object:
@@ -355,10 +371,10 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     for item in [*flat(value)]:  # all are read before any toolset is asked
         if isinstance(item, Unresolved):
             decls: ToolDecls = yield from item.steps(context)
-            given, origin = decls.entries, item.name
+            tools, origin = decls.entries, item.name
         else:
-            given, origin = (item,), None
-        for name in [entry.name for entry in given if isinstance(entry, ToolDecl)]:
+            tools, origin = (item,), None
+        for name in [entry.name for entry in tools if isinstance(entry, ToolDecl)]:
             if name in origins and (origin or origins[name]):
                 pair = (origins[name], origin)
                 both = [f"toolset {each!r}" if each else "a tool given by itself" for each in pair]
@@ -366,29 +382,5 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
                 reason = f"{both[0]} and {both[1]} both have it"
                 raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
             origins[name] = origin
-        entries += given
+        entries += tools
     return ToolDecls(entries)
-
-
-def _naming(error: Exception, toolset: str) -> InvalidToolDecl:
-    """Return an error raised inside a toolset as an InvalidToolDecl that names the toolset."""
-    if isinstance(error, InvalidToolDecl):
-        where = {name: getattr(error, name) for name in ("code", "field", "tool", "path", "fix")}
-        return InvalidToolDecl(f"in toolset {toolset!r}: {error.reason}", **where)
-    what = f"{error} ({type(error).__name__})" if str(error) else type(error).__name__
-    return InvalidToolDecl(f"toolset {toolset!r} gives no tools: {what}", code="toolset_failed")
-
-
-def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:
-    """Refuse a function that does not take `context`: it may be a tool, and would be called."""
-    try:
-        parameters = signature(function).parameters.values()
-    except (TypeError, ValueError):  # Python cannot read its signature
-        parameters = ()
-    required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
-    if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
-        raise InvalidToolDecl(
-            f"the source function of toolset {toolset!r} must have one required parameter, `context`",
-            code="invalid_toolset",
-            fix=f"If it is a tool, put it into a list: Toolset({toolset!r}, [function]).",
-        )
