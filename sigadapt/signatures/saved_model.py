@@ -1,12 +1,19 @@
-"""The bases of what signatures hold: frozen models with errors of this package, which JSON can save."""
+"""The bases of what signatures hold: frozen models with errors of this package, which JSON can save.
+
+A JSON text keeps the order of an object's keys beside the object, for storage that keeps JSON by value, such
+as PostgreSQL's `jsonb`. In another order, a request begins with other bytes than the one before, and the
+provider's prompt cache misses.
+"""
 
 from typing import Any, ClassVar
 
+import jiter
+import orjson
 import pydantic
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, without_halves
+from sigadapt.schemas.json_values import cut, equal_json, without_halves
 
 _UNLESS_EMPTY = frozenset({"altered", "repeats", "offered", "before", "searches", "routed", "found", "note"})
 
@@ -64,3 +71,25 @@ class Saved(OwnErrors):
     @pydantic.model_serializer(mode="wrap")
     def _save(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {key: part for key, part in handler(self).items() if part or key not in _UNLESS_EMPTY}
+
+
+def order_of(value: Any) -> str | None:
+    """Return the JSON text of a value that has keys; None for any other value, or one that is not JSON."""
+    if value is None or isinstance(value, (str, int, float)):
+        return None
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return None
+
+
+def in_order_of(value: Any, text: object) -> Any:
+    """Return a value with its keys in the order of a text of the same value; of any other text, unchanged."""
+    # A value that somebody changed in storage is not what the text says any more, and the value counts.
+    if not isinstance(text, str):
+        return value
+    try:
+        ordered = jiter.from_json(text.encode())  # orjson reads an integer over 64 bits as a double
+    except ValueError:
+        return value
+    return ordered if equal_json(value, ordered) else value

@@ -6,7 +6,7 @@ has a duplicate key or holds two objects in a row stays invalid: the text does n
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import json_repair
@@ -77,19 +77,16 @@ def _is_choice(text: str, value: dict[str, Any]) -> bool:
         for each in (sent, compact(value))
     )
     many, made = (Counter(_TOKEN.findall(text)) for text in texts)
-    return any(many[token] > made[token] for key in _keys(value) for token in _TOKEN.findall(key))
-
-
-def _keys(value: Any) -> Iterator[str]:
-    """Yield the keys of all objects in a value."""
-    pending = [value]
+    pending: list[Any] = [value]
     while pending:
         item = pending.pop()
         if is_object(item):
-            yield from item
+            if any(many[token] > made[token] for key in item for token in _TOKEN.findall(key)):
+                return True
             pending.extend(item.values())
         elif is_array(item):
             pending.extend(item)
+    return False
 
 
 def _decode(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:

@@ -21,8 +21,8 @@ import pydantic_core
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, without_halves
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import content_of, is_content, refers
-from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_output import output_of, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
