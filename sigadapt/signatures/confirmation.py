@@ -55,9 +55,8 @@ def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]
             if isinstance(answer, Confirmation):
                 check_json(answer.payload, tool=decl.name)
         except Exception as error:
-            raise InvalidToolDecl(
-                reason + message_of(error), code="confirmation_failed", tool=decl.name
-            ) from error
+            reason += message_of(error)
+            raise InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name) from error
         if iscoroutine(answer):
             answer.close()
         if not isinstance(answer, (bool, Confirmation)):  # a guess may cost money

@@ -39,22 +39,18 @@ class OwnErrors(pydantic.BaseModel):
     """The `fix` of its errors."""
 
     def __init__(self, /, *values: object, **data: Any) -> None:
+        name, fix = type(self).__name__, self.what_to_give
         if values:
-            raise InvalidHistory(
-                f"{type(self).__name__} takes no values by position",
-                code="unreadable_history",
-                fix=self.what_to_give or f"Name them: {', '.join(type(self).model_fields)}.",
-            )
+            reason = f"{name} takes no values by position"
+            fix = fix or f"Name them: {', '.join(type(self).model_fields)}."
+            raise InvalidHistory(reason, code="unreadable_history", fix=fix)
         try:
             super().__init__(**data)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(map(str, first["loc"]))
-            raise InvalidHistory(
-                f"{type(self).__name__} cannot be made from it: {place and place + ': '}{cut(first['msg'])}",
-                code="unreadable_history",
-                fix=self.what_to_give,
-            ) from error
+            reason = f"{name} cannot be made from it: {place and place + ': '}{cut(first['msg'])}"
+            raise InvalidHistory(reason, code="unreadable_history", fix=fix) from error
 
     # Without this mark, pydantic would call this constructor to validate what was saved.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]

@@ -397,15 +397,8 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         )
 
 
-Sources: TypeAlias = (
-    Callable[..., Any]
-    | pydantic.BaseModel
-    | Mapping[str, Any]
-    | Iterable[Any]
-    | ToolDecl
-    | NativeTool
-    | Unresolved
-)
+Values: TypeAlias = pydantic.BaseModel | Mapping[str, Any] | Iterable[Any] | ToolDecl | Unresolved
+Sources: TypeAlias = Callable[..., Any] | Values | NativeTool
 """What ToolDecls takes, for type checkers: they refuse what is certainly none, such as a number."""
 
 

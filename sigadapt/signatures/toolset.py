@@ -10,7 +10,6 @@ from inspect import Parameter, isawaitable, iscoroutine, signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pydantic
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidOption, InvalidToolDecl
@@ -22,7 +21,7 @@ from sigadapt.signatures.rendering import Shown, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
-from sigadapt.signatures.tool_decls import ListsTools, Sources, ToolDecls, Unresolved, flat
+from sigadapt.signatures.tool_decls import ListsTools, Sources, ToolDecls, Unresolved, Values, flat
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -60,15 +59,7 @@ Transform: TypeAlias = "Callable[[RequestContext, ToolDecls], object | Awaitable
 """A function of the context and the tools so far. It returns what ToolDecls accepts; it may be async."""
 
 if TYPE_CHECKING:
-    Source: TypeAlias = (
-        Callable[[RequestContext], Sources | Awaitable[Sources]]
-        | pydantic.BaseModel
-        | Mapping[str, Any]
-        | Iterable[Any]
-        | ToolDecl
-        | Unresolved
-        | ListsTools
-    )
+    Source: TypeAlias = Callable[[RequestContext], Sources | Awaitable[Sources]] | Values | ListsTools
     """What a toolset takes: what ToolDecls takes, a live session or server, or a function of the request."""
 else:  # a user's error, a field of a Toolset, has pydantic read the fields of this dataclass
     Source = object
