@@ -92,18 +92,18 @@ def _own_defaults(decl: ToolDecl) -> Json:
         return {}
     named: Json = decl.parameters.get("properties") or {}
     if models.accepts(decl.func):
-        fields = {key: decl.func.model_fields[name] for key, name in _fields_of(decl.func).items()}
-        defaults = {key: field for key, field in fields.items() if not field.is_required()}
         values: Json = {}
-        for key in defaults.keys() & named.keys():
-            with suppress(Exception):  # a factory that takes other fields, or fails: it shows nothing
-                values[key] = defaults[key].get_default(call_default_factory=True)
+        for key, name in _fields_of(decl.func).items():
+            field = decl.func.model_fields[name]
+            if key in named and not field.is_required():
+                with suppress(Exception):  # a factory that takes other fields, or fails: it shows nothing
+                    values[key] = field.get_default(call_default_factory=True)
         return values
     types = _types_of(decl.func)
     values = {name: part for name, part in types.defaults.items() if name not in types.filled}
     with suppress(Exception):
         values |= _filled(types, {})
-    return {name: values[name] for name in values.keys() & named.keys()}
+    return {name: part for name, part in values.items() if name in named}
 
 
 def _filled(types: callables.Types, args: Json) -> Json:
