@@ -68,6 +68,7 @@ class Deferred:
 def known_names(found: object, decls: ToolDecls) -> list[str]:
     """Return the names of tools that a search returned, or raise the error that says what it returned."""
     names: list[Any] = [found]
+    # A text is iterable too, and its letters would be looked up as names.
     if is_iterable(found) and not isinstance(found, (str, bytes)) and not is_mapping(found):
         names = [*found]
     for name in names:

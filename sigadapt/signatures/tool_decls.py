@@ -177,6 +177,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         servers = Counter(
             (each.kind, each.spec.get("server_label")) for each in entries if isinstance(each, ServerTool)
         )
+        # Providers take one search, but several MCP servers, which differ in their label.
         for (kind, _), count in servers.items():
             if count > 1:
                 raise InvalidToolDecl("is declared more than once", code="duplicate_name", tool=kind)

@@ -168,7 +168,7 @@ def _compare(
     drifts = drift_of(decls, pins)
 
     def answered(answer: object) -> ToolDecls:
-        if answer is True:
+        if answer is True:  # a text such as "no" is true, and no consent
             return decls
         raise InvalidToolDecl(
             f"the tools are not the pinned ones: {listed(map(str, drifts), 20, ', ')}",

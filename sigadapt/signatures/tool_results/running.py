@@ -101,6 +101,7 @@ async def arun(calls: ToolCalls, tools: object, decisions: object, timeout: floa
     finally:
         for task in tasks:
             task.cancel()
+        # A task may swallow its cancellation: it is waited for as long as any call is, and no longer.
         await asyncio.wait(tasks, timeout=timeout)
     return _results(calls, jobs, outcomes, timeout)
 
