@@ -77,28 +77,14 @@ from sigadapt.signatures import tool_decl
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.calls import RefusedToolCall, Repeat, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
-from sigadapt.signatures.native_tools import NativeTool, is_native
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
-from sigadapt.signatures.rendering import Cell, Rendered, rendered_calls
-from sigadapt.signatures.sources import (
-    annotations,
-    callables,
-    dicts,
-    dspy_tools,
-    langchain,
-    mcp,
-    models,
-    programs,
-)
-from sigadapt.signatures.sources.docstrings import parse
+from sigadapt.signatures.rendering import Cell, Rendered
+from sigadapt.signatures.sources import annotations
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
-from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_index import ToolIndex
-from sigadapt.signatures.tool_results.content import content_of, is_content, json_of, text_of
+from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.failures import message_in
-from sigadapt.signatures.tool_results.pairing import complaint
-from sigadapt.signatures.tool_results.results import result_object, result_text, text_of_result
+from sigadapt.signatures.tool_results.results import result_object, result_text
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.script import Received
@@ -125,7 +111,6 @@ __all__ = [
     "NOWHERE",
     "OWN_ENGINE",
     "PROVIDERS",
-    "REQUEST",
     "ROUTES",
     "ROUTE_NAMES",
     "WIRES",
@@ -142,10 +127,10 @@ __all__ = [
     "JsonText",
     "Layout",
     "Masking",
+    "NativeRows",
     "NativeTool",
     "Options",
     "RawCall",
-    "RawDecl",
     "Reading",
     "Received",
     "RefusedToolCall",
@@ -173,7 +158,6 @@ __all__ = [
     "arun",
     "assistant_message",
     "build_unvalidated",
-    "callables",
     "calling_of",
     "canonical",
     "canonical_choice",
@@ -184,16 +168,12 @@ __all__ = [
     "cli",
     "closest",
     "compact",
-    "complaint",
-    "content_of",
     "controls_of",
     "counted",
     "cut",
     "decode",
     "demo",
-    "dicts",
     "divergence",
-    "dspy_tools",
     "equal_json",
     "events_of",
     "excerpt_of",
@@ -210,12 +190,9 @@ __all__ = [
     "inputs_of",
     "internals",
     "is_array",
-    "is_content",
-    "is_native",
     "is_object",
     "json_like",
     "json_of",
-    "langchain",
     "layout",
     "lines",
     "listed",
@@ -224,18 +201,14 @@ __all__ = [
     "looks_like",
     "lower",
     "main",
-    "mcp",
     "message_in",
     "messages_of",
-    "models",
     "names_in",
-    "parse",
     "parse_arguments",
     "plan",
     "plan_of",
     "pointer",
     "printable",
-    "programs",
     "prompt_of",
     "prompted_request",
     "property_of",
@@ -244,6 +217,7 @@ __all__ = [
     "read_from",
     "read_text",
     "recorder",
+    "refuses_tools",
     "rendered_calls",
     "repair",
     "resolving",
@@ -261,7 +235,6 @@ __all__ = [
     "strict_tool",
     "text_listeners",
     "text_of",
-    "text_of_result",
     "text_read",
     "to_lm15",
     "tool_decl",

@@ -14,7 +14,6 @@ out again if it is no JSON or does not fit: `note: str = None` has a default tha
 
 import copy
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -70,12 +69,10 @@ def with_own_defaults(decl: ToolDecl, args: Json) -> Json:
         return args
     shown, types = {**args}, _types_of(decl.func)
     for name, value in args.items():
-        adapter = (
-            _adapter(types.named.get(name, types.others)) if is_object(value) or is_array(value) else None
-        )
-        if adapter is not None:
-            with suppress(ValueError):  # it does not fit, and so runs nothing
-                shown[name] = _completed(value, adapter.validate_json(compact(value)))
+        is_whole = is_object(value) or is_array(value)
+        adapter = _adapter(types.named.get(name, types.others)) if is_whole else None
+        with suppress(ValueError):  # it does not fit, and so runs nothing
+            shown[name] = _completed(value, adapter.validate_json(compact(value))) if adapter else value
     shown |= {name: args[name] for name in decl.misfits(shown)}
     return shown | {name: _shown(part) for name, part in _own_defaults(decl).items() if name not in shown}
 
@@ -95,18 +92,18 @@ def _own_defaults(decl: ToolDecl) -> Json:
         return {}
     named: Json = decl.parameters.get("properties") or {}
     if models.accepts(decl.func):
-        fields = {key: decl.func.model_fields[name] for key, name in _fields_of(decl.func).items()}
-        defaults = {key: field for key, field in fields.items() if not field.is_required()}
         values: Json = {}
-        for key in defaults.keys() & named.keys():
-            with suppress(Exception):  # a factory that takes other fields, or fails: it shows nothing
-                values[key] = defaults[key].get_default(call_default_factory=True)
+        for key, name in _fields_of(decl.func).items():
+            field = decl.func.model_fields[name]
+            if key in named and not field.is_required():
+                with suppress(Exception):  # a factory that takes other fields, or fails: it shows nothing
+                    values[key] = field.get_default(call_default_factory=True)
         return values
     types = _types_of(decl.func)
     values = {name: part for name, part in types.defaults.items() if name not in types.filled}
     with suppress(Exception):
         values |= _filled(types, {})
-    return {name: values[name] for name in values.keys() & named.keys()}
+    return {name: part for name, part in values.items() if name in named}
 
 
 def _filled(types: callables.Types, args: Json) -> Json:
@@ -144,9 +141,8 @@ def _completed(value: Any, bound: Any) -> Any:
 
 def _types_of(func: Any) -> callables.Types:
     if models.accepts(func):
-        return callables.Types(
-            {key: func.model_fields[name].annotation for key, name in _fields_of(func).items()}
-        )
+        fields = _fields_of(func).items()
+        return callables.Types({key: func.model_fields[name].annotation for key, name in fields})
     return programs.types_of(func) if programs.accepts(func) else callables.types_of(func)
 
 
@@ -191,15 +187,12 @@ def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | lis
 
 def _makes(keywords: Json, made: pydantic.BaseModel) -> bool:
     try:
-        again = type(made).model_validate(keywords)
-        return _fields_given(again) == _fields_given(made)
+        both = type(made).model_validate(keywords), made
+        # What was given alone: defaults may differ each time, such as a new id or the time.
+        again, before = ({name: getattr(each, name) for name in each.model_fields_set} for each in both)
+        return again == before and both[0].model_extra == made.model_extra
     except Exception:  # noqa: BLE001  (a validator may raise anything for a value that it made itself)
         return False
-
-
-def _fields_given(model: pydantic.BaseModel) -> tuple[Json, Json | None]:
-    """Return what was given: defaults may differ each time, such as a new id or the time."""
-    return {name: getattr(model, name) for name in model.model_fields_set}, model.model_extra
 
 
 def _fields_of(model: type[pydantic.BaseModel]) -> dict[str, str]:
@@ -225,15 +218,15 @@ def _details(error: pydantic.ValidationError, *place: str) -> list[ErrorDetails]
 def _flaw(details: list[ErrorDetails], tool: str, args: Json) -> Flaw:
     # Errors that may be of an alternative that was not meant come last: arguments that bind fit their schema.
     details.sort(key=lambda detail: detail["type"] in _OF_ALTERNATIVES or detail["type"].endswith("_type"))
-    placed = [(short_pointer(_places(detail["loc"], args)), cut(detail["msg"])) for detail in details]
+    placed: list[tuple[str, str]] = []
+    for detail in details:
+        part: Any = args
+        steps: list[int | str] = []
+        for step in detail["loc"]:  # pydantic's location also names types that it tried
+            known: Any = dict(enumerate(part)) if is_array(part) else part
+            if is_object(known) and step in known:
+                part = known[step]
+                steps.append(step)
+        placed.append((short_pointer(steps), cut(detail["msg"])))
     reasons = listed(dict.fromkeys(f"{at}: {why}" if at else why for at, why in placed), _MOST_ERRORS)
     return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", placed[0][0])
-
-
-def _places(location: tuple[int | str, ...], part: Any) -> Iterator[int | str]:
-    """Yield the steps of pydantic's location that exist in the arguments. Others name types that it tried."""
-    for step in location:
-        known: Any = dict(enumerate(part)) if is_array(part) else part
-        if is_object(known) and step in known:
-            part = known[step]
-            yield step

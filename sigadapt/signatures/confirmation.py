@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, equal_json, is_array, is_object, short_hash
+from sigadapt.schemas.json_values import Json, equal_json, short_hash
 from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.binding import bound_arguments, with_own_defaults, without_own_defaults
 from sigadapt.signatures.sources.annotations import jsonable
@@ -55,9 +55,8 @@ def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]
             if isinstance(answer, Confirmation):
                 check_json(answer.payload, tool=decl.name)
         except Exception as error:
-            raise InvalidToolDecl(
-                reason + message_of(error), code="confirmation_failed", tool=decl.name
-            ) from error
+            reason += message_of(error)
+            raise InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name) from error
         if iscoroutine(answer):
             answer.close()
         if not isinstance(answer, (bool, Confirmation)):  # a guess may cost money
@@ -70,17 +69,12 @@ def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]
 
 def request_id(call_id: str, name: str, args: Json) -> str:
     """Return the id of a request: the same for the same call in every process, and another for any other."""
-    whole = json.dumps([call_id, name, _in_whole_numbers(args)], sort_keys=True)
-    return f"confirm_{short_hash(whole)}"
-
-
-def _in_whole_numbers(value: Any) -> Any:
-    """Return JSON with 18 for 18.0, which JavaScript or a database may have made of it."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    if is_array(value):
-        return [_in_whole_numbers(each) for each in value]
-    return {key: _in_whole_numbers(part) for key, part in value.items()} if is_object(value) else value
+    # JavaScript or a database may have made 18 of 18.0.
+    whole = json.loads(
+        json.dumps([call_id, name, args]),
+        parse_float=lambda text: int(number) if (number := float(text)).is_integer() else number,
+    )
+    return f"confirm_{short_hash(json.dumps(whole, sort_keys=True))}"
 
 
 def refusing(decl: ToolDecl) -> Callable[..., Any]:

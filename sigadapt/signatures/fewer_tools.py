@@ -51,16 +51,15 @@ class Deferred:
         for name in sorted(self._loaded):
             known_tool(name, decls)
         same = [getattr(entry, "text", entry) for entry in decls.entries]  # one text is of one declaration
-        last = self._last
-        if last is None or last[0] != same:
-            entries = (
+        if self._last is None or self._last[0] != same:
+            entries = [
                 deferred(entry, self._search)
                 if isinstance(entry, ToolDecl) and entry.name not in self._loaded
                 else entry
                 for entry in decls.entries
-            )
-            last = self._last = same, ToolDecls([*entries])
-        return last[1]
+            ]
+            self._last = same, ToolDecls(entries)
+        return self._last[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Deferred, (self._loaded, self._search)
@@ -68,12 +67,17 @@ class Deferred:
 
 def known_names(found: object, decls: ToolDecls) -> list[str]:
     """Return the names of tools that a search returned, or raise the error that says what it returned."""
-    if isinstance(found, (str, bytes)) or is_mapping(found) or not is_iterable(found):
-        raise _not_names(found)
-    names: list[Any] = list(found)
+    names: list[Any] = [found]
+    # A text is iterable too, and its letters would be looked up as names.
+    if is_iterable(found) and not isinstance(found, (str, bytes)) and not is_mapping(found):
+        names = [*found]
     for name in names:
-        if not isinstance(name, str):
-            raise _not_names(name)
+        if not isinstance(name, str) or name is found:
+            raise InvalidToolDecl(
+                f"expected names of tools from the search, got {cut(repr(name))}",
+                code="invalid_search",
+                fix="Return the names of tools: [decl.name for ...].",
+            )
         known_tool(name, decls)
     return list(dict.fromkeys(names))
 
@@ -104,11 +108,3 @@ def called_in(value: Any, *, are_calls: bool = False) -> Iterator[str]:
         for key, item in value.items():
             if key in _LISTS or not is_sequence(item):  # other lists may be long, and hold no turns
                 yield from called_in(item, are_calls=key in ("tool_calls", "invalid"))
-
-
-def _not_names(found: object) -> InvalidToolDecl:
-    return InvalidToolDecl(
-        f"expected names of tools from the search, got {cut(repr(found))}",
-        code="invalid_search",
-        fix="Return the names of tools: [decl.name for ...].",
-    )

@@ -38,6 +38,7 @@ async def listed_tools(source: Any) -> list[ToolDecl]:
         seen.add(cursor)
         following: dict[str, Any] = {"cursor": cursor}
         if "params" in inspect.signature(source.list_tools).parameters:
+            # Loaded, because the session is one of the SDK's.
             following = {"params": sys.modules["mcp.types"].PaginatedRequestParams(cursor=cursor)}
         page = await source.list_tools(**following)
     else:

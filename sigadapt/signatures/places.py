@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from sigadapt.errors import printable
 from sigadapt.schemas.subschemas import key_of
@@ -42,39 +42,26 @@ def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:
     known = {"unknown_tool": None, "missing_name": None, "truncated": (end, end), "not_an_object": (0, end)}
     if code in known:
         return known[code]
+    constants: list[str] = []  # NaN and infinities, which JSON does not have
     try:
         if code == "duplicate_key":
             return _second_key(text)
         if path is not None:
-            return _value_at(text, [key_of(key) for key in path.split("/")[1:]])
-        json.loads(text, parse_constant=_refuse_constant)
+            at = _past_space(text, 0)
+            for key in map(key_of, path.split("/")[1:]):
+                places = [place for name, _, place in _members(text, at) if name == key]
+                if not places:  # a required member that is not there: its object is the place
+                    break
+                at = places[-1]  # of a key that comes twice, the last one
+            return at, _DECODER.raw_decode(text, at)[1]
+        json.loads(text, parse_constant=constants.append)
     except json.JSONDecodeError as error:
-        return error.pos, min(end, error.pos + _UNREAD)
-    except _Constant as constant:
-        at = text.find(str(constant))
-        return at, at + len(str(constant))
+        if not constants:
+            return error.pos, min(end, error.pos + _UNREAD)
     except (ValueError, IndexError, RecursionError):
         pass
-    return None
-
-
-class _Constant(Exception):
-    """NaN or an infinity, which JSON does not have."""
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise _Constant(name)
-
-
-def _value_at(text: str, keys: list[str]) -> tuple[int, int]:
-    """Return start and end of the value at a pointer; of a key that comes twice, the last one."""
-    at = _past_space(text, 0)
-    for key in keys:
-        places = [place for name, _, place in _members(text, at) if name == key]
-        if not places:  # a required member that is not there: its object is the place
-            break
-        at = places[-1]
-    return at, _DECODER.raw_decode(text, at)[1]
+    at = text.find(constants[0]) if constants else 0
+    return (at, at + len(constants[0])) if constants else None
 
 
 def _second_key(text: str, at: int = 0) -> tuple[int, int] | None:

@@ -164,7 +164,7 @@ def rendered_calls(calls: Any, good: str = "ok") -> Rendered:
     """Return what is shown of a ToolCalls: one row for each call, good and bad, in order."""
     every: list[Any] = calls.in_order()
     bad = sum(hasattr(call, "code") for call in every)
-    title = f"ToolCalls: {_count(len(every), 'call')}" + (f", {bad} bad" if bad else "")
+    title = f"ToolCalls: {_count(len(every), 'call')}" + _also(bad, "bad")
     said = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
     rows = _rows(every, lambda call: _call_row(call, good))
     return Rendered(title, ("", "tool", "arguments"), rows, said, bad > 0)
@@ -193,7 +193,7 @@ def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
         return [outcome], [Cell(cut(result.name), code=True), Cell(result.call_id, "id")], [_code(text)]
 
     failed = sum(result.is_error for result, _ in pairs)
-    title = f"ToolResults: {_count(len(pairs), 'result')}" + (f", {failed} failed" if failed else "")
+    title = f"ToolResults: {_count(len(pairs), 'result')}" + _also(failed, "failed")
     return Rendered(title, ("", "tool", "result"), _rows(pairs, row))
 
 
@@ -208,26 +208,23 @@ def rendered_rounds(rounds: Sequence[Sequence[tuple[Any, Any, str]]]) -> Rendere
         return [Cell(str(number), "dim")], [_code(call.name or "?")], [_code(arguments)], told
 
     failed = sum(result.is_error for _, _, result, _ in every)
-    title = f"{_count(len(rounds), 'round')}, {_count(len(every), 'call')}, {failed} failed"
-    return Rendered(
-        title.removesuffix(", 0 failed"), ("round", "tool", "arguments", "result"), _rows(every, row)
-    )
+    title = f"{_count(len(rounds), 'round')}, {_count(len(every), 'call')}" + _also(failed, "failed")
+    return Rendered(title, ("round", "tool", "arguments", "result"), _rows(every, row))
 
 
 def rendered_decl(decl: Any) -> Rendered:
     """Return what is shown of a ToolDecl: one row for each parameter."""
-    parameters = _parameters(decl)
 
-    def row(name: str) -> Row:
-        schema = parameters[name]
+    def row(parameter: tuple[str, Any]) -> Row:
+        name, schema = parameter
         about = cut(str(schema["description"])) if is_object(schema) and "description" in schema else ""
-        return [_code(f"{name}{_mark(decl, name)}")], [_code(_type(schema))], [Cell(about)]
+        return [_code(name)], [_code(_type(schema))], [Cell(about)]
 
     flags = ", ".join(name for name in _FLAGS if getattr(decl, name))
     lines = [("description", decl.description.strip()), ("marked", flags)]
     title = f"ToolDecl: {decl.name}, {decl.size:,} bytes"
     heads = ("parameter", "type", "description")
-    return Rendered(title, heads, _rows([*parameters], row), [line for line in lines if line[1]])
+    return Rendered(title, heads, _rows(_parameters(decl), row), [line for line in lines if line[1]])
 
 
 def rendered_decls(decls: Any) -> Rendered:
@@ -256,11 +253,8 @@ def _call_row(call: Any, good: str) -> Row:
     tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "id")]
     code: str | None = getattr(call, "code", None)
     if code is None:
-        return (
-            [Cell(good, "good" if good == "ok" else "dim")],
-            tool,
-            [_code(call.arguments or "{}"), *altered],
-        )
+        mark = Cell(good, "good" if good == "ok" else "dim")
+        return [mark], tool, [_code(call.arguments or "{}"), *altered]
     place = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
     excerpt = excerpt_of(call.arguments, code, call.path)
     sent = Cell("" if excerpt else cut(call.arguments), code=True, excerpt=excerpt)
@@ -276,20 +270,17 @@ def _decl_row(entry: Any) -> Row:
     flags = ", ".join(name for name in _FLAGS if getattr(entry, name))
     first_line = entry.description.strip().partition("\n")[0]
     about = [Cell(cut(first_line) if first_line else ""), *([Cell(f"({flags})", "dim")] if flags else [])]
-    names = [f"{name}{_mark(entry, name)}: {_type(part)}" for name, part in _parameters(entry).items()]
+    names = [f"{name}: {_type(part)}" for name, part in _parameters(entry)]
     parameters = Cell(listed(names, _MOST_PARAMETERS, ", ") if names else "none", code=True)
     return [_code(entry.name)], about, [parameters], [Cell(f"{entry.size:,}")]
 
 
-def _parameters(decl: Any) -> dict[str, Any]:
-    properties = decl.parameters.get("properties")
-    return properties if is_object(properties) else {}
-
-
-def _mark(decl: Any, name: str) -> str:
-    """Return `?` for a parameter that may be left out."""
-    required = decl.parameters.get("required")
-    return "" if is_array(required) and name in required else "?"
+def _parameters(decl: Any) -> list[tuple[str, Any]]:
+    """Return the name of each parameter, with `?` for one that may be left out, and its schema."""
+    properties, required = (decl.parameters.get(key) for key in ("properties", "required"))
+    needed = required if is_array(required) else []
+    every = properties if is_object(properties) else {}
+    return [(name if name in needed else f"{name}?", part) for name, part in every.items()]
 
 
 def _type(schema: Any) -> str:
@@ -311,6 +302,10 @@ def _code(text: str) -> Cell:
     return Cell(cut(text), code=True)
 
 
+def _also(number: int, what: str) -> str:
+    return f", {number} {what}" if number else ""
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -324,24 +319,20 @@ class _Place(NamedTuple):
     excerpt: Excerpt
 
     def __rich_measure__(self, *_: Any) -> Any:
+        from rich.cells import cell_len
         from rich.measure import Measurement
 
-        widest = _cells("".join(self.excerpt)) + (not self.excerpt.marked)
+        widest = cell_len("".join(self.excerpt)) + (not self.excerpt.marked)
         return Measurement(min(widest, _NARROW), widest)
 
     def __rich_console__(self, console: Any, options: Any) -> "Iterator[RenderableType]":
+        from rich.cells import cell_len
         from rich.text import Text
 
         before, marked, after = self.excerpt
-        room = options.max_width - _cells(marked + after) - (not marked)
-        while _cells(before) > max(room, options.max_width // 2, 1):
+        room = options.max_width - cell_len(marked + after) - (not marked)
+        while cell_len(before) > max(room, options.max_width // 2, 1):
             before = f"…{before[2:]}"
-        under = " " * _cells(before) + "^" * max(1, _cells(marked))
+        under = " " * cell_len(before) + "^" * max(1, cell_len(marked))
         yield Text.assemble(before, (marked, "bold red"), after, no_wrap=True, overflow="ellipsis")
         yield Text(under, "bold red", no_wrap=True, overflow="crop")
-
-
-def _cells(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)

@@ -1,12 +1,19 @@
-"""The bases of what signatures hold: frozen models with errors of this package, which JSON can save."""
+"""The bases of what signatures hold: frozen models with errors of this package, which JSON can save.
+
+A JSON text keeps the order of an object's keys beside the object, for storage that keeps JSON by value, such
+as PostgreSQL's `jsonb`. In another order, a request begins with other bytes than the one before, and the
+provider's prompt cache misses.
+"""
 
 from typing import Any, ClassVar
 
+import jiter
+import orjson
 import pydantic
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, without_halves
+from sigadapt.schemas.json_values import cut, equal_json, without_halves
 
 _UNLESS_EMPTY = frozenset({"altered", "repeats", "offered", "before", "searches", "routed", "found", "note"})
 
@@ -32,22 +39,18 @@ class OwnErrors(pydantic.BaseModel):
     """The `fix` of its errors."""
 
     def __init__(self, /, *values: object, **data: Any) -> None:
+        name, fix = type(self).__name__, self.what_to_give
         if values:
-            raise InvalidHistory(
-                f"{type(self).__name__} takes no values by position",
-                code="unreadable_history",
-                fix=self.what_to_give or f"Name them: {', '.join(type(self).model_fields)}.",
-            )
+            reason = f"{name} takes no values by position"
+            fix = fix or f"Name them: {', '.join(type(self).model_fields)}."
+            raise InvalidHistory(reason, code="unreadable_history", fix=fix)
         try:
             super().__init__(**data)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(map(str, first["loc"]))
-            raise InvalidHistory(
-                f"{type(self).__name__} cannot be made from it: {place and place + ': '}{cut(first['msg'])}",
-                code="unreadable_history",
-                fix=self.what_to_give,
-            ) from error
+            reason = f"{name} cannot be made from it: {place and place + ': '}{cut(first['msg'])}"
+            raise InvalidHistory(reason, code="unreadable_history", fix=fix) from error
 
     # Without this mark, pydantic would call this constructor to validate what was saved.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
@@ -64,3 +67,25 @@ class Saved(OwnErrors):
     @pydantic.model_serializer(mode="wrap")
     def _save(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {key: part for key, part in handler(self).items() if part or key not in _UNLESS_EMPTY}
+
+
+def order_of(value: Any) -> str | None:
+    """Return the JSON text of a value that has keys; None for any other value, or one that is not JSON."""
+    if value is None or isinstance(value, (str, int, float)):
+        return None
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return None
+
+
+def in_order_of(value: Any, text: object) -> Any:
+    """Return a value with its keys in the order of a text of the same value; of any other text, unchanged."""
+    # A value that somebody changed in storage is not what the text says any more, and the value counts.
+    if not isinstance(text, str):
+        return value
+    try:
+        ordered = jiter.from_json(text.encode())  # orjson reads an integer over 64 bits as a double
+    except ValueError:
+        return value
+    return ordered if equal_json(value, ordered) else value

@@ -7,7 +7,6 @@ text, so neither changes when somebody edits the author's schema or what a decla
 import pickle
 import weakref
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from types import CodeType, NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
@@ -44,10 +43,6 @@ _INPUT_SCHEMA = {
 """What the arguments of a custom tool's call fit: its text, under the key that sigadapt gives it."""
 
 
-def _nothing() -> Any:
-    return None  # not as a plain default, which `__getattr__` would not be asked for
-
-
 class DeclarationText:
     """The JSON text of a declaration by part, with what is made of it; one for each snapshot of a source."""
 
@@ -80,7 +75,11 @@ class ToolSearch(Immutable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An object of its own in a pickle, so that the tools of one search have one search there, too.
-        return _unpickle_search, (by_value(self.function), self.most)
+        return from_pickles, (ToolSearch, {"most": self.most}, {"function": by_value(self.function)})
+
+
+def _nothing() -> Any:
+    return None  # not as a plain default, which `__getattr__` would not be asked for
 
 
 @dataclass(frozen=True)
@@ -151,9 +150,9 @@ class ToolDecl(Shown, Immutable, Runnable):
                 _refuse_field(self, "it has a format and parameters, but a custom tool takes text alone")
             if self.format and not isinstance(self.format.get("type"), str):
                 _refuse_field(self, "its format has no type")
-        if self.format is not None or self.parameters in (None, {}):
-            parameters = _NO_ARGUMENTS if self.format is None else _INPUT_SCHEMA
-            object.__setattr__(self, "parameters", parameters)
+            self.__dict__["parameters"] = _INPUT_SCHEMA
+        elif self.parameters in (None, {}):
+            self.__dict__["parameters"] = _NO_ARGUMENTS
         checked = check(self.parameters, tool=self.name)
         for part in (self.returns, self.extras, self.format):
             check_json(part, tool=self.name)
@@ -195,7 +194,7 @@ class ToolDecl(Shown, Immutable, Runnable):
             >>> ToolDecl.of(book, name="book_room").name
             'book_room'
         """
-        given = {
+        fields = {
             "name": name,
             "description": description,
             "parameters": parameters,
@@ -204,17 +203,17 @@ class ToolDecl(Shown, Immutable, Runnable):
             "long_running": long_running or None,
             "requires_confirmation": None if requires_confirmation is False else requires_confirmation,
         }
-        given = {key: value for key, value in given.items() if value is not None}
+        fields = {key: value for key, value in fields.items() if value is not None}
         if isinstance(source, ToolDecl):
-            return replace(source, **given) if given else source
+            return replace(source, **fields) if fields else source
         raw = describe_source(decode(source) if is_json_text(source) else source, parameters)
         if raw is None:
             raise unknown_source(source)
         if len(raw) != 1:
             reason = f"expected a source of one tool, got one of {len(raw)}"
             raise InvalidToolDecl(reason, code="unknown_source", fix="Use ToolDecls.")
-        derived = raw[0].derived and "returns" not in given
-        return declare(raw[0]._replace(**given, derived=derived))
+        derived = raw[0].derived and "returns" not in fields
+        return declare(raw[0]._replace(**fields, derived=derived))
 
     _rendered = rendered_decl
 
@@ -227,26 +226,18 @@ class ToolDecl(Shown, Immutable, Runnable):
             >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]
             False
         """
-        if self.format is not None:
-            return self._custom(self.format)
-        function: Json = {
-            "name": self.name,
-            "description": self.model_description,
-            "parameters": self.text.part("parameters"),
-        }
-        if self.strict is not None:
-            function["strict"] = self.strict
-        return {"type": "function", "function": function, **(deepcopy(self.extras) if self.extras else {})}
-
-    def _custom(self, form: Json) -> Json:
-        custom: Json = {"name": self.name}
-        if self.model_description:
-            custom["description"] = self.model_description
+        name, description, form = self.name, self.model_description, self.format
+        strict = {} if self.strict is None else {"strict": self.strict}
+        extras = self.extras or {}  # a new object each time
+        if form is None:
+            parameters = self.text.part("parameters")
+            function = {"name": name, "description": description, "parameters": parameters, **strict}
+            return {"type": "function", "function": function, **extras}
+        custom: Json = {"name": name, **({"description": description} if description else {})}
         if form:
             grammar = {key: value for key, value in form.items() if key != "type"}
-            custom["format"] = {"type": form["type"], "grammar": grammar} if grammar else dict(form)
-        strict = {} if self.strict is None else {"strict": self.strict}
-        return {"type": "custom", "custom": custom, **strict, **deepcopy(self.extras or {})}
+            custom["format"] = {"type": form["type"], "grammar": grammar} if grammar else form
+        return {"type": "custom", "custom": custom, **strict, **extras}
 
     def to_dspy(self) -> dspy.Tool:
         """Return a `dspy.Tool` with this name, schema and function, for agents such as `dspy.ReActV2`.
@@ -313,14 +304,14 @@ class ToolDecl(Shown, Immutable, Runnable):
         return hash((self.name, self.description))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kept: dict[str, bytes] = {}
-        for key, function in (("func", self.func), ("requires_confirmation", self.requires_confirmation)):
-            if callable(function):
+        functions: dict[str, bytes] = {}
+        for key in ("func", "requires_confirmation"):
+            if callable(function := getattr(self, key)):
                 try:
-                    kept[key] = by_value(function)
+                    functions[key] = by_value(function)
                 except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
-                    kept[key] = by_value(LostFunction(self.name, key))
-        return _unpickle, (bare_form(self), kept, self.search)
+                    functions[key] = by_value(LostFunction(self.name, key))
+        return from_pickles, (_restored, {"source": bare_form(self), "search": self.search}, functions)
 
 
 ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
@@ -349,13 +340,13 @@ def by_value(value: object) -> bytes:
     return cloudpickle.dumps(value)
 
 
-def _unpickle(source: Json, functions: dict[str, bytes], search: ToolSearch | None = None) -> ToolDecl:
-    fields = {key: pickle.loads(each) for key, each in functions.items()}  # noqa: S301  (inside a pickle)
-    return with_fields(ToolDecl.of(source), **fields, search=search)
+def from_pickles(make: Callable[..., Any], fields: dict[str, Any], pickles: dict[str, bytes]) -> Any:
+    """Make an object of fields and of what `by_value` pickled."""
+    return make(**fields, **{key: pickle.loads(each) for key, each in pickles.items()})  # noqa: S301  (inside a pickle)
 
 
-def _unpickle_search(function: bytes, most: int) -> ToolSearch:
-    return ToolSearch(pickle.loads(function), most)  # noqa: S301  (inside a pickle)
+def _restored(source: Json, **fields: Any) -> ToolDecl:
+    return with_fields(ToolDecl.of(source), **fields)
 
 
 def with_fields(decl: ToolDecl, **fields: Any) -> ToolDecl:

@@ -174,14 +174,15 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         entries: list[ToolDecl | NativeTool] = []
         for item in flat(sources):
             entries += item.resolve().entries if isinstance(item, Unresolved) else (item,)
-        # The stand-in of a server tool is a declaration too: what it is called with is checked and run.
-        tools = [entry.stand_in if isinstance(entry, ServerTool) else entry for entry in entries]
         servers = Counter(
             (each.kind, each.spec.get("server_label")) for each in entries if isinstance(each, ServerTool)
         )
-        for (kind, _), count in servers.most_common(1):
+        # Providers take one search, but several MCP servers, which differ in their label.
+        for (kind, _), count in servers.items():
             if count > 1:
                 raise InvalidToolDecl("is declared more than once", code="duplicate_name", tool=kind)
+        # The stand-in of a server tool is a declaration too: what it is called with is checked and run.
+        tools = [entry.stand_in if isinstance(entry, ServerTool) else entry for entry in entries]
         every, declared = tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)])
         _fill(self, declared if declared == every else every, declared)
 
@@ -196,21 +197,15 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         # request it asks the type for nothing but this description.
         settings: Any = dspy.settings
         adapter = settings.adapter
-        if not hasattr(adapter, "fills_tool_fields"):
-            own = "ChatAdapter" if adapter is None else type(adapter).__name__
-            ours = (
-                own if own in ("ChatAdapter", "JSONAdapter", "XMLAdapter", "BAMLAdapter") else "ChatAdapter"
-            )
-            raise InvalidSignature(
-                f"DSPy's own {own} cannot fill a field of type sigadapt.ToolDecls",
-                code="forgotten_adapter",
-                fix=f"Add `dspy.configure(adapter=sigadapt.{ours}())`.",
-            )
-        return ""
-
-    def format(self) -> Any:
-        """Return the tools as `to_openai` does."""
-        return self.to_openai()
+        if hasattr(adapter, "fills_tool_fields"):
+            return ""
+        own = "ChatAdapter" if adapter is None else type(adapter).__name__
+        ours = own if own in ("JSONAdapter", "XMLAdapter", "BAMLAdapter") else "ChatAdapter"
+        raise InvalidSignature(
+            f"DSPy's own {own} cannot fill a field of type sigadapt.ToolDecls",
+            code="forgotten_adapter",
+            fix=f"Add `dspy.configure(adapter=sigadapt.{ours}())`.",
+        )
 
     def __len__(self) -> int:
         return len(self.tools)
@@ -232,6 +227,9 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
             ['now']
         """
         return [entry.to_openai() for entry in self.entries]
+
+    format = to_openai
+    """What DSPy asks a value of one of its own types for."""
 
     def to_dspy(self) -> list[dspy.Tool]:
         """Return the functions among the tools as `dspy.Tool`s, for agents: `ReActV2(tools=decls.to_dspy())`.
@@ -322,7 +320,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         decl = by_name.get(name)
         if decl is not None:
             return decl.flaw_of(args)
-        if self.has_client_tool(name):
+        if name in self._client_names:
             return None
         message = f"no tool {cut(repr(name))} is declared"
         if not by_name:
@@ -349,15 +347,6 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         half = _MOST_COMPARED // 2
         alike = forward[max(0, at - half) : at + half]
         return alike + [each[::-1] for each in backward[max(0, end - half) : end + half]]
-
-    def has_client_tool(self, name: str) -> bool:
-        """Return whether a tool in a provider's own words, which the program runs, is called by this name.
-
-        Example:
-            >>> ToolDecls([{"type": "bash_20250124", "name": "bash"}]).has_client_tool("bash")
-            True
-        """
-        return name in self._client_names
 
     @cached_property
     def _client_names(self) -> frozenset[str]:
@@ -409,15 +398,8 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         )
 
 
-Sources: TypeAlias = (
-    Callable[..., Any]
-    | pydantic.BaseModel
-    | Mapping[str, Any]
-    | Iterable[Any]
-    | ToolDecl
-    | NativeTool
-    | Unresolved
-)
+Values: TypeAlias = pydantic.BaseModel | Mapping[str, Any] | Iterable[Any] | ToolDecl | Unresolved
+Sources: TypeAlias = Callable[..., Any] | Values | NativeTool
 """What ToolDecls takes, for type checkers: they refuse what is certainly none, such as a number."""
 
 

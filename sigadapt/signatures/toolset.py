@@ -4,14 +4,12 @@ A toolset is immutable: what changes its tools returns a new one. Resolving is a
 that `resolve` and `aresolve` share their code.
 """
 
-import pickle
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, isawaitable, iscoroutine, signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pydantic
 from dspy.signatures.signature import Signature
 
 from sigadapt.errors import InvalidOption, InvalidToolDecl
@@ -22,15 +20,11 @@ from sigadapt.signatures.fewer_tools import Deferred, Entries, Retrieved, known_
 from sigadapt.signatures.rendering import Shown, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
-from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, with_fields
-from sigadapt.signatures.tool_decls import ListsTools, Sources, ToolDecls, Unresolved, flat
+from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
+from sigadapt.signatures.tool_decls import ListsTools, Sources, ToolDecls, Unresolved, Values, flat
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-
-
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -48,8 +42,8 @@ class RequestContext:
     """
 
     signature: type[Signature] | None = None
-    inputs: Mapping[str, Any] = field(default_factory=_nothing)
-    settings: Mapping[str, Any] = field(default_factory=_nothing)
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         for name in ("inputs", "settings"):
@@ -65,15 +59,7 @@ Transform: TypeAlias = "Callable[[RequestContext, ToolDecls], object | Awaitable
 """A function of the context and the tools so far. It returns what ToolDecls accepts; it may be async."""
 
 if TYPE_CHECKING:
-    Source: TypeAlias = (
-        Callable[[RequestContext], Sources | Awaitable[Sources]]
-        | pydantic.BaseModel
-        | Mapping[str, Any]
-        | Iterable[Any]
-        | ToolDecl
-        | Unresolved
-        | ListsTools
-    )
+    Source: TypeAlias = Callable[[RequestContext], Sources | Awaitable[Sources]] | Values | ListsTools
     """What a toolset takes: what ToolDecls takes, a live session or server, or a function of the request."""
 else:  # a user's error, a field of a Toolset, has pydantic read the fields of this dataclass
     Source = object
@@ -123,7 +109,18 @@ class Toolset(Shown, Immutable, Unresolved):
                 f"expected a string as the name of a toolset, got {self.name!r}", code="invalid_toolset"
             )
         if is_function(self.source):
-            _check_takes_context(self.name, self.source)
+            try:
+                parameters = signature(self.source).parameters.values()
+            except (TypeError, ValueError):  # Python cannot read its signature
+                parameters = ()
+            required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
+            # Any other function may be a tool, and would be called.
+            if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
+                raise InvalidToolDecl(
+                    f"the source function of toolset {name!r} must have one required parameter, `context`",
+                    code="invalid_toolset",
+                    fix=f"If it is a tool, put it into a list: Toolset({name!r}, [function]).",
+                )
         if is_iterable(self.source) and isinstance(self.source, Iterator):  # a request would use it up
             object.__setattr__(self, "source", tuple(self.source))
 
@@ -136,19 +133,15 @@ class Toolset(Shown, Immutable, Unresolved):
             ['read']
         """
 
-        def keeps(answer: object) -> bool:
-            if iscoroutine(answer):  # a coroutine is always true, so the filter would keep every tool
-                answer.close()
-                fix = "Use prepared(function)."
-                raise InvalidToolDecl("the filter is async", code="async_filter", fix=fix)
-            return bool(answer)
-
-        def filtered(context: RequestContext, decls: ToolDecls) -> Entries:
-            return [
-                entry
-                for entry in decls.entries
-                if not isinstance(entry, ToolDecl) or keeps(predicate(context, entry))
-            ]
+        def filtered(context: RequestContext, decls: ToolDecls) -> Iterator[object]:
+            for entry in decls.entries:
+                keeps: object = not isinstance(entry, ToolDecl) or predicate(context, entry)
+                if iscoroutine(keeps):  # which is always true, so the filter would keep every tool
+                    keeps.close()
+                    fix = "Use prepared(function)."
+                    raise InvalidToolDecl("the filter is async", code="async_filter", fix=fix)
+                if keeps:
+                    yield entry
 
         return self.prepared(filtered)
 
@@ -205,10 +198,10 @@ class Toolset(Shown, Immutable, Unresolved):
             ['c', 'a']
         """
 
-        def chosen(_: RequestContext, decls: ToolDecls) -> Entries:
+        def named(_: RequestContext, decls: ToolDecls) -> Entries:
             return [known_tool(name, decls) for name in names]
 
-        return self.prepared(chosen)
+        return self.prepared(named)
 
     def prefixed(self, prefix: str) -> "Toolset":
         """Put a prefix before every tool's name. The prefix includes its separator: `"fs_"`, not `"fs"`.
@@ -309,8 +302,13 @@ class Toolset(Shown, Immutable, Unresolved):
                 if isinstance(stage, Retrieved):
                     given = stage.kept(context, decls, given)
                 decls = yield from resolving(given, context)
+        except InvalidToolDecl as error:
+            where = {name: getattr(error, name) for name in ("code", "field", "tool", "path", "fix")}
+            raise InvalidToolDecl(f"in toolset {self.name!r}: {error.reason}", **where) from error
         except Exception as error:
-            raise _naming(error, self.name) from error
+            what = f"{error} ({type(error).__name__})" if str(error) else type(error).__name__
+            reason = f"toolset {self.name!r} gives no tools: {what}"
+            raise InvalidToolDecl(reason, code="toolset_failed") from error
         return decls
 
     def _tools(self, context: RequestContext, _: ToolDecls) -> object:
@@ -329,24 +327,21 @@ class Toolset(Shown, Immutable, Unresolved):
     def __reduce__(self) -> tuple[Any, ...]:
         part = "its source"
         try:
-            source = by_value(self.source)
+            pickles = {"source": by_value(self.source)}
             part = "what is done to its tools"
-            return _unpickle, (self.name, source, by_value(self.transforms))
+            pickles["transforms"] = by_value(self.transforms)
         except Exception as error:
             raise InvalidToolDecl(
                 f"toolset {self.name!r} cannot be pickled, because of {part}: {error}",
                 code="not_picklable",
                 fix="Open live sessions where the toolset is loaded.",
             ) from error
+        return from_pickles, (Toolset, {"name": self.name}, pickles)
 
     _rendered = rendered_toolset
 
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"
-
-
-def _unpickle(name: str, source: bytes, transforms: bytes) -> Toolset:
-    return Toolset(name, pickle.loads(source), pickle.loads(transforms))  # noqa: S301  (inside a pickle)
 
 
 def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
@@ -367,10 +362,10 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     for item in [*flat(value)]:  # all are read before any toolset is asked
         if isinstance(item, Unresolved):
             decls: ToolDecls = yield from item.steps(context)
-            given, origin = decls.entries, item.name
+            tools, origin = decls.entries, item.name
         else:
-            given, origin = (item,), None
-        for name in [entry.name for entry in given if isinstance(entry, ToolDecl)]:
+            tools, origin = (item,), None
+        for name in [entry.name for entry in tools if isinstance(entry, ToolDecl)]:
             if name in origins and (origin or origins[name]):
                 pair = (origins[name], origin)
                 both = [f"toolset {each!r}" if each else "a tool given by itself" for each in pair]
@@ -378,29 +373,5 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
                 reason = f"{both[0]} and {both[1]} both have it"
                 raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
             origins[name] = origin
-        entries += given
+        entries += tools
     return ToolDecls(entries)
-
-
-def _naming(error: Exception, toolset: str) -> InvalidToolDecl:
-    """Return an error raised inside a toolset as an InvalidToolDecl that names the toolset."""
-    if isinstance(error, InvalidToolDecl):
-        where = {name: getattr(error, name) for name in ("code", "field", "tool", "path", "fix")}
-        return InvalidToolDecl(f"in toolset {toolset!r}: {error.reason}", **where)
-    what = f"{error} ({type(error).__name__})" if str(error) else type(error).__name__
-    return InvalidToolDecl(f"toolset {toolset!r} gives no tools: {what}", code="toolset_failed")
-
-
-def _check_takes_context(toolset: str, function: Callable[..., Any]) -> None:
-    """Refuse a function that does not take `context`: it may be a tool, and would be called."""
-    try:
-        parameters = signature(function).parameters.values()
-    except (TypeError, ValueError):  # Python cannot read its signature
-        parameters = ()
-    required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
-    if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
-        raise InvalidToolDecl(
-            f"the source function of toolset {toolset!r} must have one required parameter, `context`",
-            code="invalid_toolset",
-            fix=f"If it is a tool, put it into a list: Toolset({toolset!r}, [function]).",
-        )

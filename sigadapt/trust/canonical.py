@@ -22,7 +22,9 @@ def canonical(value: Any) -> bytes:
     Raises:
         ValueError, TypeError, RecursionError: for a value without a JSON form.
     """
-    return rfc8785.dumps(_within(_plain(value)))
+    # What a value is after it was saved as JSON and loaded.
+    plain = value if isinstance(value, str) else json.loads(result_text(value))
+    return rfc8785.dumps(_within(plain))
 
 
 def has_large_number(value: Any) -> bool:
@@ -36,21 +38,10 @@ def has_large_number(value: Any) -> bool:
 
 def as_a_browser_reads(value: Any) -> Any:
     """Return a value of JSON with every number as a double."""
-    if is_object(value):
-        return {key: as_a_browser_reads(part) for key, part in value.items()}
-    if is_sequence(value):
-        return [as_a_browser_reads(part) for part in value]
-    if isinstance(value, bool) or not isinstance(value, int):
-        return value
-    try:
-        return float(value)
-    except OverflowError:  # which JavaScript reads as Infinity and writes as null
-        return None
-
-
-def _plain(value: Any) -> Any:
-    """Return what a value is after it was saved as JSON and loaded."""
-    return value if isinstance(value, str) else json.loads(result_text(value))
+    # What is too large, JavaScript reads as Infinity and writes as null.
+    return json.loads(
+        json.dumps(value), parse_int=lambda text: number if math.isfinite(number := float(text)) else None
+    )
 
 
 def _within(value: Any) -> Any:

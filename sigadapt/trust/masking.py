@@ -155,10 +155,9 @@ class Masking:
         self._mask(url, place)
         self._secrets |= {value for _, value in query_of(f"{parts.query}&{parts.fragment}")}
         self._secrets |= {unquote(part) for part in (parts.username, parts.password) if part}
-        words = [*map(unquote, parts.path.split("/"))]
-        self._secrets |= {
-            word for word in words if not word.islower() or _NUMBER.search(word)
-        }  # no `messages`
+        # A word in small letters, such as `messages`, is no key.
+        words = map(unquote, parts.path.split("/"))
+        self._secrets |= {word for word in words if not word.islower() or _NUMBER.search(word)}
         return f"{origin}/{MASK}" if parts.hostname else MASK
 
     def _mask(self, value: Any, place: tuple[str, ...]) -> Any:
@@ -191,9 +190,8 @@ class Masking:
         cookies = {piece.partition("=")[2] for piece in pieces}
         pieces |= cookies
         # What stands in quotes, as in Digest or JSON, without the quotes of the text around it.
-        pieces |= {
-            part for each in pieces | self._texts for part in re.split(f"[{re.escape(_QUOTES)}]+", each)
-        }
+        quotes = re.compile(f"[{re.escape(_QUOTES)}]+")
+        pieces |= {part for each in pieces | self._texts for part in quotes.split(each)}
         words = self._secrets | self._texts | {piece.strip(_QUOTES) for piece in pieces}
         words |= {cookie for cookie in cookies if not cookie.startswith(('"', "'"))}
         for word in [word for word in words if len(word) % 4 == 0 and _IN_BASE64.fullmatch(word)]:

@@ -166,16 +166,10 @@ def _compare(
     pins: Pins, agree: "Agree | None", _: RequestContext, decls: ToolDecls
 ) -> ToolDecls | Awaitable[ToolDecls]:
     drifts = drift_of(decls, pins)
-    answer = agree(drifts) if drifts and agree is not None else not drifts
-    return _later(answer, drifts, decls) if isawaitable(answer) else _require_agreement(answer, drifts, decls)
 
-
-async def _later(answer: Awaitable[bool], drifts: list[Drift], decls: ToolDecls) -> ToolDecls:
-    return _require_agreement(await answer, drifts, decls)
-
-
-def _require_agreement(answer: object, drifts: list[Drift], decls: ToolDecls) -> ToolDecls:
-    if answer is not True:
+    def answered(answer: object) -> ToolDecls:
+        if answer is True:  # a text such as "no" is true, and no consent
+            return decls
         raise InvalidToolDecl(
             f"the tools are not the pinned ones: {listed(map(str, drifts), 20, ', ')}",
             code="drifted",
@@ -183,7 +177,12 @@ def _require_agreement(answer: object, drifts: list[Drift], decls: ToolDecls) ->
             path=drifts[0].field or None,
             fix="Review them, and save pins_of(tools) again.",
         )
-    return decls
+
+    async def later(answer: Awaitable[bool]) -> ToolDecls:
+        return answered(await answer)
+
+    answer = agree(drifts) if drifts and agree is not None else not drifts
+    return later(answer) if isawaitable(answer) else answered(answer)
 
 
 def _fields(entry: ToolDecl | NativeTool) -> Iterator[tuple[str, str]]:
@@ -192,15 +191,10 @@ def _fields(entry: ToolDecl | NativeTool) -> Iterator[tuple[str, str]]:
     if isinstance(entry, NativeTool):
         told = _without_credentials(entry.spec)
     else:
-        own = {
-            name: getattr(entry, name)
-            for name in ("description", "parameters", "returns", "format", "strict")
-        }
+        names = ("description", "parameters", "returns", "format", "strict", "long_running")
+        own = {name: getattr(entry, name) for name in names}
         # What a function would decide, no hash can cover: it is a tool that may ask.
-        own |= {
-            "long_running": entry.long_running,
-            "requires_confirmation": entry.requires_confirmation is not False,
-        }
+        own["requires_confirmation"] = entry.requires_confirmation is not False
         told = {name: part for name, part in own.items() if part is not None and part is not False}
         told |= {"strict": False} if entry.strict is False else {}
         extras = entry.extras or {}

@@ -14,7 +14,7 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import REQUEST, Turn
+from internals import Turn
 from support import json_values
 
 from sigadapt import (
@@ -48,6 +48,7 @@ def declared(requires: Any) -> ToolDecls:
     return ToolDecls([ToolDecl.of(pay, requires_confirmation=requires), {"name": "look"}])
 
 
+REQUEST = "sigadapt_request_confirmation"
 TURN = Turn(text="I pay.", reasoning="hm", state={"dialect": "anthropic", "items": [{"signature": "s=="}]})
 
 

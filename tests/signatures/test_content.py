@@ -9,7 +9,7 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import content_of, is_content, json_of, result_object, text_of, text_of_result
+from internals import json_of, result_object, text_of
 from support import json_values
 
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
@@ -125,34 +125,31 @@ def count(value: Any) -> int:
 @given(mixtures)
 def test_any_mixture_is_kept_and_saved(value: Any):
     """conversations: A result with content survives JSON and pickle."""
-    parts = content_of(value)
-    assert (parts is not None) == bool(count(value))
     result = ToolResult(call_id="c", name="look", value=value)
+    assert result.is_content == bool(count(value))
     assert ToolResult.model_validate_json(result.model_dump_json()) == result
-    if parts is not None:
-        assert is_content(parts)
-        assert sum(part["type"] in ("image", "file", "audio") for part in parts) == count(value)
-        assert "CUSTOM-TYPE" not in text_of(parts)
+    if result.is_content:
+        assert sum(part["type"] in ("image", "file", "audio") for part in result.value) == count(value)
+        assert "CUSTOM-TYPE" not in text_of(result.value)
 
 
 @given(json_values)
 def test_json_is_no_content(value: Any):
     """conversations: A value is sent as text or compact JSON."""
-    assert content_of(value) is None
     assert not ToolResult(call_id="c", name="look", value=value).is_content
 
 
 def test_a_circle_is_no_content():
     circle: list[Any] = [SHOT]
     circle.append({"again": circle})
-    assert content_of(circle) is not None
+    assert ToolResult(call_id="c", name="look", value=circle).is_content
 
 
 def test_a_saved_type_at_a_url_is_not_fetched():
     """conversations: What a tool returned is no block."""
     said = str(dspy.Image("https://a.b/c.png"))
-    assert content_of(said) is None
-    assert content_of(f"see {said}") is None
+    for value in (said, f"see {said}"):
+        assert not ToolResult(call_id="c", name="look", value=value).is_content
 
 
 @pytest.mark.parametrize("said", ["{}", "[1]", "[", '[{"type": "text"}]', '[{"type": "file", "file": {}}]'])
@@ -160,7 +157,7 @@ def test_a_text_with_the_marks_of_a_type_is_read_or_stays_text(said: str):
     start, end = str(SHOT).split("[")[0], str(SHOT).split("]")[-1]
     result = ToolResult(call_id="c", name="look", value=f"{start}{said}{end}")
     assert ToolResult.model_validate_json(result.model_dump_json()) == result
-    assert isinstance(text_of_result(result), str)
+    assert isinstance(result.value, str) or text_of(result.value)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +199,7 @@ def test_a_failed_mcp_result_with_an_image_is_failed():
 )
 def test_content_is_named_in_text(value: Any, said: str, plain: Any):
     """conversations: A result may hold images, files and audio."""
-    parts = content_of(value) or []
+    parts = ToolResult(call_id="c", name="look", value=value).value
     assert (text_of(parts), json_of(parts)) == (said, plain)
 
 

@@ -10,7 +10,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import REQUEST, canonical, is_array, is_object
+from internals import canonical, is_array, is_object
 from support import Talk
 
 import sigadapt
@@ -27,6 +27,7 @@ from sigadapt import (
     untrusted_history,
 )
 
+REQUEST = "sigadapt_request_confirmation"
 SECRET, OTHER = "a secret of the server", b"another one of the server"
 DECLS = ToolDecls([{"name": "pay", "requires_confirmation": True}, {"name": "look_up"}])
 

@@ -21,16 +21,13 @@ class RefusedArguments(dict[str, Any]):
         super().__init__(values.items())
         self.call = call
 
-    def _refuse(self) -> NoReturn:
-        raise UnboundToolCall(self.call)
-
     # Python unpacks a dict whose `__iter__` is its own through `keys`.
     def __iter__(self) -> Iterator[str]:
-        self._refuse()
+        raise UnboundToolCall(self.call)
 
     def keys(self) -> NoReturn:
         """Raise the error that says what is wrong."""
-        self._refuse()
+        raise UnboundToolCall(self.call)
 
     def __bool__(self) -> bool:
         return True  # so that `call.args or {}` does not replace it with an empty dict

@@ -6,12 +6,12 @@ has a duplicate key or holds two objects in a row stays invalid: the text does n
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import json_repair
 
-from sigadapt.schemas.arguments import Flaw, parse_arguments
+from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact, is_array, is_object
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall
@@ -35,7 +35,13 @@ def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
     # Two cases: the whole object was sent as a JSON string, or one argument was sent as a JSON string
     # although its schema does not allow a string. Only a value that fits the schema after decoding is
     # changed.
-    calls = _salvage(calls, lambda call: _decode(call, decls), "unwrapped")
+
+    def decoded(call: InvalidToolCall) -> dict[str, Any] | None:
+        text = _decoded_text(call.arguments) if call.code == "not_an_object" else None
+        inner = parse_arguments(text) if isinstance(text, str) else None
+        return inner if isinstance(inner, dict) and not decls.flaw_of(call.name or "", inner) else None
+
+    calls = _salvage(calls, decoded, "unwrapped")
     return calls.model_copy(update={"tool_calls": [_unwrap(call, decls) for call in calls]})
 
 
@@ -77,27 +83,16 @@ def _is_choice(text: str, value: dict[str, Any]) -> bool:
         for each in (sent, compact(value))
     )
     many, made = (Counter(_TOKEN.findall(text)) for text in texts)
-    return any(many[token] > made[token] for key in _keys(value) for token in _TOKEN.findall(key))
-
-
-def _keys(value: Any) -> Iterator[str]:
-    """Yield the keys of all objects in a value."""
-    pending = [value]
+    pending: list[Any] = [value]
     while pending:
         item = pending.pop()
         if is_object(item):
-            yield from item
+            if any(many[token] > made[token] for key in item for token in _TOKEN.findall(key)):
+                return True
             pending.extend(item.values())
         elif is_array(item):
             pending.extend(item)
-
-
-def _decode(call: InvalidToolCall, decls: ToolDecls) -> dict[str, Any] | None:
-    """Return the object inside a JSON string, if it fits the tool's schema; else None."""
-    if call.code != "not_an_object" or not isinstance(_decoded_text(call.arguments), str):
-        return None
-    inner = parse_arguments(_decoded_text(call.arguments))
-    return None if isinstance(inner, Flaw) or decls.flaw_of(call.name or "", inner) else inner
+    return False
 
 
 def _unwrap(call: ToolCall, decls: ToolDecls) -> ToolCall:

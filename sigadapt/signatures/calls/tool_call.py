@@ -19,12 +19,11 @@ from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id
 from sigadapt.signatures.rendering import Shown, rendered_call
-from sigadapt.signatures.saved_model import OwnErrors
+from sigadapt.signatures.saved_model import OwnErrors, in_order_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import asking_of, by_name, nobody_to_ask
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
-from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -252,7 +251,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
 
     def format(self) -> dict[str, Any]:
         """Return the whole call, turn included. `dspy.ToolCalls`, which ReActV2 builds, saves this."""
-        return self.serialize_model()
+        return self.saved_beside(NO_TURN)
 
     @pydantic.model_serializer()
     def serialize_model(self) -> Any:

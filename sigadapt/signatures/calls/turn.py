@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 import pydantic
 
-from sigadapt.signatures.saved_model import Saved
-from sigadapt.signatures.tool_results.key_order import order_of
+from sigadapt.signatures.saved_model import Saved, order_of
 
 
 class Repeat(Saved):

@@ -119,12 +119,10 @@ class McpServer(ServerTool):
         return ("mcp_approval_request",)
 
 
-_KINDS = {each.__name__: each for each in (WebSearch, WebFetch, CodeExecution, ImageGeneration, FileSearch)}
-
-
 def native_tool(spec: Json) -> NativeTool:
     """Return the tool that a dict describes for which `is_native` holds, such as one that was saved."""
-    kind = {**_KINDS, "McpServer": McpServer}.get(str(spec.get("tool")))
+    kinds = WebSearch, WebFetch, CodeExecution, ImageGeneration, FileSearch, McpServer
+    kind = next((each for each in kinds if each.__name__ == spec.get("tool")), None)
     if spec.get("type") != SERVER_TOOL or kind is None:
         return NativeTool(spec)
     names = {word: name for name, word in _WORDS.items()}

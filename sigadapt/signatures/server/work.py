@@ -156,6 +156,7 @@ class Findings:
             kind=start if begins is None else _KINDS[begins] or begins,
             name=str(name),
             id=call_id,
+            # Any other word means that the provider is not done, such as `in_progress`.
             status=_STATUSES.get(str(status).lower(), "pending"),
             input=given if is_object(given) else {"input": sent} if sent else {},
         )

@@ -41,11 +41,6 @@ _WARNED: set[str] = set()
 
 _UNRESOLVED = inspect.Parameter.empty
 
-_DECLARES_NOTHING = (
-    "it takes {} alone, which says nothing of its arguments; a decorator keeps those of its function with "
-    "functools.wraps"
-)
-
 
 class Types(NamedTuple):
     """What a callable's signature says: the annotation of each argument, of `**kwargs`, and so on.
@@ -93,7 +88,12 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
     schema = schemas.as_object([n for n in types.named if n not in types.defaults], is_open=types.is_open)
     if schemas.used_pydantic:  # a type's own hooks can say anything
         check(schema, tool=where)
-    return [raw._replace(parameters=schema, returns=_returns(types.returns, docs.returns), derived=True)]
+    returns = None
+    if types.returns is not _UNRESOLVED:  # or missing
+        with suppress(*UNDERIVABLE):  # a result's schema is optional; only arguments must have one
+            returns = schema_of(types.returns, "serialization")
+            returns = {"description": docs.returns, **returns} if docs.returns else returns
+    return [raw._replace(parameters=schema, returns=returns, derived=True)]
 
 
 def types_of(source: _Function) -> Types:
@@ -102,16 +102,6 @@ def types_of(source: _Function) -> Types:
         return _read_signature(source, _qualified_name(source), [])
     except InvalidToolDecl:
         return Types({})
-
-
-def _returns(annotation: Any, description: str | None) -> Json | None:
-    if annotation is _UNRESOLVED:  # or missing
-        return None
-    try:
-        schema = schema_of(annotation, "serialization")
-    except UNDERIVABLE:
-        return None  # a result's schema is optional; only arguments must have one
-    return {"description": description, **schema} if description else schema
 
 
 def _read_signature(source: _Function, where: str, problems: list[str]) -> Types:
@@ -125,7 +115,10 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
     open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
     named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if every and not named and not bound and all(p.annotation is p.empty for p in open_):
-        problems.append(_DECLARES_NOTHING.format(", ".join(map(str, every))))
+        problems.append(
+            f"it takes {', '.join(map(str, every))} alone, which says nothing of its arguments; "
+            "a decorator keeps those of its function with functools.wraps"
+        )
     types: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     for parameter in named:

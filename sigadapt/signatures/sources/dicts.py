@@ -79,10 +79,9 @@ def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
     """Describe a dict as tools: one tool, or in Gemini's shape any number."""
     if source.get("type") == "namespace":
         return _namespace(source)
-    marks = [mark for mark in (*_SHAPES, *_GEMINI_LISTS) if mark in source]
-    if source.get("type") == "custom" and not marks:
+    kind, marks = source.get("type"), [mark for mark in (*_SHAPES, *_GEMINI_LISTS) if mark in source]
+    if kind == "custom" and not marks:
         return [_custom(source)]
-    kind = source.get("type")
     if kind == "object":
         fix = "Give {'name': …, 'parameters': the schema}."
         _refuse(source, "expected a tool, got a JSON Schema", fix)
@@ -109,16 +108,9 @@ def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
     if is_object(schema) and schema.get("type") == "OBJECT":  # Gemini's capitals
         schema = _translate(schema, function)
     beside = _rest(source, "type", shape.under) if shape.under else {}
-    within = _rest(function, "type", "name", "description", "strict", shape.schema)
-    extras = _join(source, beside, within)
-    return RawDecl(
-        function.get("name"),
-        function.get("description"),
-        schema,
-        function.get(shape.returns),
-        function.get("strict"),
-        extras=extras or None,
-    )
+    extras = _join(source, beside, _rest(function, "type", "name", "description", "strict", shape.schema))
+    name, description, strict = (function.get(key) for key in ("name", "description", "strict"))
+    return RawDecl(name, description, schema, function.get(shape.returns), strict, extras=extras or None)
 
 
 def _bare(source: Json) -> RawDecl:
@@ -147,12 +139,8 @@ def _custom(source: Json) -> RawDecl:
         form = {**_rest(form, "grammar"), **known}
     beside = _rest(source, "type", "custom") if nested else {}
     extras = _join(source, beside, _rest(tool, "type", "name", "description", "format"))
-    return RawDecl(
-        tool.get("name"),
-        tool.get("description"),
-        extras=extras or None,
-        format={} if form is None else form,
-    )
+    form = {} if form is None else form
+    return RawDecl(tool.get("name"), tool.get("description"), extras=extras or None, format=form)
 
 
 def _namespace(source: Json) -> list[RawDecl]:

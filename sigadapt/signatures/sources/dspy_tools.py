@@ -23,6 +23,8 @@ from sigadapt.signatures.tool_results.failures import plain_failures
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
+_BY_DSPY: DeclaredCache[tuple[_Args, str]] = DeclaredCache()
+"""The arguments and the description that DSPy derives from a function."""
 
 
 class DeclaredTool(dspy.Tool):
@@ -83,11 +85,20 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
         own = func.raw
         description = own.description if source.desc == func.__doc__ else source.desc
         return [own._replace(name=own_name, description=description)]
-    (derived, doc), described = _by_dspy(func), source.arg_desc or {}
+    described = source.arg_desc or {}
+    if (known := _BY_DSPY.get(func)) is None:
+        by_dspy = dspy.Tool(func)
+        known = by_dspy.args or {}, by_dspy.desc or ""
+        _BY_DSPY.put(func, known)
+    derived, doc = known
     for name in described.keys() & derived.keys():
         derived = {**derived, name: {**derived[name], "description": described[name]}}
     if args != derived:
-        return [RawDecl(own_name, source.desc, _as_written(source, args), func=func)]
+        required = [name for name, schema in args.items() if "default" not in schema]
+        if source.has_kwargs and args and args.keys() == described.keys():  # made of a JSON Schema by DSPy
+            required = [name for name in args if described[name].endswith(_REQUIRED)]
+        schema = {"type": "object", "properties": args, "required": required}
+        return [RawDecl(own_name, source.desc, schema, func=func)]
     [raw] = callables.describe(func, None)
     for name in described.keys() & raw.parameters["properties"].keys():
         raw.parameters["properties"][name]["description"] = described[name]
@@ -95,25 +106,3 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     if description == doc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(doc)).description
     return [raw._replace(name=own_name, description=description)]
-
-
-def _as_written(source: dspy.Tool, args: _Args) -> Json:
-    said = source.arg_desc or {}
-    if source.has_kwargs and args and args.keys() == said.keys():  # made of a JSON Schema by DSPy
-        required = [name for name in args if said[name].endswith(_REQUIRED)]
-    else:
-        required = [name for name, schema in args.items() if "default" not in schema]
-    return {"type": "object", "properties": args, "required": required}
-
-
-_BY_DSPY: DeclaredCache[tuple[_Args, str]] = DeclaredCache()
-
-
-def _by_dspy(func: Callable[..., Any]) -> tuple[_Args, str]:
-    """Return the arguments and the description that DSPy derives from a function."""
-    known = _BY_DSPY.get(func)
-    if known is None:
-        tool = dspy.Tool(func)
-        known = tool.args or {}, tool.desc or ""
-        _BY_DSPY.put(func, known)
-    return known

@@ -104,44 +104,41 @@ def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> R
     if schemas.problems:
         fix = "Change its input fields, or give its schema: ToolDecl.of(signature, parameters=...)."
         raise InvalidToolDecl("; ".join(schemas.problems), code="underivable", tool=where, fix=fix)
-    for key, part in schemas.properties.items():
-        _complete(part, key, signature.input_fields[key])
-    required = [name for name, field in signature.input_fields.items() if field.is_required()]
-    schema = schemas.as_object(required, is_open=False)
+    schema = _object(schemas, signature.input_fields, is_open=False)
     check(schema, tool=where)
-    return RawDecl(name, signature.instructions, schema, _returns(signature), derived=True)
+    return RawDecl(name, signature.instructions, schema, _returns(signature.output_fields), derived=True)
 
 
-def _returns(signature: type[dspy.Signature]) -> Json | None:
+def _returns(fields: Mapping[str, FieldInfo]) -> Json | None:
     properties: dict[str, Json] = {}
     defs: Json = {}
-    for name, field in signature.output_fields.items():
+    for name, annotation in _types(fields).items():
         try:
-            schema = schema_of(_type(field), "serialization")
+            properties[name] = schema_of(annotation, "serialization")
         except UNDERIVABLE:
             return None  # a result's schema is optional; only arguments must have one
-        for key, definition in schema.pop("$defs", {}).items():
+        for key, definition in properties[name].pop("$defs", {}).items():
             if defs.setdefault(key, definition) != definition:
                 return None  # two types with the same name, so `$defs` cannot hold both
-        _complete(schema, name, field)
-        properties[name] = schema
-    required = [name for name, field in signature.output_fields.items() if field.is_required()]
-    return Schemas(properties, defs, [], used_pydantic=True).as_object(required, is_open=True)
+    return _object(Schemas(properties, defs, [], used_pydantic=True), fields, is_open=True)
 
 
 def _types(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
-    return {name: _type(field) for name, field in fields.items()}
+    return {
+        name: Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+        for name, field in fields.items()
+    }
 
 
-def _type(field: FieldInfo) -> Any:
-    return Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
-
-
-def _complete(schema: Json, name: str, field: FieldInfo) -> None:
-    extra = field.json_schema_extra
-    description = extra.get("desc") if is_object(extra) else None
-    if description and description != f"${{{name}}}":  # DSPy's default description
-        schema["description"] = description
-    if not field.is_required() and field.default_factory is None:
-        with suppress(ValueError):
-            schema["default"] = jsonable(field.default)
+def _object(schemas: Schemas, fields: Mapping[str, FieldInfo], *, is_open: bool) -> Json:
+    """Return the schema of an object, with what the fields say beside their types."""
+    for name, schema in schemas.properties.items():
+        field, extra = fields[name], fields[name].json_schema_extra
+        description = extra.get("desc") if is_object(extra) else None
+        if description and description != f"${{{name}}}":  # DSPy's default description
+            schema["description"] = description
+        if not field.is_required() and field.default_factory is None:
+            with suppress(ValueError):
+                schema["default"] = jsonable(field.default)
+    required = [name for name, field in fields.items() if field.is_required()]
+    return schemas.as_object(required, is_open=is_open)

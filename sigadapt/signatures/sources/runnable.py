@@ -67,7 +67,6 @@ def nobody_to_ask(tool: str) -> InvalidToolDecl:
     )
 
 
-_BY_NAME = inspect.Parameter.KEYWORD_ONLY
 _OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=Any)
 
 
@@ -149,7 +148,7 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
     schema: Json = raw.parameters
     args: Json = schema.get("properties") or {}
     parameters = [
-        inspect.Parameter(name, _BY_NAME, default=_default(part), annotation=_argument(part, types.get(name)))
+        _argument(name, part, types.get(name))
         for name, part in args.items()
         if name.isidentifier() and not keyword.iskeyword(name)
     ]
@@ -167,12 +166,8 @@ def types_to_bind(raw: RawDecl) -> dict[str, Any]:
     return {} if asking_of(raw.function) else callables.types_of(by_name(raw.function)).named
 
 
-def _default(part: Any) -> Any:
-    return part.get("default", inspect.Parameter.empty) if is_object(part) else inspect.Parameter.empty
-
-
-def _argument(part: Any, kind: Any) -> Any:
-    """Return a type that DSPy describes as the schema says, and whose values are of the function's type."""
+def _argument(name: str, part: Any, kind: Any) -> inspect.Parameter:
+    """Return a parameter that DSPy describes as the schema says, and whose values are of the given type."""
     schema = deepcopy(part) if is_object(part) and "$ref" not in compact(part) else {}
 
     class Argument:
@@ -185,7 +180,8 @@ def _argument(part: Any, kind: Any) -> Any:
         def __get_pydantic_json_schema__(cls, *_: Any) -> Any:
             return deepcopy(schema)
 
-    return Argument
+    default = part.get("default", inspect.Parameter.empty) if is_object(part) else inspect.Parameter.empty
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Argument)
 
 
 def said(result: Any) -> Any:

@@ -12,7 +12,7 @@
 DSPy's own types are read in `dspy_media.py`.
 """
 
-from itertools import count
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -68,15 +68,16 @@ def refers(value: Any) -> bool:
 
 def text_of(parts: list[Part]) -> str:
     """Return content as text, with each image, file or audio named in its place."""
-    texts: list[str] = []
-    number = 0
+    return "\n".join(_texts(parts, 1))
+
+
+def _texts(parts: list[Part], number: int) -> Iterator[str]:
     for part in parts:
-        number += _media(part)
         if _media(part):
-            texts.append(name_of(part, number))
+            yield name_of(part, number)
+            number += 1
         else:
-            texts.append(part["text"] if part["type"] == "text" else compact(part["value"]))
-    return "\n".join(texts)
+            yield part["text"] if part["type"] == "text" else compact(part["value"])
 
 
 def json_of(parts: list[Part]) -> Any:
@@ -147,11 +148,9 @@ def _with_names(item: Any, media: list[Part], before: int) -> Any:
     def named(value: Any) -> Any:
         parts = _find_parts(value)
         if parts is not None:
-            numbers = count(before + len(media) + 1)
+            text = " ".join(_texts(parts, before + len(media) + 1))
             media.extend(filter(_media, parts))
-            return " ".join(
-                name_of(part, next(numbers)) if _media(part) else text_of([part]) for part in parts
-            )
+            return text
         if type(value) in (list, tuple):
             return [named(each) for each in value]
         if is_object(value) and type(value) is dict:

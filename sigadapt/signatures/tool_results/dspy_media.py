@@ -16,8 +16,6 @@ from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as START
 
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
-__all__ = ["MEDIA", "START", "Part", "marked", "part_at", "part_of_bytes", "part_of_chat", "saved"]
-
 Part: TypeAlias = Json
 """A part of content, as `content.py` lists them."""
 
@@ -48,21 +46,24 @@ def part_of_chat(block: Any) -> Part | None:
     # Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
     kind = block.get("type") if is_object(block) else None
     held = block.get(kind) if isinstance(kind, str) else None
-    part: Part | None = None
+    within: Json = held if is_object(held) else {}
+    url = within.get("url", held)
     if kind == "text" and isinstance(held, str):
-        part = {"type": "text", "text": held}
-    elif kind == "image_url":
-        url = held.get("url") if is_object(held) else held
-        part = part_at("image", url) if isinstance(url, str) else None
-    elif kind == "input_audio" and is_object(held) and isinstance(held.get("data"), str):
-        part = {"type": "audio", "mime_type": f"audio/{held.get('format') or 'wav'}", "data": held["data"]}
-    elif kind == "file" and is_object(held):
-        name = {"name": held["filename"]} if isinstance(held.get("filename"), str) else {}
-        if isinstance(held.get("file_data"), str):
-            part = {**part_at("file", held["file_data"], name.get("name")), **name}
-        elif isinstance(held.get("file_id"), str):
-            part = {"type": "file", "file_id": held["file_id"], **name}
-    return part
+        return {"type": "text", "text": held}
+    if kind == "image_url" and isinstance(url, str):
+        return part_at("image", url)
+    if kind == "input_audio" and isinstance(within.get("data"), str):
+        return {
+            "type": "audio",
+            "mime_type": f"audio/{within.get('format') or 'wav'}",
+            "data": within["data"],
+        }
+    name = {"name": within["filename"]} if isinstance(within.get("filename"), str) else {}
+    if kind == "file" and isinstance(within.get("file_data"), str):
+        return {**part_at("file", within["file_data"], name.get("name")), **name}
+    if kind == "file" and isinstance(within.get("file_id"), str):
+        return {"type": "file", "file_id": within["file_id"], **name}
+    return None
 
 
 def part_at(kind: str, url: str, name: str | None = None) -> Part:

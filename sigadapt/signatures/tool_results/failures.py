@@ -65,12 +65,8 @@ def plain_failures() -> Generator[None]:
         if wants_traceback or not (callers and isinstance(callers[-1], dspy.ReAct)):
             raise
         _LOG.debug("a tool failed", exc_info=error)
-        raise _plain(error) from None
-
-
-def _plain(error: Exception) -> Exception:
-    """Return an exception of which Python formats the type's name and the message alone."""
-    text, hidden = str(error), property(lambda _: None, lambda _, __: None)
-    names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), hidden)
-    names |= {"__module__": "builtins", "__str__": lambda _: text}  # pyright: ignore[reportUnknownLambdaType]
-    return type(type(error).__name__, (Exception,), names)()
+        # An exception of which Python formats the type's name and the message alone.
+        text, hidden = str(error), property(lambda _: None, lambda _, __: None)
+        names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), hidden)
+        names |= {"__module__": "builtins", "__str__": lambda _: text}  # pyright: ignore[reportUnknownLambdaType]
+        raise type(type(error).__name__, (Exception,), names) from None

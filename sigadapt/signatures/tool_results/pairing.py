@@ -21,8 +21,8 @@ import pydantic_core
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, without_halves
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import content_of, is_content, refers
-from sigadapt.signatures.tool_results.key_order import in_order_of
 from sigadapt.signatures.tool_results.tool_output import output_of, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -51,18 +51,19 @@ class _Given(NamedTuple):
     is_plain: bool = False
 
 
-def results_by_id(turn: ToolCalls, values: Any, errors: Any = None) -> dict[str, ToolResult]:
-    """Pair a turn's calls with what they gave."""
+def results_of(turn: ToolCalls, values: Any, errors: Any) -> Iterator[ToolResult]:
+    """Yield the result of each call of a turn, good and bad, in order, from what the calls gave."""
     given, reasons = _by_id(turn, values, "value"), _by_id(turn, errors, "error")
     failed = {call_id: item.value or not item.is_plain for call_id, item in reasons.items()}
     for call in turn:
         if call.id not in given and not failed.get(call.id):
             raise no_result_error(call)
-    return {
-        call.id: _result(call, given.get(call.id), failed.get(call.id))
-        for call in turn.in_order()
-        if call.id in given or failed.get(call.id)
-    }
+    for call in turn.in_order():
+        value, error = given.get(call.id), failed.get(call.id)
+        if isinstance(call, InvalidToolCall) and not value and not error:
+            yield failed_result(call)
+        else:
+            yield _result(call, value, error)
 
 
 def result_of(call: AnyCall, value: Any) -> ToolResult:
@@ -187,12 +188,19 @@ def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
 def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
     name = call.name or "unnamed"
     if isinstance(call, RefusedToolCall):  # a loop that is not sigadapt's own ran into it: a traceback
-        return failed_result(call.as_invalid())
+        return failed_result(call)
     given = given or _Given(None, None, None, is_plain=True)
     if given.is_plain:
-        given = given._replace(value=program_outputs(given.value))
-        _check_sendable(call, given.value)
-        given = _outcome(given, error)
+        value = program_outputs(given.value)
+        _check_sendable(call, value)
+        is_error = bool(error) or isinstance(value, BaseException)
+        if error and error is not True:
+            value = error
+        if isinstance(value, KeyError) and value.args:  # whose text is the key alone
+            value = f"KeyError: {value}"
+        elif isinstance(value, BaseException):
+            value = str(value) or type(value).__name__
+        given = given._replace(value=value, is_error=is_error)
     elif error and not given.is_error:
         raise InvalidHistory(
             f"call {cut(repr(call.id))} is given a result that did not fail, {cut(repr(given.value))}, "
@@ -210,18 +218,6 @@ def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
             fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",
         )
     return ToolResult(**given._replace(call_id=call.id, name=name)._asdict())
-
-
-def _outcome(given: _Given, error: Any) -> _Given:
-    if error is True or (not error and isinstance(given.value, BaseException)):
-        error = given.value
-    elif not error:
-        return given
-    if isinstance(error, KeyError) and error.args:  # whose text is the key alone
-        error = f"KeyError: {error}"
-    elif isinstance(error, BaseException):
-        error = str(error) or type(error).__name__
-    return given._replace(value=error, is_error=True)
 
 
 def _check_sendable(call: AnyCall, value: Any) -> None:
@@ -245,9 +241,10 @@ def _check_sendable(call: AnyCall, value: Any) -> None:
         raise InvalidHistory(reason, code="unsendable_content", tool=call.name, fix=fix)
 
 
-def failed_result(call: InvalidToolCall) -> ToolResult:
+def failed_result(call: InvalidToolCall | RefusedToolCall) -> ToolResult:
     """Return the result of a bad call: what is wrong with it, for the model that made it."""
-    return ToolResult.failed(call, complaint(call))
+    bad = call.as_invalid() if isinstance(call, RefusedToolCall) else call
+    return ToolResult.failed(bad, complaint(bad))
 
 
 def unanswered(call: AnyCall) -> ToolResult:

@@ -20,7 +20,7 @@ from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
-from sigadapt.signatures.tool_results.pairing import failed_result, in_order, results_by_id
+from sigadapt.signatures.tool_results.pairing import in_order, results_of
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
@@ -98,11 +98,7 @@ class ToolResults(Shown, OwnErrors):
             'clock broken'
         """
         turn = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
-        given = results_by_id(turn, values, errors)
-        for call in turn.invalid:
-            given.setdefault(call.id, failed_result(call))
-        results = tuple(given[call.id] for call in turn.in_order())
-        return cls(rounds=(Round(calls=turn, results=results),))
+        return cls(rounds=(Round(calls=turn, results=tuple(results_of(turn, values, errors))),))
 
     def _rendered(self) -> Rendered:
         return rendered_results([(result, text_of_result(result)) for result in self])

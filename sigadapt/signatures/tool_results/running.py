@@ -58,8 +58,12 @@ def run(calls: ToolCalls, tools: object, decisions: object, timeout: float | Non
     for job in jobs:
         outcome: Any = job.result
         try:
-            if job.result is None:
-                outcome = job.function() if timeout is None else _in_time(job.function, timeout)
+            if job.result is None and timeout is None:
+                outcome = job.function()
+            elif job.result is None:
+                future = _in_thread(job.function)
+                is_done = futures.wait([future], timeout).done
+                outcome = future.result() if is_done else _LateError()
             if inspect.isawaitable(outcome) and not is_in_loop:
                 outcome = asyncio.run(_awaited(outcome, timeout))
         except Exception as error:  # noqa: BLE001  (whatever a tool raises is its result)
@@ -97,6 +101,7 @@ async def arun(calls: ToolCalls, tools: object, decisions: object, timeout: floa
     finally:
         for task in tasks:
             task.cancel()
+        # A task may swallow its cancellation: it is waited for as long as any call is, and no longer.
         await asyncio.wait(tasks, timeout=timeout)
     return _results(calls, jobs, outcomes, timeout)
 
@@ -106,7 +111,17 @@ def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> l
     is_number = isinstance(timeout, (int, float)) and timeout is not True
     if timeout is not None and not (is_number and 0 < timeout <= TIMEOUT_MAX):  # the most that a thread waits
         raise InvalidOption("a timeout is a number of seconds above 0", field="timeout")
-    decided = _decisions(decisions)
+    decided: object = {} if decisions is None else decisions
+    strange: list[object] = [decided]
+    if is_mapping(decided):
+        strange = [each for each in decided.values() if not isinstance(each, (bool, str, ToolCall))]
+    if strange or not is_mapping(decided):
+        raise InvalidOption(
+            f"a {type(strange[0]).__name__} is no decision",
+            code="invalid_decision",
+            field="decisions",
+            fix="Map request.id to True, to False or a reason to reject it, or to the edited ToolCall.",
+        )
     decls = decls_of(tools)
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
     shown = [question_about(call, decls) for call in good]
@@ -129,30 +144,12 @@ def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> l
         call.id: _job(call, decls, args, asked, decided.get(own))
         for call, (args, asked), own in zip(good, shown, ids, strict=True)
     }
-    bad = {call.id: _Job(call, failed_result(call)) for call in calls.invalid}
-    refused = (call for call in calls if isinstance(call, RefusedToolCall))
-    bad |= {call.id: _Job(call, failed_result(call.as_invalid())) for call in refused}
-    every = bad | jobs
-    return [every[call.id] for call in calls.in_order()]
-
-
-def _decisions(decisions: object) -> dict[str, Any]:
-    what = type(decisions).__name__
-    if decisions is None:
-        return {}
-    if is_mapping(decisions):
-        kinds = [
-            type(each).__name__ for each in decisions.values() if not isinstance(each, (bool, str, ToolCall))
-        ]
-        if not kinds:
-            return dict(decisions)
-        what = kinds[0]
-    raise InvalidOption(
-        f"a {what} is no decision",
-        code="invalid_decision",
-        field="decisions",
-        fix="Map request.id to True, to False or a reason to reject it, or to the edited ToolCall.",
-    )
+    return [
+        _Job(call, failed_result(call))
+        if isinstance(call, (InvalidToolCall, RefusedToolCall))
+        else jobs[call.id]
+        for call in calls.in_order()
+    ]
 
 
 def _job(call: ToolCall, decls: ToolDecls, args: Json, asked: Confirmation | None, decision: Any) -> _Job:
@@ -214,13 +211,6 @@ def _in_thread(function: Callable[[], Any]) -> "futures.Future[Any]":
     return future
 
 
-def _in_time(function: Callable[[], Any], timeout: float) -> Any:
-    future = _in_thread(function)
-    if not futures.wait([future], timeout).done:
-        raise _LateError
-    return future.result()
-
-
 async def _awaited(value: Awaitable[Any], timeout: float | None) -> Any:
     task = asyncio.ensure_future(value)
     try:
@@ -236,25 +226,20 @@ async def _awaited(value: Awaitable[Any], timeout: float | None) -> Any:
 
 def _results(calls: ToolCalls, jobs: list[_Job], outcomes: list[Any], timeout: float | None) -> ToolResults:
     results: list[ToolResult] = []
-    for job, given in zip(jobs, outcomes, strict=True):
-        outcome = given
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        result = outcome
         if job.result is None and not isinstance(outcome, BaseException):
             try:
-                outcome = result_of(job.call, outcome)
+                result = result_of(job.call, outcome)
             except Exception as error:  # noqa: BLE001  (the other calls have run, and keep their results)
                 _LOG.exception("the result of %s cannot be sent", job.call.name)
-                outcome = error
-        if isinstance(outcome, BaseException):
-            outcome = ToolResult.failed(job.call, _told(job, outcome, timeout))
-        results.append(outcome)
+                result = error
+        if isinstance(result, BaseException):  # of which the model reads no traceback, and no error behind it
+            is_inside = isinstance(result, ConfirmationNeeded)
+            why = message_of(waits_inside(job.call.name) if is_inside else result)
+            if isinstance(result, _LateError):
+                runs_on = "It was cancelled." if job.is_async else "It may still be running."
+                why = f"TimeoutError: there was no result after {timeout:g} seconds. {runs_on}"
+            result = ToolResult.failed(job.call, why)
+        results.append(result)
     return ToolResults(rounds=(Round(calls=calls, results=tuple(results)),))
-
-
-def _told(job: _Job, error: BaseException, timeout: float | None) -> str:
-    """Return what the model reads of a call that failed: no traceback, and no error behind it."""
-    if isinstance(error, _LateError):
-        runs_on = "It was cancelled." if job.is_async else "It may still be running."
-        return f"TimeoutError: there was no result after {timeout:g} seconds. {runs_on}"
-    if isinstance(error, ConfirmationNeeded):
-        error = waits_inside(job.call.name)
-    return message_of(error)

@@ -5,9 +5,8 @@ from typing import Any, Protocol
 import pydantic
 
 from sigadapt.schemas.json_values import is_array, is_object, without_halves
-from sigadapt.signatures.saved_model import OwnErrors
+from sigadapt.signatures.saved_model import OwnErrors, in_order_of, order_of
 from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of
-from sigadapt.signatures.tool_results.key_order import in_order_of, order_of
 from sigadapt.signatures.tool_results.tool_output import output_of
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import complaint, repair, unwrap
+from internals import repair, unwrap
 from support import ENGINES, Must, get_weather, lm_of
 
 import sigadapt
@@ -22,6 +22,7 @@ from sigadapt import (
     ToolCallParseError,
     ToolCalls,
     ToolDecls,
+    ToolResults,
     choice_from_response,
     choice_from_stream,
 )
@@ -72,8 +73,8 @@ def calls_of(body: Json) -> ToolCalls:
 def survives_everything(calls: ToolCalls, tools: ToolDecls) -> ToolCalls:
     """The calls, checked, after all that is done to calls has been done to them."""
     salvaged = unwrap(repair(calls), tools).validated(tools)
-    told = [complaint(call) for call in salvaged.invalid]
-    assert all(len(text) < 10_000 for text in told)
+    told = ToolResults.of(salvaged, [None] * len(salvaged))
+    assert all(len(result.value) < 10_000 for result in told if result.is_error)
     assert ToolCalls.model_validate_json(calls.model_dump_json()) == calls
     assert repr(calls)
     return calls.validated(tools)

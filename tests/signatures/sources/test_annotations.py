@@ -23,10 +23,12 @@ import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import annotations, callables
+from internals import annotations
 from internals import checking as schema
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
+
+from sigadapt import ToolDecl
 
 T = TypeVar("T")
 
@@ -198,7 +200,7 @@ def judged_by_pydantic(function: Callable[..., Any], args: dict[str, Any], *, st
 
 
 def judged_by_schema(function: Callable[..., Any], args: dict[str, Any]) -> bool:
-    [told] = callables.describe(function, None)
+    told = ToolDecl.of(function)
     return schema.check(told.parameters, tool="f").validator.is_valid(args)
 
 

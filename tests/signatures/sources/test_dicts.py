@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import dicts
 
-from sigadapt.errors import InvalidToolDecl
+from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 NAMED: dict[str, Any] = {"name": "search", "description": "Search."}
@@ -31,7 +30,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 def refusal(source: dict[str, Any]) -> InvalidToolDecl:
     with pytest.raises(InvalidToolDecl) as caught:
-        dicts.describe(source, None)
+        ToolDecl.of(source)
     return caught.value
 
 
@@ -40,11 +39,9 @@ def test_every_shape_gives_the_same(shape: str):
     """tool-declarations: Every provider's dict shape is read."""
     source = SHAPES[shape]
     before = copy.deepcopy(source)
-    assert dicts.accepts(source)
-    [facts] = dicts.describe(source, None)
-    assert (facts.name, facts.description) == ("search", "Search.")
-    assert facts.parameters is SCHEMA
-    assert (facts.returns, facts.strict, facts.extras, facts.derived) == (None, None, None, False)
+    facts = ToolDecl.of(source)
+    assert (facts.name, facts.description, facts.parameters) == ("search", "Search.", SCHEMA)
+    assert (facts.returns, facts.strict, facts.extras) == (None, None, None)
     assert source == before
 
 
@@ -61,15 +58,15 @@ def test_a_tool_without_parameters_gives_none(shape: str):
         "bedrock": {"toolSpec": NAMED},
         "bare": NAMED,
     }
-    [facts] = dicts.describe(without[shape], None)
-    assert (facts.name, facts.parameters) == ("search", None)
+    facts = ToolDecl.of(without[shape])
+    assert (facts.name, facts.parameters) == ("search", {"type": "object", "properties": {}})
 
 
 def test_a_list_of_functions_gives_each():
     """tool-declarations: A shape that holds several tools gives all of them."""
-    told = dicts.describe({"functionDeclarations": [{"name": "b"}, {"name": "a"}]}, None)
+    told = ToolDecls({"functionDeclarations": [{"name": "b"}, {"name": "a"}]})
     assert [facts.name for facts in told] == ["b", "a"]
-    assert dicts.describe({"functionDeclarations": []}, None) == []
+    assert len(ToolDecls({"functionDeclarations": []})) == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -84,7 +81,7 @@ def test_gemini_s_words_are_translated_in_any_shape(shape: str):
             return {key: replaced(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
         return [replaced(item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
 
-    [facts] = dicts.describe(replaced(SHAPES[shape]), None)
+    facts = ToolDecl.of(replaced(SHAPES[shape]))
     assert facts.parameters == SCHEMA
 
 
@@ -94,13 +91,13 @@ def test_strict_returns_and_what_stands_beside_are_kept():
         "cache_control": {"type": "ephemeral"},
         "function": {**NAMED, "strict": True, "x": 1},
     }
-    [facts] = dicts.describe(chat, None)
+    facts = ToolDecl.of(chat)
     assert (facts.strict, facts.extras) == (True, {"cache_control": {"type": "ephemeral"}, "x": 1})
-    [facts] = dicts.describe({**NAMED, "input_schema": SCHEMA, "strict": False, "defer_loading": True}, None)
+    facts = ToolDecl.of({**NAMED, "input_schema": SCHEMA, "strict": False, "defer_loading": True})
     assert (facts.strict, facts.extras) == (False, {"defer_loading": True})
-    [facts] = dicts.describe({**NAMED, "inputSchema": SCHEMA, "outputSchema": SCHEMA, "title": "S"}, None)
+    facts = ToolDecl.of({**NAMED, "inputSchema": SCHEMA, "outputSchema": SCHEMA, "title": "S"})
     assert (facts.returns, facts.extras) == (SCHEMA, {"outputSchema": SCHEMA, "title": "S"})
-    [facts] = dicts.describe({"functionDeclarations": [{**NAMED, "response": {"type": "STRING"}}]}, None)
+    facts = ToolDecl.of({"functionDeclarations": [{**NAMED, "response": {"type": "STRING"}}]})
     assert facts.returns == {"type": "string"}
 
 
@@ -115,13 +112,13 @@ def test_a_saved_declaration_is_read_back():
         "requires_confirmation": True,
         "extras": {"a": 1},
     }
-    [facts] = dicts.describe(saved, None)
+    facts = ToolDecl.of(saved)
     assert {key: getattr(facts, key) for key in saved} == saved
 
 
 def test_a_given_schema_replaces_the_dict_s():
     given_schema = {"type": "object"}
-    assert dicts.describe(SHAPES["mcp"], given_schema)[0].parameters is given_schema
+    assert ToolDecl.of(SHAPES["mcp"], parameters=given_schema).parameters == given_schema
 
 
 NO_FUNCTIONS: list[tuple[dict[str, Any], str]] = [
@@ -164,8 +161,8 @@ def test_hostile_depth_in_gemini_s_words_is_refused():
 
 
 @pytest.mark.parametrize("value", [{}, {"googleSearch": {}}, [], "x", None])
-def test_other_values_are_not_read(value: object):
-    assert not dicts.accepts(value)
+def test_other_values_are_not_read(value: Any):
+    assert refusal(value).code == "unknown_source"
 
 
 marks = st.sampled_from(
@@ -190,8 +187,7 @@ values = st.recursive(
 @given(st.dictionaries(marks, values, max_size=4))
 def test_any_dict_is_read_or_refused(source: dict[str, Any]):
     """tool-declarations: Something that declares no tool is refused."""
-    if dicts.accepts(source):
-        try:
-            assert isinstance(dicts.describe(source, None), list)
-        except InvalidToolDecl as error:
-            assert error.reason  # noqa: PT017  (either outcome is right)
+    try:
+        assert all(decl.name for decl in ToolDecls(source))
+    except InvalidToolDecl as error:
+        assert error.reason  # noqa: PT017  (either outcome is right)

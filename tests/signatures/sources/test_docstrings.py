@@ -1,11 +1,10 @@
 """The docstring describes the tool and its parameters."""
 
-import inspect
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import parse
+
+from sigadapt import ToolDecl
 
 GOOGLE = """Book a room.
 
@@ -53,18 +52,33 @@ SPHINX = """Book a room.
     """
 
 
+def declared(text: str | None) -> ToolDecl:
+    def f(room: int, note: str, a: int) -> bool: ...
+
+    f.__doc__ = text
+    return ToolDecl.of(f)
+
+
+def descriptions(decl: ToolDecl) -> dict[str, str]:
+    """The parameters that the docstring describes, and what it says of the result."""
+    parts = {**decl.parameters["properties"], "returns": decl.returns or {}}
+    return {name: part["description"] for name, part in parts.items() if "description" in part}
+
+
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
 def test_three_styles_say_the_same(text: str):
     """tool-declarations: The docstring describes the tool and its parameters."""
-    docs = parse(inspect.cleandoc(text))
-    assert docs.description == "Book a room.\n\nFor one night: or two."
-    assert docs.parameters["room"] == "Its number: as on the door,\nor on the key."
-    assert docs.parameters["note"] == "A note."
-    assert docs.returns == "Whether it was free."
+    decl = declared(text)
+    assert decl.description == "Book a room.\n\nFor one night: or two."
+    assert descriptions(decl) == {
+        "room": "Its number: as on the door,\nor on the key.",
+        "note": "A note.",
+        "returns": "Whether it was free.",
+    }
 
 
 def test_epydoc_is_read_too():
-    assert parse("Book.\n\n@param room: Its number.").parameters == {"room": "Its number."}
+    assert descriptions(declared("Book.\n\n@param room: Its number.")) == {"room": "Its number."}
 
 
 @pytest.mark.parametrize(
@@ -78,15 +92,18 @@ def test_epydoc_is_read_too():
     ],
 )
 def test_a_docstring_without_sections_is_all_description(text: str):
-    assert parse(text) == (text, {}, None)
+    decl = declared(text)
+    assert (decl.description, descriptions(decl)) == (text, {})
 
 
 def test_no_docstring_is_no_description():
-    assert parse(None) == ("", {}, None)
+    decl = declared(None)
+    assert (decl.description, descriptions(decl)) == ("", {})
 
 
 def test_a_docstring_of_sections_only_has_no_description():
-    assert parse("Args:\n    a: An a.") == ("", {"a": "An a."}, None)
+    decl = declared("\nArgs:\n    a: An a.")
+    assert (decl.description, descriptions(decl)) == ("", {"a": "An a."})
 
 
 lines = st.sampled_from(
@@ -107,6 +124,6 @@ lines = st.sampled_from(
 
 @given(st.lists(lines, max_size=8).map("\n".join))
 def test_any_lines_are_a_docstring(text: str):
-    docs = parse(inspect.cleandoc(text))
-    assert isinstance(docs.description, str)
-    assert all(isinstance(words, str) for words in docs.parameters.values())
+    decl = declared(text)
+    assert isinstance(decl.description, str)
+    assert all(isinstance(words, str) for words in descriptions(decl).values())

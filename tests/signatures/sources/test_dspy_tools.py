@@ -5,10 +5,9 @@ from typing import Annotated, Any
 
 import dspy
 import pytest
-from internals import RawDecl, dspy_tools
 from pydantic import Field
 
-from sigadapt.errors import InvalidToolDecl
+from sigadapt import InvalidToolDecl, ToolDecl
 
 
 def book(room: Annotated[int, Field(ge=1)], note: str = "", *rest: str) -> bool:
@@ -27,9 +26,8 @@ class Desk:
         raise AssertionError
 
 
-def facts(tool: dspy.Tool) -> RawDecl:
-    [told] = dspy_tools.describe(tool, None)
-    return told
+def facts(tool: dspy.Tool) -> ToolDecl:
+    return ToolDecl.of(tool)
 
 
 def test_a_tool_loses_nothing_of_its_function():
@@ -61,7 +59,6 @@ def test_args_given_to_the_tool_are_the_declaration():
     args: dict[str, Any] = {"room": {"type": "string"}, "floor": {"type": "integer", "default": 1}}
     told = facts(dspy.Tool(book, args=args))
     assert told.parameters == {"type": "object", "properties": args, "required": ["room"]}
-    assert not told.derived
 
 
 def test_args_changed_afterwards_are_the_declaration():
@@ -86,11 +83,5 @@ def test_a_function_that_no_model_could_call_is_refused():
 
 def test_a_given_schema_replaces_the_tool_s():
     given = {"type": "object"}
-    [told] = dspy_tools.describe(dspy.Tool(book, name="reserve"), given)
+    told = ToolDecl.of(dspy.Tool(book, name="reserve"), parameters=given)
     assert (told.name, told.parameters) == ("reserve", given)
-
-
-def test_only_tools_are_read():
-    assert dspy_tools.accepts(dspy.Tool(book))
-    others: list[Any] = [book, dspy.Tool, {}]
-    assert not any(map(dspy_tools.accepts, others))

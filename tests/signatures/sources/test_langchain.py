@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import pydantic
 import pytest
-from internals import langchain as source_file
 
-from sigadapt.errors import InvalidToolDecl
+from sigadapt import InvalidToolDecl, ToolDecl
 
 tools = pytest.importorskip("langchain_core.tools", reason="langchain-core is not installed")
 
@@ -31,7 +30,7 @@ def make() -> Any:
 def test_a_tool_is_shown_as_langchain_shows_it():
     """tool-declarations: A function's parameters become a schema."""
     source = make()
-    [facts] = source_file.describe(source, None)
+    facts = ToolDecl.of(source)
     assert (facts.name, facts.description, facts.func) == ("search", "Search the index.", source.func)
     assert facts.parameters == {
         "type": "object",
@@ -42,7 +41,7 @@ def test_a_tool_is_shown_as_langchain_shows_it():
 
 def test_a_model_of_arguments_is_read():
     source = tools.StructuredTool(name="q", description="Ask.", args_schema=Query, func=print)
-    [facts] = source_file.describe(source, None)
+    facts = ToolDecl.of(source)
     assert facts.description == "Ask."
     assert facts.parameters["properties"]["words"] == {
         "type": "string",
@@ -57,10 +56,9 @@ def test_a_schema_of_arguments_passes_through():
     source = tools.StructuredTool(
         name="q", description="Ask.", args_schema=schema, func=print, extras={"a": 1}
     )
-    [facts] = source_file.describe(source, None)
-    assert facts.parameters is source.args_schema
-    assert (facts.parameters, facts.extras, facts.derived) == (schema, {"a": 1}, False)
-    assert source_file.describe(source, {"type": "object"})[0].parameters == {"type": "object"}
+    facts = ToolDecl.of(source)
+    assert (facts.parameters, facts.extras) == (schema, {"a": 1})
+    assert ToolDecl.of(source, parameters={"type": "object"}).parameters == {"type": "object"}
 
 
 def test_arguments_of_another_kind_are_refused():
@@ -68,10 +66,5 @@ def test_arguments_of_another_kind_are_refused():
     model = v1.create_model("Old", a=(int, ...))
     source = tools.StructuredTool(name="q", description="Ask.", args_schema=model, func=print)
     with pytest.raises(InvalidToolDecl) as caught:
-        source_file.describe(source, None)
+        ToolDecl.of(source)
     assert (caught.value.code, caught.value.tool) == ("underivable", "q")
-
-
-def test_only_tools_are_read():
-    assert source_file.accepts(make())
-    assert not any(map(source_file.accepts, (Query, tools.BaseTool, {}, print)))

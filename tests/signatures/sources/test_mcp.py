@@ -7,7 +7,8 @@ from typing import Any
 import mcp.types
 import pydantic
 import pytest
-from internals import mcp as mcp_source
+
+from sigadapt import InvalidToolDecl, ToolDecl
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -26,20 +27,17 @@ def tool(**fields: Any) -> mcp.types.Tool:
 def test_schemas_pass_through():
     """tool-declarations: A dict schema passes through unchanged."""
     source = tool(description="Read a file.", outputSchema={"type": "object"})
-    [facts] = mcp_source.describe(source, None)
+    facts = ToolDecl.of(source)
     assert (facts.name, facts.description, facts.returns) == ("read_file", "Read a file.", {"type": "object"})
     assert facts.parameters == SCHEMA
-    assert facts.parameters is mcp_source.describe(source, None)[0].parameters
-    assert (facts.derived, facts.func) == (False, None)
+    assert facts.func is None
     assert facts.extras == {"outputSchema": {"type": "object"}}, "it leaves where a provider takes it"
 
 
 def test_what_stands_beside_the_function_is_kept():
-    [facts] = mcp_source.describe(
-        tool(title="Read", annotations={"readOnlyHint": True}, _meta={"a": 1}), None
-    )
+    facts = ToolDecl.of(tool(title="Read", annotations={"readOnlyHint": True}, _meta={"a": 1}))
     assert facts.extras == {"title": "Read", "annotations": {"readOnlyHint": True}, "_meta": {"a": 1}}
-    assert facts.description is None
+    assert facts.description == ""
 
 
 class OlderTool(pydantic.BaseModel):
@@ -52,10 +50,11 @@ class OlderTool(pydantic.BaseModel):
     title: str | None = None
 
 
-def test_version_one_of_the_sdk_is_read():
+def test_version_one_of_the_sdk_is_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mcp.types, "Tool", OlderTool)
     source = OlderTool(name="f", inputSchema=SCHEMA, outputSchema={"type": "object"}, title="F")
-    [facts] = mcp_source.describe(source, None)
-    assert facts.parameters is source.inputSchema
+    facts = ToolDecl.of(source)
+    assert facts.parameters == SCHEMA
     assert (facts.returns, facts.extras) == (
         {"type": "object"},
         {"outputSchema": {"type": "object"}, "title": "F"},
@@ -64,13 +63,14 @@ def test_version_one_of_the_sdk_is_read():
 
 def test_a_given_schema_replaces_the_server_s():
     given = {"type": "object"}
-    assert mcp_source.describe(tool(), given)[0].parameters is given
+    assert ToolDecl.of(tool(), parameters=given).parameters == given
 
 
-@pytest.mark.parametrize("value", [{}, 5, mcp.types.Tool, mcp.types.ListToolsResult(tools=[])])
+@pytest.mark.parametrize("value", [{}, 5, mcp.types.ListToolsResult(tools=[])])
 def test_nothing_else_is_read(value: object):
-    assert mcp_source.accepts(tool())
-    assert not mcp_source.accepts(value)
+    with pytest.raises(InvalidToolDecl) as caught:
+        ToolDecl.of(value)
+    assert caught.value.code == "unknown_source"
 
 
 @pytest.mark.slow

@@ -8,10 +8,9 @@ from typing import Annotated
 import dspy
 import pydantic
 import pytest
-from internals import models
 from pydantic import Field
 
-from sigadapt.errors import InvalidToolDecl
+from sigadapt import InvalidToolDecl, ToolDecl
 
 
 class Point(pydantic.BaseModel):
@@ -41,7 +40,7 @@ class Node(pydantic.BaseModel):
 
 def test_a_model_is_a_tool():
     """tool-declarations: A function's parameters become a schema."""
-    [facts] = models.describe(Point, None)
+    facts = ToolDecl.of(Point)
     assert (facts.name, facts.description, facts.func) == ("Point", "A point.\n\nIn the plane.", Point)
     assert facts.parameters == {
         "type": "object",
@@ -56,20 +55,20 @@ def test_a_model_is_a_tool():
 
 def test_a_recursive_model_has_an_object_at_its_root():
     """tool-declarations: A recursive type stays recursive."""
-    [facts] = models.describe(Node, None)
+    facts = ToolDecl.of(Node)
     assert facts.parameters["type"] == "object"
     assert facts.parameters["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
     assert facts.parameters["$defs"]["Node"]["type"] == "object"
 
 
 def test_each_reading_has_a_schema_of_its_own():
-    models.describe(Point, None)[0].parameters.clear()
-    assert models.describe(Point, None)[0].parameters["required"] == ["x"]
+    ToolDecl.of(Point).parameters.clear()
+    assert ToolDecl.of(Point).parameters["required"] == ["x"]
 
 
 def test_a_given_schema_replaces_the_derived_one():
     given = {"type": "object"}
-    assert models.describe(Point, given)[0].parameters is given
+    assert ToolDecl.of(Point, parameters=given).parameters == given
 
 
 def test_a_model_without_a_schema_is_refused():
@@ -77,7 +76,7 @@ def test_a_model_without_a_schema_is_refused():
         call: Callable[[], int]
 
     with pytest.raises(InvalidToolDecl) as caught:
-        models.describe(Odd, None)
+        ToolDecl.of(Odd)
     assert caught.value.code == "underivable"
     assert caught.value.tool is not None
     assert caught.value.tool.endswith("Odd")
@@ -86,20 +85,22 @@ def test_a_model_without_a_schema_is_refused():
 def test_a_model_that_is_no_object_is_refused():
     """tool-declarations: A schema that is no object schema is refused."""
     with pytest.raises(InvalidToolDecl) as caught:
-        models.describe(pydantic.RootModel[list[int]], None)
+        ToolDecl.of(pydantic.RootModel[list[int]])
     assert caught.value.code == "invalid_schema"
 
 
-def test_signatures_and_instances_are_not_models_here():
-    assert models.accepts(Point)
-    assert not any(map(models.accepts, (Point(x=1), Question, int)))
+def test_an_instance_of_a_model_is_no_tool():
+    for source in (Point(x=1), int):
+        with pytest.raises(InvalidToolDecl) as caught:
+            ToolDecl.of(source)
+        assert caught.value.code == "unknown_source"
 
 
 def test_what_was_derived_does_not_keep_the_class_alive():
     class Short(pydantic.BaseModel):
         x: int
 
-    models.describe(Short, None)
+    ToolDecl.of(Short)
     watched = weakref.ref(Short)
     del Short
     gc.collect()
