@@ -68,9 +68,8 @@ def policy(received: Received) -> Answer:
 
 def on_loopback(wire: str, engine: str) -> Json:
     """Return the demo's document, with the answers of the embedded provider."""
-    changes: dict[str, Any] = {} if engine == "auto" else {"engine": engine}
     with LoopbackProvider(policy) as provider:
-        lm = dspy.LM(**provider.lm_options(wire, **changes))
+        lm = dspy.LM(**provider.lm_options(wire, **({} if engine == "auto" else {"engine": engine})))
         # `auto` depends on what DSPy knows of a model; the demo sends tools on every wire.
         ours = ChatAdapter(tool_calling="native")
         theirs = dspy.ChatAdapter(use_native_function_calling=True)

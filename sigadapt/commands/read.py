@@ -86,15 +86,13 @@ def _read_bytes(content: bytes, dialect: str | None) -> Read:
 def _text(content: bytes, decls: ToolDecls | None) -> Read:
     text = content.decode(errors="surrogateescape")
     if not text.strip():
-        raise UnreadableResponse(
-            "there is nothing to read", fix="Pass a provider's body or its whole stream."
-        )
+        fix = "Pass a provider's body or its whole stream."
+        raise UnreadableResponse("there is nothing to read", fix=fix)
     if decls is None:
-        raise InvalidOption(
-            "this is neither JSON nor a stream but text, and only calls of declared tools are read from text",
-            field="tools",
-            fix="Give the tools with --tools module:name.",
+        reason = (
+            "this is neither JSON nor a stream but text, and only calls of declared tools are read from text"
         )
+        raise InvalidOption(reason, field="tools", fix="Give the tools with --tools module:name.")
     return Read("text", None, [_check(choice_from_text(text, decls), decls)])
 
 

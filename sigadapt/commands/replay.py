@@ -60,21 +60,19 @@ def replay_exchange(exchange: Exchange, program: Program) -> Replayed:
     """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls."""
     if exchange.wire not in WIRES:
         raise InvalidOption(f"the wire {exchange.wire!r} cannot be replayed", field="file")
-    mode = program.tool_calling or _mode(exchange, program.tools)
+    prompt = json.dumps(exchange.request)
+    mode = program.tool_calling
+    if mode is None and "tools" in exchange.request:  # as the recorded request offers tools
+        mode = "native"
+    elif mode is None:
+        is_told = program.tools and all(json.dumps(name)[1:-1] in prompt for name in program.tools)
+        mode = "prompted" if is_told else "auto"
     tries: list[Replayed] = []
     for name in [program.adapter] if program.adapter else ADAPTERS:
         tries.append(_under(name, mode, exchange, program))
         if tries[-1].document["same_instructions"]:
             return tries[-1]
     return tries[0]
-
-
-def _mode(exchange: Exchange, tools: Sequence[str]) -> str:
-    """How the recorded request offers tools: as its own, in the prompt, or not at all."""
-    if "tools" in exchange.request:
-        return "native"
-    prompt = json.dumps(exchange.request)
-    return "prompted" if tools and all(json.dumps(name)[1:-1] in prompt for name in tools) else "auto"
 
 
 def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replayed:
@@ -97,7 +95,13 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
         lm = dspy.LM(**provider.lm_options(wire.name, **changes))
         with dspy.context(lm=lm, adapter=adapter):
             try:
-                outputs = _run(dspy.Predict(program.signature), program.inputs, streamed=was.stream)
+                predictor: Any = dspy.Predict(program.signature)
+                if was.stream:
+                    streamed: Any = dspy.streamify(predictor, async_streaming=False)
+                    answer: Any = [*streamed(**program.inputs)][-1]
+                else:
+                    answer = predictor(**program.inputs)
+                outputs = dict(answer.items())
             except Exception as raised:  # what the program would get is what is reported
                 error = f"{type(raised).__name__}: {sentence(raised)}"
         now = provider.received[0].body if provider.received else {}
@@ -125,15 +129,6 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
 def _instructions(body: Json) -> list[Any]:
     """Return what a request tells the model before any input, on any wire."""
     return [part.value for part in parts_of(body, READING_ORDER) if part.kind == "instructions"]
-
-
-def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> Json:
-    if not streamed:
-        return dict(program(**inputs).items())
-    streamed_program: Any = dspy.streamify(program, async_streaming=False)
-    pieces: list[Any] = list(streamed_program(**inputs))
-    answer: Any = next(piece for piece in reversed(pieces) if isinstance(piece, dspy.Prediction))
-    return dict(answer.items())
 
 
 _MOST_PLACES = 8  # of what is masked
