@@ -51,10 +51,14 @@ def load(place: str, field: str = "tools") -> object:
     return found
 
 
-async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
+def decls_of(places: Sequence[str] | None, servers: Sequence[str] | None) -> ToolDecls:
     """Return the tools of objects and of MCP servers."""
+
+    async def resolved() -> ToolDecls:
+        return await arun(resolving(await sources_of(places or (), servers or ()), RequestContext()))
+
     with redirect_stdout(sys.stderr):
-        return await arun(resolving(await sources_of(places, servers), RequestContext()))
+        return asyncio.run(resolved())
 
 
 async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[object]:

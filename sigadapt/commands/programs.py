@@ -52,7 +52,14 @@ def program_of(target: Any, decls: ToolDecls, given: Iterable[str], *, react: bo
         reason = f"the forward of {name} takes no tools"
         fix = "Add a parameter `tools: ToolDecls` to it, or leave out --tools."
     if react:
-        module = _react(signature, decls)
+        if tools is not None:
+            fix = "Leave out --react, or name a signature without tool fields."
+            reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
+            raise InvalidOption(reason, field="react", fix=fix)
+        try:
+            module = dspy.ReActV2(signature, tools=_for_dspy(decls))
+        except ValueError as error:
+            raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
     elif decls.entries and tools is None:
         raise InvalidOption(reason, field="tools", fix=fix)
     takes_all = not react and (tools is None or _takes_all(fields[tools].annotation))
@@ -64,17 +71,6 @@ def tools_field(signature: Any) -> str | None:
     """Return the name of a signature's tools field; None if it has none."""
     plan = plan_of(signature)
     return None if plan is None else plan.tools
-
-
-def _react(signature: Any, decls: ToolDecls) -> dspy.Module:
-    if tools_field(signature) is not None:
-        fix = "Leave out --react, or name a signature without tool fields."
-        reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
-        raise InvalidOption(reason, field="react", fix=fix)
-    try:
-        return dspy.ReActV2(signature, tools=_for_dspy(decls))
-    except ValueError as error:
-        raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
 
 
 def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, FieldInfo] | None:
@@ -133,11 +129,11 @@ def _takes_all(annotation: Any) -> bool:
 
 def _for_dspy(decls: ToolDecls) -> list[Any]:
     """Return the tools as `dspy.Tool`s; one without a function gets one that is never called."""
-    return [replace(decl, func=decl.func or _never).to_dspy() for decl in decls]
 
+    def never(**_: Any) -> None:
+        raise NotImplementedError
 
-def _never(**_: Any) -> None:
-    raise NotImplementedError
+    return [replace(decl, func=decl.func or never).to_dspy() for decl in decls]
 
 
 def _given(item: str, fields: Mapping[str, FieldInfo]) -> tuple[str, Any]:

@@ -1,6 +1,5 @@
 """Read a provider's body, its stream, or a model's plain text, and print the calls, good and bad."""
 
-import asyncio
 import json
 import sys
 from contextlib import suppress
@@ -52,8 +51,18 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
         return _text(content, decls)
+    body: Any = None
+    with suppress(ValueError, RecursionError):
+        body = json.loads(content)
     try:
-        found = _read_bytes(content, dialect)
+        if is_object(body):
+            choices = choices_from_response(body, dialect=dialect)
+            provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
+            found = Read("body", provider and provider.name, choices)
+        else:
+            choice = choice_from_stream(content, dialect=dialect)
+            provider = None if dialect else provider_of_stream(events_of(content))
+            found = Read("stream", provider.name if provider else dialect, [choice])
     except UnreadableResponse as error:
         # Models write calls as JSON and as lists too.
         if error.code == "provider_error":
@@ -67,20 +76,6 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
     if decls is None:
         return found
     return found._replace(choices=[_check(choice, decls, found.wire) for choice in found.choices])
-
-
-def _read_bytes(content: bytes, dialect: str | None) -> Read:
-    """Read a body or a stream."""
-    body: Any = None
-    with suppress(ValueError, RecursionError):
-        body = json.loads(content)
-    if is_object(body):
-        choices = choices_from_response(body, dialect=dialect)
-        provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
-        return Read("body", provider and provider.name, choices)
-    choice = choice_from_stream(content, dialect=dialect)
-    provider = None if dialect else provider_of_stream(events_of(content))
-    return Read("stream", provider.name if provider else dialect, [choice])
 
 
 def _text(content: bytes, decls: ToolDecls | None) -> Read:
@@ -127,7 +122,7 @@ def read(
     """
     # With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is
     # a bad call, or if the provider answered with an error.
-    decls = asyncio.run(decls_of(tools or (), mcp or ())) if tools or mcp else None
+    decls = decls_of(tools, mcp) if tools or mcp else None
     found = read_from(content_of(file), decls, dialect)
     if as_json:
         emit("read", kind=found.kind, wire=found.wire, choices=[choice_document(c) for c in found.choices])

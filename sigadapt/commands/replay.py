@@ -4,7 +4,6 @@ The recording is that of `LoopbackProvider(script, record=path)`. A loopback pro
 responses, and the real `dspy.LM` reads them, streams as streams.
 """
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -180,7 +179,7 @@ def replay(
     target = signature_of(signature)
     if isinstance(target, dspy.Module):
         raise InvalidOption("replaying takes a signature, not a module", field="signature")
-    decls = asyncio.run(decls_of(tools or (), mcp or ()))
+    decls = decls_of(tools, mcp)
     values, placeholders = inputs_of(target.input_fields, inputs or (), decls, tools_field(target))
     exchanges = list(exchanges_in(content_of(file)))
     if not exchanges:

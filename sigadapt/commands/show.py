@@ -3,7 +3,6 @@
 Nothing leaves the machine: `sending.py` catches each request.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -165,7 +164,7 @@ def show(
     """
     quiet()
     earlier = content_of(compare) if compare else b""
-    target, decls = signature_of(signature), asyncio.run(decls_of(tools or (), mcp or ()))
+    target, decls = signature_of(signature), decls_of(tools, mcp)
     asked = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
     models = [(name, asked) for name in model] if model else DEFAULT_MODELS
     made = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")

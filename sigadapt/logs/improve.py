@@ -115,11 +115,11 @@ def improve(
             new = dict(zip(places, asked([rows[n] for n in places], trial), strict=True))
             if sum(_credit(rows[n], new[n]) - _credit(rows[n], now[n]) for n in places) <= 0:
                 step["why"] = "its rows gain nothing"
+                continue
+            new |= dict(zip(others, asked([rows[n] for n in others], trial), strict=True))
+            if worse := [n for n in new if _credit(rows[n], new[n]) < _credit(rows[n], now[n])]:
+                step["why"] = f"{len(worse)} rows get worse"
             else:
-                new |= dict(zip(others, asked([rows[n] for n in others], trial), strict=True))
-                worse = [n for n in new if _credit(rows[n], new[n]) < _credit(rows[n], now[n])]
-                step["why"] = f"{len(worse)} rows get worse" if worse else ""
-            if not step["why"]:
                 step["kept"], found.texts = True, trial
                 now = [new[n] for n in range(len(rows))]
                 tried.clear()  # a better text may make another one useful

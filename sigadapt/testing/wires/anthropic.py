@@ -71,7 +71,11 @@ def failure(status: int, message: str) -> dict[str, Any]:
 
 def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any], Iterable[dict[str, str]]]]:
     if _thinks(answer):
-        yield {"type": "thinking", "thinking": "", "signature": ""}, _thinking(answer)
+        thoughts = [
+            {"type": "thinking_delta", "thinking": piece} for piece in answer.pieces(answer.reasoning)
+        ]
+        thoughts.append({"type": "signature_delta", "signature": answer.signature or _SIGNATURE})
+        yield {"type": "thinking", "thinking": "", "signature": ""}, thoughts
     if answer.text is not None:
         said = ({"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text))
         yield {"type": "text", "text": ""}, said
@@ -80,12 +84,6 @@ def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any],
         pieces = ["", *answer.pieces(call.text)]
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         yield {"type": "tool_use", "id": call_id, "name": call.name, "input": {}}, deltas
-
-
-def _thinking(answer: Answer) -> Iterator[dict[str, str]]:
-    for piece in answer.pieces(answer.reasoning):
-        yield {"type": "thinking_delta", "thinking": piece}
-    yield {"type": "signature_delta", "signature": answer.signature or _SIGNATURE}
 
 
 def _thinks(answer: Answer) -> bool:

@@ -5,7 +5,6 @@ items: reasoning, message, function calls. A stream opens each item, sends its t
 with the whole item. The last event holds the whole response.
 """
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -47,9 +46,8 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    numbers = itertools.count()
-    for event in _events(answer, request):
-        yield {**event, "sequence_number": next(numbers)}
+    for number, event in enumerate(_events(answer, request)):
+        yield {**event, "sequence_number": number}
 
 
 def _events(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
