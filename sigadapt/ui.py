@@ -349,16 +349,13 @@ class _AgUi(_Writer):
         is_text = bool(self._open and self._open[0])
         kind, role = ("TEXT_MESSAGE", "assistant") if is_text else ("REASONING_MESSAGE", "reasoning")
         message = {"messageId": f"{self._run['runId']}-{self._texts}"}
-        if phase == "start":
-            if not is_text:
-                yield {"type": "REASONING_START", **message}
-            yield {"type": f"{kind}_START", **message, "role": role}
-        elif phase == "delta":
-            yield {"type": f"{kind}_CONTENT", **message, "delta": text}
-        else:
-            yield {"type": f"{kind}_END", **message}
-            if not is_text:
-                yield {"type": "REASONING_END", **message}
+        if phase == "start" and not is_text:
+            yield {"type": "REASONING_START", **message}
+        word = {"start": "START", "delta": "CONTENT", "end": "END"}[phase]
+        more = {"start": {"role": role}, "delta": {"delta": text}}.get(phase, {})
+        yield {"type": f"{kind}_{word}", **message, **more}
+        if phase == "end" and not is_text:
+            yield {"type": "REASONING_END", **message}
 
     def _call_piece(self, call_id: str, text: str = "", *, name: str | None = None) -> Rows:
         if name is not None:

@@ -89,10 +89,8 @@ def stream_sync(program: dspy.Module, /, **inputs: Any) -> Iterator[Event]:
         asyncio.get_running_loop()
     except RuntimeError:
         return _events_now(program, inputs, copy_context())
-    raise InvalidOption(
-        "an event loop is running, which `stream_sync` would block",
-        fix="Use `async for event in sigadapt.stream(program, ...)`.",
-    )
+    fix = "Use `async for event in sigadapt.stream(program, ...)`."
+    raise InvalidOption("an event loop is running, which `stream_sync` would block", fix=fix)
 
 
 def _check(program: Any, name: str) -> None:
@@ -102,11 +100,9 @@ def _check(program: Any, name: str) -> None:
     adapter = settings.adapter
     if not isinstance(adapter, ToolAdapter):
         kind = "no adapter" if adapter is None else f"DSPy's {type(adapter).__name__}"
-        raise InvalidOption(
-            f"{name} needs an adapter of sigadapt, and this program would run under {kind}",
-            field="adapter",
-            fix="dspy.configure(adapter=sigadapt.ChatAdapter()).",
-        )
+        reason = f"{name} needs an adapter of sigadapt, and this program would run under {kind}"
+        fix = "dspy.configure(adapter=sigadapt.ChatAdapter())."
+        raise InvalidOption(reason, field="adapter", fix=fix)
 
 
 async def _events(program: Any, inputs: dict[str, Any], context: Context) -> AsyncIterator[Event]:

@@ -14,7 +14,7 @@ comes by, in whatever thread. DSPy's id of what runs says where: a `_Place`. Rul
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from threading import RLock, get_ident
@@ -335,13 +335,24 @@ class Watch(BaseCallback):
 
     def _hear_results(self, owner: _Place, values: Iterable[Any]) -> None:
         """Tell the results of calls that no tool answered, as the next turn sends them."""
-        for call_id, name, value, is_error in _results_in(values):
-            for each in [each for each in owner.calls if each.call.id == call_id and not each.has_begun]:
-                if isinstance(each.call, InvalidToolCall):
-                    result = failed_result(each.call)
-                else:
-                    result = ToolResult(call_id=call_id, name=name, value=value, is_error=is_error)
-                self._result(each, result)
+        for value in values:
+            rows: Iterable[Any] = value if isinstance(value, ToolResults) else ()
+            if isinstance(value, dspy.History) and value.messages:
+                parts = value.messages[-1].values()
+                held = [getattr(part, "tool_call_results", None) for part in parts]
+                rows = [row for each in held if each for row in each.tool_call_results]
+            for row in rows:
+                name, is_error = row.name or "unnamed", bool(row.is_error)
+                for each in [
+                    each for each in owner.calls if each.call.id == row.call_id and not each.has_begun
+                ]:
+                    if isinstance(each.call, InvalidToolCall):
+                        result = failed_result(each.call)
+                    else:
+                        result = ToolResult(
+                            call_id=row.call_id, name=name, value=row.value, is_error=is_error
+                        )
+                    self._result(each, result)
 
     # The end of the run.
 
@@ -450,14 +461,3 @@ def _result(call: AnyCall, value: Any, error: Exception | None) -> ToolResult:
     except Exception as unreadable:  # noqa: BLE001  (the tool has run; what it gave cannot be a result)
         error = unreadable
     return ToolResult.failed(call, message_of(error))
-
-
-def _results_in(values: Iterable[Any]) -> Iterator[tuple[str, str, Any, bool]]:
-    for value in values:
-        rows: Iterable[Any] = value if isinstance(value, ToolResults) else ()
-        if isinstance(value, dspy.History) and value.messages:
-            parts = value.messages[-1].values()
-            found = [getattr(part, "tool_call_results", None) for part in parts]
-            rows = [row for each in found if each for row in each.tool_call_results]
-        for row in rows:
-            yield row.call_id, row.name or "unnamed", row.value, bool(row.is_error)
