@@ -99,7 +99,7 @@ class ToolTexts(dspy.Module):
             decls = self.made[1]
         settings: Any = dspy.settings
         for name, predictor in self.texts.items():
-            tool, _ = _split(name, self.tools)
+            tool, _ = split_name(name, self.tools)
             # Optimizers look in DSPy's trace for what a predictor did.
             if tool in decls and settings.trace is not None and settings.max_trace_size >= 1:
                 now, shown = _text_in(predictor), decls[tool].to_openai()["function"]
@@ -111,7 +111,7 @@ class ToolTexts(dspy.Module):
     def _with_texts(self, decls: ToolDecls) -> ToolDecls:
         held = {decl.name: decl for decl in decls}
         for name, predictor in self.texts.items():
-            tool, parameter = _split(name, self.tools)
+            tool, parameter = split_name(name, self.tools)
             if tool not in held:
                 continue
             properties = _properties(held[tool])
@@ -172,7 +172,7 @@ class ToolTexts(dspy.Module):
         loaded.load_state(state, **options)
 
     def _write(self, name: str) -> str:
-        tool, parameter = _split(name, self.tools)
+        tool, parameter = split_name(name, self.tools)
         if tool not in self.tools:
             raise _unknown_text(name, [decl.name for decl in self.tools])
         decl = self.tools[tool]
@@ -214,7 +214,7 @@ def _unknown_text(name: str, known: Iterable[str], before: str = "") -> InvalidO
     return InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
 
 
-def _split(name: str, tools: ToolDecls) -> tuple[str, str | None]:
+def split_name(name: str, tools: ToolDecls) -> tuple[str, str | None]:
     """Return tool and parameter of a text's name. Both may hold dots; the longest tool's name counts."""
     dots = (at for at in reversed(range(len(name))) if name[at] == ".")
     at = None if name in tools else next((at for at in dots if name[:at] in tools), None)

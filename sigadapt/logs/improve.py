@@ -20,7 +20,7 @@ from sigadapt.metrics import Credit, compare
 from sigadapt.schemas.json_values import Json, compact, equal_json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.tool_texts import ToolTexts, with_texts
+from sigadapt.tool_texts import ToolTexts, split_name, with_texts
 from sigadapt.trust.masking import MASK, secrets_in
 
 _LONGEST = 600  # characters of a text
@@ -167,9 +167,7 @@ def _rewritten(
         {"question": row["question"], "expected": row["calls"], "made": asked.calls or asked.outcome}
         for row, asked in failed[:_MOST_SHOWN]
     ]
-    tool = max(
-        (decl for decl in tools if f"{name}.".startswith(f"{decl.name}.")), key=lambda decl: len(decl.name)
-    )
+    tool = tools[split_name(name, tools)[0]]
     plain: Any = dspy.ChatAdapter(use_json_adapter_fallback=False)
     try:
         with dspy.context(lm=reflection, adapter=plain):

@@ -117,7 +117,7 @@ async def _events(program: Any, inputs: dict[str, Any], context: Context) -> Asy
 
     watch = Watch(partial(here, inbox.put_nowait))
     if _blocks(program):
-        cancel = _start_thread(program, inputs, context, watch, partial(here, over.set), blocks=True)
+        cancel = _start_thread(program, inputs, context, watch, partial(here, over.set))
     else:
         watch.loop_thread = threading.get_ident()
         # Not `with dspy.context(...)` here: around a `yield`, the consumer would be in it.
@@ -143,7 +143,7 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
     inbox: SimpleQueue[Event] = SimpleQueue()
     over = threading.Event()
     watch = Watch(inbox.put)
-    cancel = _start_thread(program, inputs, context, watch, over.set, blocks=_blocks(program))
+    cancel = _start_thread(program, inputs, context, watch, over.set)
     try:
         while True:
             event = inbox.get()
@@ -173,15 +173,10 @@ async def _run(call: Callable[..., Awaitable[Any]], inputs: dict[str, Any], watc
 
 
 def _start_thread(
-    program: Any,
-    inputs: dict[str, Any],
-    context: Context,
-    watch: Watch,
-    over: Callable[[], None],
-    *,
-    blocks: bool,
+    program: Any, inputs: dict[str, Any], context: Context, watch: Watch, over: Callable[[], None]
 ) -> Callable[[], None]:
     """Run a program in a thread with a loop, and return what ends it there as soon as can be."""
+    blocks = _blocks(program)
     begun: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
 
     async def in_worker(**inputs: Any) -> Any:

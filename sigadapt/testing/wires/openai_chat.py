@@ -10,7 +10,7 @@ from typing import Any
 
 from sigadapt.testing.answers import Answer
 from sigadapt.testing.script import Received
-from sigadapt.testing.wires.wire import SSE, Event, sse
+from sigadapt.testing.wires.wire import SSE, Event, calls_made, sse
 
 PATH = re.compile(r"(/v1)?/chat/completions(\?.*)?")
 STREAM_TYPE = SSE
@@ -27,7 +27,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
     if answer.calls:
         message["tool_calls"] = [
             {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
-            for call_id, call in answer.identified("call_", _calls_made(request))
+            for call_id, call in answer.identified("call_", calls_made(request))
         ]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.reason}
     return {**_head(request, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
@@ -63,7 +63,7 @@ def _deltas(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         yield {"reasoning_content": piece}
     for piece in answer.pieces(answer.text):
         yield {"content": piece}
-    for index, (call_id, call) in enumerate(answer.identified("call_", _calls_made(request))):
+    for index, (call_id, call) in enumerate(answer.identified("call_", calls_made(request))):
         opened = {"name": call.name, "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": opened}]}
         for piece in answer.pieces(call.text):
@@ -82,7 +82,3 @@ def _head(request: Received, kind: str) -> dict[str, Any]:
 def _usage(answer: Answer) -> dict[str, int]:
     sent, said = answer.usage
     return {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
-
-
-def _calls_made(request: Received) -> int:
-    return sum(len(message.get("tool_calls") or ()) for message in request.body.get("messages") or ())
