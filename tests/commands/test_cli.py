@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,15 @@ def answer(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], object]:
     """Writes a module into the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    return lambda name, text: (tmp_path / f"{name}.py").write_text(text, "utf-8")
+
+    def write_module(name: str, text: str) -> None:
+        (tmp_path / f"{name}.py").write_text(text, "utf-8")
+
+    return write_module
 
 
 def test_every_verb_has_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +86,8 @@ def test_the_completion_script_is_printed(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setenv(
         "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1"
     )  # else the parent process is asked
-    main(["--show-completion", "bash"])
+    with pytest.raises(SystemExit):
+        main(["--show-completion", "bash"])
     assert "_SIGADAPT_COMPLETE" in capsys.readouterr().out
 
 
