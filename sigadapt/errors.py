@@ -26,6 +26,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias
 
+import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 CallCode: TypeAlias = Literal[
@@ -289,7 +290,7 @@ error.resume(tools, decisions).
         self,
         calls: Any,
         requests: Any,
-        history: Any,
+        history: dspy.History,
         event: Mapping[str, Any] | None = None,
         field: str = "calls",
         results_field: str | None = None,
@@ -306,7 +307,7 @@ error.resume(tools, decisions).
 
     def resume(
         self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
-    ) -> Any:
+    ) -> dspy.History:
         """Run the turn's calls as a person decided, and return the history with the turn and its results.
 
         Go on with `agent(history=...)`. This error and its history stay as they are. The library cannot know
@@ -325,7 +326,7 @@ error.resume(tools, decisions).
 
     async def aresume(
         self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
-    ) -> Any:
+    ) -> dspy.History:
         """Do the same as `resume`, with the calls run as `ToolCalls.arun` runs them."""
         return await import_module(_WAITING).aresume(self, tools, decisions, timeout)
 

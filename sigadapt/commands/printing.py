@@ -133,10 +133,10 @@ def _dumps(value: Any) -> str:
 def calls_document(calls: ToolCalls | None) -> dict[str, Any]:
     """Return calls as the JSON documents hold them: `calls` and `invalid`."""
     calls = ToolCalls() if calls is None else calls
-    return {"calls": list(map(_fields, calls.tool_calls)), "invalid": list(map(_fields, calls.invalid))}
-
-
-def _fields(call: ToolCall | InvalidToolCall) -> dict[str, Any]:
     names = ("id", "name", "args", "arguments", "index", "altered", "code", "message", "path")
-    held = {name: getattr(call, name) for name in names if hasattr(call, name)}
-    return {**held, "altered": list(call.altered)}
+
+    def fields(call: ToolCall | InvalidToolCall) -> dict[str, Any]:
+        held = {name: getattr(call, name) for name in names if hasattr(call, name)}
+        return {**held, "altered": list(call.altered)}
+
+    return {"calls": [*map(fields, calls.tool_calls)], "invalid": [*map(fields, calls.invalid)]}

@@ -100,7 +100,17 @@ def inputs_of(
     fields: Mapping[str, FieldInfo], given: Iterable[str], decls: ToolDecls, tools: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return values for fields, of which `tools` gets the tools, and the names of those that nobody gave."""
-    values = dict(_given(item, fields) for item in given)
+    values: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if name not in fields or not equals:
+            fix = f"Write name=value with one of {', '.join(fields)}."
+            raise InvalidOption(f"{item!r} does not set an input field", field="input", fix=fix)
+        try:
+            is_text = str in _members(fields[name].annotation)
+            values[name] = value if is_text else json.loads(value)
+        except ValueError as error:
+            raise InvalidOption(f"the value of {name!r} is not JSON: {error}", field="input") from error
     if tools is not None and tools not in values:
         values[tools] = decls if _takes_all(fields[tools].annotation) else _for_dspy(decls)
     placeholders: list[str] = []
@@ -134,16 +144,3 @@ def _for_dspy(decls: ToolDecls) -> list[Any]:
         raise NotImplementedError
 
     return [replace(decl, func=decl.func or never).to_dspy() for decl in decls]
-
-
-def _given(item: str, fields: Mapping[str, FieldInfo]) -> tuple[str, Any]:
-    name, equals, value = item.partition("=")
-    if name not in fields or not equals:
-        fix = f"Write name=value with one of {', '.join(fields)}."
-        raise InvalidOption(f"{item!r} does not set an input field", field="input", fix=fix)
-    if str in _members(fields[name].annotation):
-        return name, value
-    try:
-        return name, json.loads(value)
-    except ValueError as error:
-        raise InvalidOption(f"the value of {name!r} is not JSON: {error}", field="input") from error

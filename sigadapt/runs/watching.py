@@ -380,11 +380,8 @@ class _Answer:
     def __init__(self, watch: Watch, step: _Step, calls: str, texts: Any) -> None:
         self.signature_field_name = calls
         self._watch, self._step, self._texts = watch, step, texts
+        self.refuse_left = watch.refuse_left  # before the program asks again
         self._has_text = False
-
-    def refuse_left(self) -> None:
-        """End the program before it asks again."""
-        self._watch.refuse_left()
 
     async def send(self, item: Any) -> None:
         """Hear a chunk, a call that is whole or not, or the whole answer."""
