@@ -19,15 +19,18 @@ import dspy
 import typer
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.baml_adapter import BAMLAdapter
-from sigadapt.adapters.chat_adapter import ChatAdapter
-from sigadapt.adapters.json_adapter import JSONAdapter
-from sigadapt.adapters.xml_adapter import XMLAdapter
-from sigadapt.errors import InvalidOption, SigadaptError
+from sigadapt import (
+    BAMLAdapter,
+    ChatAdapter,
+    InvalidOption,
+    JSONAdapter,
+    SigadaptError,
+    ToolDecls,
+    XMLAdapter,
+)
 from sigadapt.schemas.json_values import is_array, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.sources import is_source
-from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
 from sigadapt.testing import WIRES
 

@@ -13,14 +13,11 @@ from typing import Annotated, Any
 import dspy
 import typer
 
-from sigadapt.adapters.chat_adapter import ChatAdapter
+from sigadapt import ChatAdapter, InvalidOption, ToolCallParseError, ToolCalls, ToolDecls
 from sigadapt.commands.arguments import WIRE_NAMES, EngineOption
 from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
-from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.places import printable
-from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from sigadapt import InvalidOption, ToolCalls, ToolDecls, UnreadableResponse, choice_from_text
 from sigadapt.adapters.request.aliases import aliases
 from sigadapt.adapters.response.choice import (
     Choice,
@@ -18,16 +19,12 @@ from sigadapt.adapters.response.choice import (
     provider_of_stream,
 )
 from sigadapt.adapters.response.stream_events import events_of
-from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
 from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
-from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES
 from sigadapt.schemas.json_values import is_object
-from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.rendering import rendered_answer
-from sigadapt.signatures.tool_decls import ToolDecls
 
 DIALECTS = tuple(provider.name for provider in PROVIDERS)
 _STREAM_FIELDS = ("data:", "event:", ":", "id:", "retry:")

@@ -14,6 +14,7 @@ comes by, in whatever thread. DSPy's id of what runs says where: a `_Place`. Rul
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ class _Step:
     thoughts: bool = False
     begun: set[int] = field(default_factory=set[int])  # the calls of which a piece was told
     calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
-    usage: dict[str, Any] = field(default_factory=dict[str, Any])
+    usage: Counter[str] = field(default_factory=Counter[str])
 
 
 @dataclass(eq=False)
@@ -237,7 +238,7 @@ class Watch(BaseCallback):
         for call in exception.calls if isinstance(exception, ConfirmationNeeded) else ():
             self.hear_call(step, call)
         if step.usage:
-            self.emit(step, events.Used, step.usage)
+            self.emit(step, events.Used, dict(step.usage))
         self._end_step(step)
 
     def _end_step(self, step: _Step) -> None:
@@ -266,9 +267,7 @@ class Watch(BaseCallback):
             own = [entry.get("outputs"), *(responses if is_array(responses) else [responses])]
             if any(each is outputs for each in own):
                 usage: Json = entry.get("usage") or {}
-                for name, count in usage.items():
-                    if isinstance(count, int):
-                        place.step.usage[name] = place.step.usage.get(name, 0) + count
+                place.step.usage.update({n: count for n, count in usage.items() if isinstance(count, int)})
                 return
 
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
