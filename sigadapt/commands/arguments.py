@@ -100,18 +100,17 @@ async def _list_tools(command: str, log: TextIO) -> ToolDecls:
 
 def signature_of(text: str) -> Any:
     """Return the signature or the module of a program, by `module:name` or as a text with an arrow."""
-    field = "signature"
     new_signature: Any = dspy.Signature
     if "->" in text:
         try:
             return new_signature(text)
         except Exception as error:
-            raise InvalidOption(f"{text!r} is not a signature: {error}", field=field) from error
-    found: object = load(text, field)
+            raise InvalidOption(f"{text!r} is not a signature: {error}", field="signature") from error
+    found = load(text, "signature")
     if isinstance(found, dspy.Module) or (inspect.isclass(found) and issubclass(found, Signature)):
         return found
-    kind = type(found).__name__
-    raise InvalidOption(f"{text!r} is a {kind}, not a dspy.Signature or a dspy.Module", field=field)
+    reason = f"{text!r} is a {type(found).__name__}, not a dspy.Signature or a dspy.Module"
+    raise InvalidOption(reason, field="signature")
 
 
 WIRE_NAMES = {

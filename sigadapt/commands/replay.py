@@ -7,7 +7,7 @@ responses, and the real `dspy.LM` reads them, streams as streams.
 import json
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import dspy
 import typer
@@ -34,13 +34,8 @@ from sigadapt.schemas.json_values import Json, listed
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
 
-
-class Replayed(NamedTuple):
-    """What became of one exchange: its document, and the values that the lines show."""
-
-    document: Json
-    choice: Choice | None
-    outputs: Json
+Replayed: TypeAlias = tuple[Json, Choice | None, Json]
+"""What became of one exchange: its document, the choice and the outputs that the lines show."""
 
 
 class Program(NamedTuple):
@@ -68,7 +63,7 @@ def replay_exchange(exchange: Exchange, program: Program) -> Replayed:
     tries: list[Replayed] = []
     for name in [program.adapter] if program.adapter else ADAPTERS:
         tries.append(_under(name, mode, exchange, program))
-        if tries[-1].document["same_instructions"]:
+        if tries[-1][0]["same_instructions"]:
             return tries[-1]
     return tries[0]
 
@@ -121,7 +116,7 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
         "request_differs_in": [key for key in keys if now.get(key) != exchange.request.get(key)],
         "masked": list(exchange.masked),
     }
-    return Replayed(document, choice, outputs)
+    return document, choice, outputs
 
 
 def _instructions(body: Json) -> list[Any]:
@@ -136,14 +131,15 @@ _NOT_THE_SAME = (
 )
 
 
-def _lines(number: int, size: int, found: Replayed) -> Iterator[tuple[Any, str | None]]:
+def _lines(
+    number: int, size: int, document: Json, choice: Choice | None, outputs: Json
+) -> Iterator[tuple[Any, str | None]]:
     """Yield what became of an exchange, as lines with their styles and as renderables."""
-    document = found.document
     where = f"{document['wire']} {document['path']}, status {document['status']}"
     yield f"{number}. {where}, {counted(size, 'byte')}", "bold"
-    if found.choice is not None:
-        yield found.choice, None
-    for name, value in found.outputs.items():
+    if choice is not None:
+        yield choice, None
+    for name, value in outputs.items():
         yield f"  {name} = {value!r}", None
     if document["error"]:
         yield f"  error: {document['error']}", "red"
@@ -188,13 +184,13 @@ def replay(
     with waiting("replaying ..."):
         found = [replay_exchange(exchange, program) for exchange in exchanges]
     if as_json:
-        emit("replay", placeholders=placeholders, exchanges=[each.document for each in found])
+        emit("replay", placeholders=placeholders, exchanges=[document for document, _, _ in found])
     else:
         say(f"sigadapt replay: {counted(len(found), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
         if placeholders:
             say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}")
         for number, each in enumerate(found, 1):
-            for line, style in _lines(number, len(exchanges[number - 1].response), each):
+            for line, style in _lines(number, len(exchanges[number - 1].response), *each):
                 say(line, style) if isinstance(line, str) else draw(line)
-    if not all(each.document["ok"] for each in found):
+    if not all(document["ok"] for document, _, _ in found):
         raise typer.Exit(1)

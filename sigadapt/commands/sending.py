@@ -41,7 +41,7 @@ def sent_to(
         if not caught:
             caught.append((path, json.loads(content)))
         row = wire_at(path)
-        if row is None:
+        if row is None:  # no client tries again after a 418
             return Response(418, "application/json", [b'{"error": {"message": "recorded, not answered"}}'])
         return write(Answer(text="recorded"), row, read(1, row, path, {}, content))
 

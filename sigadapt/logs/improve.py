@@ -78,8 +78,9 @@ def improve(
 ) -> Improved:
     """Rewrite texts until no failure points at one that may help, or the budget of requests is spent."""
     found = Improved(dict(texts))
-    heldout = heldout[: budget // 4]
+    heldout = heldout[: budget // 4]  # which are asked twice: half of the budget at most
     left = budget - 2 * len(heldout)
+    # Spread over the log, and so few that a third of what is left asks each of them once.
     rows = train[:: max(1, -(-3 * len(train) // max(1, left)))]
 
     def asked(some: Iterable[Json], held: Mapping[str, str]) -> list[Asked]:

@@ -262,6 +262,7 @@ class Watch(BaseCallback):
         place = self._places.pop(call_id, self._root)
         if outputs is None or place.step is None:
             return
+        # Its entry is among the latest, behind those of threads that share the model.
         for entry in reversed(place.instance.history[-50:]):
             responses: Any = entry.get("response")
             own = [entry.get("outputs"), *(responses if is_array(responses) else [responses])]
