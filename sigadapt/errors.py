@@ -57,12 +57,7 @@ _PRINTED = frozenset("\u00a0\u1680\u202f\u205f\u3000\u200c\u200d") | set(map(chr
 
 
 def printable(text: str, *, also: str = "") -> str:
-    r"""Return a text with escapes for what steers a terminal, as control and bidirectional characters do.
-
-    Example:
-        >>> print(printable("pay\x1b[8m\u202e to 東京"))
-        pay\x1b[8m\u202e to 東京
-    """
+    """Return a text with escapes for what steers a terminal, as control and bidirectional characters do."""
     if text.isprintable():
         return text
     kept = _PRINTED.union(also)

@@ -73,7 +73,7 @@ def _way_to_difference(old: Any, new: Any) -> Iterator[str | int]:
     if is_object(old) and is_object(new) and list(old) == list(new):
         pairs: Any = ((key, old[key], new[key]) for key in old)
     elif is_array(old) and is_array(new) and len(old) == len(new):
-        pairs = ((n, a, b) for n, (a, b) in enumerate(zip(old, new, strict=True)))
+        pairs = zip(range(len(old)), old, new, strict=True)
     else:
         return
     key, a, b = next(each for each in pairs if compact(each[1]) != compact(each[2]))

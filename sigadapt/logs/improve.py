@@ -80,7 +80,7 @@ def improve(
     found = Improved(dict(texts))
     heldout = heldout[: budget // 4]  # which are asked twice: half of the budget at most
     left = budget - 2 * len(heldout)
-    # Spread over the log, and so few that a third of what is left asks each of them once.
+    # Spread over the log, and so few that asking each of them once takes a third of what is left.
     rows = train[:: max(1, -(-3 * len(train) // max(1, left)))]
 
     def asked(some: Iterable[Json], held: Mapping[str, str]) -> list[Asked]:

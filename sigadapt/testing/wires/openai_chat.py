@@ -38,9 +38,10 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
     options: dict[str, Any] = request.body.get("stream_options") or {}
     usage = options.get("include_usage") is True
     blank = {"usage": None} if usage else {}
-    for delta in _deltas(answer, request):
-        yield {**head, "choices": [_choice(delta, None)], **blank}
-    yield {**head, "choices": [_choice({}, answer.reason)], **blank}
+    deltas = [(delta, None) for delta in _deltas(answer, request)]
+    for delta, finish in (*deltas, ({}, answer.reason)):
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        yield {**head, "choices": [choice], **blank}
     if usage:
         yield {**head, "choices": [], "usage": _usage(answer)}
 
@@ -68,10 +69,6 @@ def _deltas(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         yield {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": opened}]}
         for piece in answer.pieces(call.text):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-
-
-def _choice(delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
-    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
 def _head(request: Received, kind: str) -> dict[str, Any]:
