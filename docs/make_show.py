@@ -4,7 +4,6 @@ The page is what `sigadapt show` finds. It needs npx, and the server in npm's ca
 `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
 
-import asyncio
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -38,7 +37,7 @@ def found(*, offline: bool = False) -> Json:
     """Return what the command finds; offline, only if the server is in npm's cache."""
     quiet()
     command = f"npx {'--offline ' if offline else ''}-y {SERVER} ."
-    decls = asyncio.run(decls_of([], [command]))
+    decls = decls_of([], [command])
     program = program_of(signature_of("question -> answer"), decls, (), react=True)
     return shown(program, decls, DEFAULT_MODELS, ChatAdapter)
 

@@ -28,10 +28,8 @@ _CALL = {
     "altered": "texts",
     **dict.fromkeys(("code", "message", "path"), "text"),
 }
-_ERROR = {
-    **dict.fromkeys(("type", "code", "message", "field", "tool", "path", "reason", "fix"), "text"),
-    "status": "number",
-}
+_TEXTS_OF_ERROR = ("type", "code", "message", "field", "tool", "path", "reason", "fix")
+_ERROR = {**dict.fromkeys(_TEXTS_OF_ERROR, "text"), "status": "number"}
 
 
 def call_rows(calls: dspy.ToolCalls | None) -> list[Json]:
@@ -52,7 +50,12 @@ def call_rows(calls: dspy.ToolCalls | None) -> list[Json]:
     if calls is None:
         return []
     known = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
-    return [_call_row(call) for call in known.in_order()]
+    rows: list[Json] = []
+    for each in known.in_order():
+        call = each.as_invalid() if isinstance(each, RefusedToolCall) else each
+        args = compact(call.args) if isinstance(call, ToolCall) else None
+        rows.append(_row(call, _CALL, args_json=args))
+    return rows
 
 
 def calls_from_rows(rows: Iterable[Mapping[str, Any]] | None) -> ToolCalls:
@@ -90,9 +93,7 @@ def error_row(error: BaseException | None) -> Json | None:
     """
     if error is None:
         return None
-    row: Json = {key: getattr(error, key, None) for key in _ERROR}
-    row |= {"type": type(error).__name__, "message": str(error)}
-    return {key: _fitting(row[key], kind) for key, kind in _ERROR.items()}
+    return _row(error, _ERROR, type=type(error).__name__, message=str(error))
 
 
 def call_type() -> Any:
@@ -121,20 +122,18 @@ def error_type() -> Any:
     return _struct(_ERROR)
 
 
-def _call_row(call: ToolCall | InvalidToolCall) -> Json:
-    if isinstance(call, RefusedToolCall):
-        call = call.as_invalid()
-    row: Json = {key: getattr(call, key, None) for key in _CALL}
-    row["args_json"] = compact(call.args) if isinstance(call, ToolCall) else None
-    return {key: _fitting(row[key], kind) for key, kind in _CALL.items()}
-
-
-def _fitting(value: Any, kind: str) -> Any:
-    if kind == "texts":
-        return [_utf8(each) for each in value]
-    if kind == "text":
-        return _utf8(value) if isinstance(value, str) else None
-    return value if type(value) is int else None
+def _row(source: object, kinds: Mapping[str, str], **derived: str | None) -> Json:
+    """Return the attributes of a call or an error, and what is derived from it, as values of their kinds."""
+    row: Json = {}
+    for name, kind in kinds.items():
+        value: Any = derived.get(name, getattr(source, name, None))
+        if kind == "texts":
+            row[name] = [_utf8(each) for each in value]
+        elif kind == "text":
+            row[name] = _utf8(value) if isinstance(value, str) else None
+        else:
+            row[name] = value if type(value) is int else None
+    return row
 
 
 def _utf8(text: str) -> str:
@@ -166,8 +165,5 @@ def _pyarrow() -> Any:
     try:
         return importlib.import_module("pyarrow")
     except ModuleNotFoundError as error:
-        raise InvalidOption(
-            "Arrow types need pyarrow",
-            code="missing_extra",
-            fix="Install the extra: `sigadapt[ray]`.",
-        ) from error
+        fix = "Install the extra: `sigadapt[ray]`."
+        raise InvalidOption("Arrow types need pyarrow", code="missing_extra", fix=fix) from error

@@ -26,6 +26,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias
 
+import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 CallCode: TypeAlias = Literal[
@@ -56,12 +57,7 @@ _PRINTED = frozenset("\u00a0\u1680\u202f\u205f\u3000\u200c\u200d") | set(map(chr
 
 
 def printable(text: str, *, also: str = "") -> str:
-    r"""Return a text with escapes for what steers a terminal, as control and bidirectional characters do.
-
-    Example:
-        >>> print(printable("pay\x1b[8m\u202e to 東京"))
-        pay\x1b[8m\u202e to 東京
-    """
+    """Return a text with escapes for what steers a terminal, as control and bidirectional characters do."""
     if text.isprintable():
         return text
     kept = _PRINTED.union(also)
@@ -233,22 +229,19 @@ class UnusableAnswer(SigadaptError):
 
 
 class EmptyAnswer(UnusableAnswer, AdapterParseError):
-    """A turn of an agent of DSPy that its provider ended without a word or a call.
-
-    It is also DSPy's `AdapterParseError`, after which the agent goes on. No other program asks twice.
-
-    Example:
-        >>> error = EmptyAnswer("the answer is empty", choice=None)
-        >>> error.code, isinstance(error, UnusableAnswer), isinstance(error, AdapterParseError)
-        ('empty', True, True)
-    """
+    """An agent's turn without a word or a call. DSPy's AdapterParseError too, so the agent goes on."""
 
     def __init__(self, reason: str, *, choice: Any, field: str | None = None) -> None:
         super().__init__(reason, code="empty", choice=choice, field=field)
-        # What DSPy reads of an AdapterParseError, whose constructor would write a message about text fields.
-        self.message, self.adapter_name, self.lm_response = str(self), "sigadapt", ""
-        self.signature = self.parsed_result = self.model = self.provider = self.provider_code = None
-        self.status = self.request_id = self.retry_after = None
+        _as_of_dspy(self, "")
+
+
+def _as_of_dspy(error: Any, response: str, adapter_name: str = "sigadapt", signature: Any = None) -> None:
+    """Set what DSPy reads of an AdapterParseError, whose constructor would write about text fields."""
+    error.message, error.lm_response = str(error), response
+    error.adapter_name, error.signature = adapter_name, signature
+    error.parsed_result = error.model = error.provider = error.provider_code = None
+    error.status = error.request_id = error.retry_after = None
 
 
 _WAITING = "sigadapt.runs.waiting"
@@ -292,7 +285,7 @@ error.resume(tools, decisions).
         self,
         calls: Any,
         requests: Any,
-        history: Any,
+        history: dspy.History,
         event: Mapping[str, Any] | None = None,
         field: str = "calls",
         results_field: str | None = None,
@@ -309,7 +302,7 @@ error.resume(tools, decisions).
 
     def resume(
         self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
-    ) -> Any:
+    ) -> dspy.History:
         """Run the turn's calls as a person decided, and return the history with the turn and its results.
 
         Go on with `agent(history=...)`. This error and its history stay as they are. The library cannot know
@@ -328,7 +321,7 @@ error.resume(tools, decisions).
 
     async def aresume(
         self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
-    ) -> Any:
+    ) -> dspy.History:
         """Do the same as `resume`, with the calls run as `ToolCalls.arun` runs them."""
         return await import_module(_WAITING).aresume(self, tools, decisions, timeout)
 
@@ -416,13 +409,11 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
     ) -> None:
         SigadaptError.__init__(self, reason, code=code, field=field, tool=tool, path=path, fix=fix)
         self.choice: AnyChoice = choice
-        # AdapterParseError and DSPyError have these attributes. Their constructors are not called, because
-        # they would write a message about text fields.
-        self.message = str(self)
-        self.adapter_name, self.signature = adapter_name, signature
-        self.lm_response, self.parsed_result = _summary(choice), None
-        self.model = self.provider = self.provider_code = self.status = None
-        self.request_id = self.retry_after = None
+        # What the model said. Optimizers show it.
+        calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
+        lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]
+        said = "\n".join([*([choice.text] if choice.text else []), *lines])
+        _as_of_dspy(self, said, adapter_name, signature)
 
     def _repr_html_(self) -> str:
         return self.choice.rendered(self).html()
@@ -441,13 +432,6 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         lost = f"The signature {name} did not travel with this error."
         notes = [*state.get("__notes__", ()), lost]
         return new, of, {**state, "signature": None, "__notes__": notes}
-
-
-def _summary(choice: Any) -> str:
-    """What the model said: its text, and its calls, each bad one with what is wrong. Optimizers show it."""
-    calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
-    lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]
-    return "\n".join([*([choice.text] if choice.text else []), *lines])
 
 
 class MissingToolCalls(ToolCallParseError):

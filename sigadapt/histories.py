@@ -73,7 +73,16 @@ def trim_history(
         if any(limit is not None and sizes[name] > limit for name, limit in limits.items()):
             break
         kept.append(turn)
-        if compacted and _is_compacted(turn):
+        if not compacted:
+            continue
+        rows = rows_of(turn)
+        calls = [row.calls for row in rows if row.calls]
+        calls += [answered.calls for row in rows for answered in row.rounds]
+        states = [one.turn.state or {} for each in calls for one in (each, *each)]
+        blocks = (block for state in states for block in state.get("blocks", ()))
+        if any(
+            block.get("type") == "compaction" for block in blocks
+        ):  # it stands for all that was said before
             break
     whole = read(dspy.History, history, None)  # which has a summary too, from DSPy 3.5 on
     return whole.model_copy(update={"messages": [event for turn in reversed(kept) for event in turn]})
@@ -82,21 +91,7 @@ def trim_history(
 def turns_of(
     history: dspy.History | Mapping[str, Any], signature: type[dspy.Signature] | None = None
 ) -> list[list[Event]]:
-    """Return the turns of a history, each a question and what follows it.
-
-    Events before the first question, which a provider would refuse, are in no turn.
-
-    Args:
-        history: as for `trim_history`.
-        signature: as for `trim_history`.
-
-    Raises:
-        InvalidHistory: as `trim_history`.
-
-    Example:
-        >>> [len(turn) for turn in turns_of({"messages": [{"question": "1"}, {"question": "2"}]})]
-        [1, 1]
-    """
+    """Return the turns of a history, each a question and what follows it; what stands before is in none."""
     events: list[Event] = list(read(dspy.History, history, None).messages)
     rows = rows_of(events)
     continues = [*_going_on(rows)]
@@ -116,15 +111,6 @@ def turns_of(
         elif turns:
             turns[-1].append(event)
     return turns
-
-
-def _is_compacted(turn: list[Event]) -> bool:
-    """Return whether a turn has a block that stands for all that was said before."""
-    rows = rows_of(turn)
-    calls = [row.calls for row in rows if row.calls]
-    calls += [answered.calls for row in rows for answered in row.rounds]
-    states = [one.turn.state or {} for each in calls for one in (each, *each)]
-    return any(block.get("type") == "compaction" for state in states for block in state.get("blocks", ()))
 
 
 def _going_on(rows: list[Row]) -> Iterator[bool]:

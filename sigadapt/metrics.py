@@ -127,8 +127,13 @@ def compare(
     wanted = _gold_calls(expected, decls)
     got = _calls(made, "made").in_order()
     first, second = ([_key(call, decls, ids=ids) for call in calls] for calls in (wanted, got))
-    same = [key.same for key in first], [key.same for key in second]
-    pairs = _in_order(*same) if ordered else _in_any_order(*same)
+    if ordered:
+        pairs = _in_order([key.same for key in first], [key.same for key in second])
+    else:  # any equal one that is not taken will do, because equality is transitive
+        free: dict[Hashable, list[int]] = {}
+        for n in reversed(range(len(second))):
+            free.setdefault(second[n].same, []).append(n)
+        pairs = {n: free[key.same].pop() for n, key in enumerate(first) if key.same and free.get(key.same)}
     missing = [n for n in range(len(wanted)) if n not in pairs]
     unexpected = sorted({*range(len(got))} - {*pairs.values()})
     return Comparison(
@@ -139,8 +144,43 @@ def compare(
     )
 
 
+class _Metric:
+    """A DSPy metric, as evaluation and every optimizer call it."""
+
+    __slots__ = ()
+
+    def __call__(
+        self,
+        gold: Any,
+        pred: Any,
+        trace: Any = None,
+        pred_name: str | None = None,
+        pred_trace: Any = None,
+    ) -> Any:
+        """Score a prediction.
+
+        Raises:
+            InvalidOption: for an example without the field, or a field that holds no calls.
+            InvalidHistory: from `Trajectory`, as `sigadapt.rounds`.
+        """
+        score, feedback = self._judged(gold, pred)
+        if pred_name is not None or pred_trace is not None:
+            return dspy.Prediction(score=score, feedback=feedback)
+        return score if self.graded and trace is None else score == 1
+
+    graded: ClassVar[bool] = True
+    """Whether the score is a number between 0 and 1, and not true or false."""
+
+    def _judged(self, gold: Any, pred: Any) -> tuple[float, str]:
+        raise NotImplementedError
+
+
+_FAILED = 0.0, "The program failed, so it made no calls."
+"""The judgement of a program that raised, for which optimizers give None."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallMetric:
+class CallMetric(_Metric):
     """A DSPy metric over a calls field. Use `ExactMatch`, `SubsetMatch` or `F1`.
 
     Args:
@@ -163,42 +203,21 @@ class CallMetric:
     ordered: bool = False
     ids: bool = False
 
-    graded: ClassVar[bool] = True
-    """Whether the score is a number between 0 and 1, and not true or false."""
-
     def score(self, comparison: Comparison) -> float:
         """Return the score of a Comparison, from 0 to 1."""
         raise NotImplementedError
 
-    def __call__(
-        self,
-        gold: Any,
-        pred: Any,
-        trace: Any = None,
-        pred_name: str | None = None,
-        pred_trace: Any = None,
-    ) -> Any:
-        """Score a prediction.
-
-        Raises:
-            InvalidOption: for an example without the field, or a field that holds no calls.
-        """
+    def _judged(self, gold: Any, pred: Any) -> tuple[float, str]:
         if self.field not in gold:
-            raise InvalidOption(
-                f"the example has no field {self.field!r}, only {', '.join(gold.keys())}",
-                field="field",
-                fix=f"Name the field of the expected calls: {type(self).__name__}(field=...).",
-            )
+            reason = f"the example has no field {self.field!r}, only {', '.join(gold.keys())}"
+            fix = f"Name the field of the expected calls: {type(self).__name__}(field=...)."
+            raise InvalidOption(reason, field="field", fix=fix)
+        if pred is None:
+            return _FAILED
         tools = gold.get(self.tools_field) if self.tools is None else self.tools
-        if pred is None:  # optimizers give this for a program that raised
-            score, feedback = 0.0, "The program failed, so it made no calls."
-        else:
-            made = pred.get(self.field) if self.field in pred else None
-            comparison = compare(gold[self.field], made, tools, ordered=self.ordered, ids=self.ids)
-            score, feedback = self.score(comparison), comparison.feedback
-        if pred_name is not None or pred_trace is not None:
-            return dspy.Prediction(score=score, feedback=feedback)
-        return score if self.graded and trace is None else score == 1
+        made = pred.get(self.field) if self.field in pred else None
+        comparison = compare(gold[self.field], made, tools, ordered=self.ordered, ids=self.ids)
+        return self.score(comparison), comparison.feedback
 
 
 class ExactMatch(CallMetric):
@@ -253,7 +272,12 @@ class Credit(CallMetric):
         total = 2 * comparison.matched + len(comparison.missing) + len(comparison.unexpected)
         credit, free = float(comparison.matched), list(comparison.unexpected)
         for call in comparison.missing:
-            shares = [_share(call, made) for made in free]
+            shares = [0.0] * len(free)
+            for place, made in enumerate(free):
+                args = made.args if type(made) is ToolCall else parse_arguments(made.arguments)
+                if made.name == call.name and is_object(args):
+                    right = [n for n in call.args.keys() & args.keys() if equal_json(args[n], call.args[n])]
+                    shares[place] = (1 + len(right)) / (2 + len(call.args.keys() | args.keys()))
             best = max(shares, default=0.0)
             if best:
                 del free[shares.index(best)]
@@ -261,18 +285,8 @@ class Credit(CallMetric):
         return 2 * credit / total if total else 1.0
 
 
-def _share(expected: ToolCall, made: ToolCall | InvalidToolCall) -> float:
-    """Return how far a call that is not the expected one is right, below 1; 0 for another tool."""
-    args: Any = made.args if type(made) is ToolCall else parse_arguments(made.arguments)
-    if made.name != expected.name or not is_object(args):
-        return 0.0
-    names = expected.args.keys() | args.keys()
-    both = [name for name in names if name in args and name in expected.args]
-    return (1 + sum(equal_json(args[name], expected.args[name]) for name in both)) / (2 + len(names))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(_Metric):
     """A DSPy metric over what a run did. The score is the mean of what is asked for, from 0 to 1.
 
     A call counts whether it succeeded or not. A bad call counts for `forbidden` and `rounds` alone.
@@ -314,29 +328,13 @@ class Trajectory:
         if not (self.order or self.required or self.forbidden) and self.redundant is self.rounds is None:
             raise InvalidOption("there is nothing to judge by", field="order", fix="Give required=[...].")
 
-    def __call__(
-        self,
-        gold: Any,
-        pred: Any,
-        trace: Any = None,
-        pred_name: str | None = None,
-        pred_trace: Any = None,
-    ) -> Any:
-        """Score a prediction with a history, or what else `sigadapt.rounds` takes, such as a Conversation.
-
-        Raises:
-            InvalidHistory: as `sigadapt.rounds`.
-        """
+    def _judged(self, gold: Any, pred: Any) -> tuple[float, str]:
         if pred is None:
-            score, feedback = 0.0, "The program failed, so it made no calls."
-        else:
-            parts = [*self._parts(pred)]
-            score = sum(part for part, _ in parts) / len(parts)
-            told = [sentence for _, sentences in parts for sentence in sentences]
-            feedback = listed(told, _MOST_TOLD, " ") if told else "The run is as expected."
-        if pred_name is not None or pred_trace is not None:
-            return dspy.Prediction(score=score, feedback=feedback)
-        return score if trace is None else score == 1
+            return _FAILED
+        parts = [*self._parts(pred)]
+        told = [sentence for _, sentences in parts for sentence in sentences]
+        feedback = listed(told, _MOST_TOLD, " ") if told else "The run is as expected."
+        return sum(part for part, _ in parts) / len(parts), feedback
 
     def _parts(self, run: Any) -> Iterator[tuple[float, list[str]]]:
         """Yield a score and what is wrong for each thing that is asked for."""
@@ -397,20 +395,17 @@ def _hashable(value: Any) -> Hashable:
 
 def _gold_calls(expected: Any, decls: ToolDecls | None) -> list[ToolCall]:
     calls = _calls(expected, "expected")
-    as_json = [  # a call that a model sent holds nothing else
+    good = [  # a call that a model sent holds nothing but JSON
         call
         if "arguments" in call.model_fields_set or fault_in(call.args, levels=ARGUMENT_LEVELS) is None
         else call.model_copy(update={"args": {name: _as_json(call, name) for name in call.args}})
         for call in calls
     ]
-    calls = calls.model_copy(update={"tool_calls": as_json})
+    calls = calls.model_copy(update={"tool_calls": good})
     for bad in (calls if decls is None else calls.validated(decls)).invalid:
-        raise InvalidOption(
-            f"an expected call is invalid: {bad.message}",
-            field="expected",
-            tool=bad.name,
-            fix="Correct the data: declared tools, and arguments that fit them.",
-        )
+        fix = "Correct the data: declared tools, and arguments that fit them."
+        reason = f"an expected call is invalid: {bad.message}"
+        raise InvalidOption(reason, field="expected", tool=bad.name, fix=fix)
     return calls.tool_calls
 
 
@@ -418,11 +413,9 @@ def _calls(value: Any, what: str) -> ToolCalls:
     try:
         return ToolCalls([] if value is None else value)
     except (InvalidHistory, pydantic.ValidationError, TypeError) as error:
-        raise InvalidOption(
-            f"a {type(value).__name__} holds no calls: {cut(repr(value))}",
-            field=what,
-            fix="Give ToolCalls, dspy.ToolCalls, or a list of dicts with `name` and `args`.",
-        ) from error
+        reason = f"a {type(value).__name__} holds no calls: {cut(repr(value))}"
+        fix = "Give ToolCalls, dspy.ToolCalls, or a list of dicts with `name` and `args`."
+        raise InvalidOption(reason, field=what, fix=fix) from error
 
 
 def _as_json(call: ToolCall, name: str) -> Any:
@@ -430,19 +423,9 @@ def _as_json(call: ToolCall, name: str) -> Any:
     try:
         return jsonable(value)
     except ValueError as error:
-        raise InvalidOption(
-            f"the argument {name!r} of {call.name} is a {type(value).__name__} without a JSON form",
-            field="expected",
-            fix="Give the argument as the model writes it: JSON.",
-        ) from error
-
-
-def _in_any_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int, int]:
-    """Pair each thing with an equal one that is not taken; as equality is transitive, any will do."""
-    free: dict[Hashable, list[int]] = {}
-    for n in reversed(range(len(second))):
-        free.setdefault(second[n], []).append(n)
-    return {n: free[key].pop() for n, key in enumerate(first) if key and free.get(key)}
+        reason = f"the argument {name!r} of {call.name} is a {type(value).__name__} without a JSON form"
+        fix = "Give the argument as the model writes it: JSON."
+        raise InvalidOption(reason, field="expected", fix=fix) from error
 
 
 def _in_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int, int]:
@@ -476,13 +459,10 @@ def _feedback(missing: list[_Key], unexpected: list[_Key]) -> str:
     sentences: list[str] = []
     others = list(unexpected)
     for key in missing:
-        same_tool = (each for each in others if each.args is not None and each.call.name == key.call.name)
-        near = next(same_tool, None)
-        if near is None:
-            sentences.append(f"The call {key.call} is missing.")
-        else:
+        near = next((e for e in others if e.args is not None and e.call.name == key.call.name), None)
+        if near is not None:
             others.remove(near)
-            sentences.append(_difference(key, near))
+        sentences.append(_difference(key, near) if near else f"The call {key.call} is missing.")
     for key in others:
         if isinstance(key.call, (InvalidToolCall, RefusedToolCall)):
             sentences.append(f"The call {key.call} is invalid: {key.call.message}.")

@@ -44,18 +44,6 @@ def _text_in(predictor: Any) -> str:
     return "" if instructions == _NOTHING else instructions
 
 
-def _trace(predictor: dspy.Predict, name: str, tool: ToolDecl, asked: Json) -> None:
-    """Put a text into DSPy's trace, where optimizers look for what a predictor did."""
-    settings: Any = dspy.settings
-    if settings.trace is None or settings.max_trace_size < 1:
-        return
-    now = _text_in(predictor)
-    inputs = {"describes": name, "now": now, "tool": tool.to_openai()["function"], "asked": asked}
-    while len(settings.trace) >= settings.max_trace_size:
-        settings.trace.pop(0)
-    settings.trace.append((predictor, inputs, dspy.Prediction(description=now)))
-
-
 class ToolTexts(dspy.Module):
     """Descriptions of tools, as a part of a program.
 
@@ -109,26 +97,29 @@ class ToolTexts(dspy.Module):
             if self.made[0] != texts:
                 self.made = texts, self._with_texts(self.tools)
             decls = self.made[1]
+        settings: Any = dspy.settings
         for name, predictor in self.texts.items():
-            tool, _ = _split(name, self.tools)
-            if tool in decls:
-                _trace(predictor, name, decls[tool], asked)
+            tool, _ = split_name(name, self.tools)
+            # Optimizers look in DSPy's trace for what a predictor did.
+            if tool in decls and settings.trace is not None and settings.max_trace_size >= 1:
+                now, shown = _text_in(predictor), decls[tool].to_openai()["function"]
+                del settings.trace[: max(0, len(settings.trace) + 1 - settings.max_trace_size)]
+                inputs = {"describes": name, "now": now, "tool": shown, "asked": asked}
+                settings.trace.append((predictor, inputs, dspy.Prediction(description=now)))
         return decls
 
     def _with_texts(self, decls: ToolDecls) -> ToolDecls:
         held = {decl.name: decl for decl in decls}
         for name, predictor in self.texts.items():
-            tool, parameter = _split(name, self.tools)
-            if tool in held:
-                properties = _properties(held[tool])
-                if parameter not in (None, *properties):
-                    raise InvalidOption(
-                        f"the text of {name!r} is for a parameter that {tool} no longer has",
-                        code="unknown_text",
-                        field="texts",
-                        fix=f"It has {', '.join(map(repr, properties)) or 'none'}.",
-                    )
-                held[tool] = _with_text(held[tool], parameter, _text_in(predictor))
+            tool, parameter = split_name(name, self.tools)
+            if tool not in held:
+                continue
+            properties = _properties(held[tool])
+            if parameter not in (None, *properties):
+                reason = f"the text of {name!r} is for a parameter that {tool} no longer has"
+                fix = f"It has {', '.join(map(repr, properties)) or 'none'}."
+                raise InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
+            held[tool] = _with_text(held[tool], parameter, _text_in(predictor))
         return ToolDecls([held[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
 
     def __getitem__(self, name: str) -> str:
@@ -175,17 +166,13 @@ class ToolTexts(dspy.Module):
         saved = {key[len("texts['") : -len("']")] for key in state if key.startswith("texts['")}
         for name in sorted(saved ^ self.texts.keys()):
             what = "was not saved" if name in self.texts else "was saved, and is not held here"
-            raise InvalidOption(
-                f"the text of {name!r} {what}",
-                code="unknown_text",
-                field="texts",
-                fix="Load into a ToolTexts of the same tools and texts.",
-            )
+            fix = "Load into a ToolTexts of the same tools and texts."
+            raise InvalidOption(f"the text of {name!r} {what}", code="unknown_text", field="texts", fix=fix)
         loaded: Any = super()
         loaded.load_state(state, **options)
 
     def _write(self, name: str) -> str:
-        tool, parameter = _split(name, self.tools)
+        tool, parameter = split_name(name, self.tools)
         if tool not in self.tools:
             raise _unknown_text(name, [decl.name for decl in self.tools])
         decl = self.tools[tool]
@@ -196,27 +183,18 @@ class ToolTexts(dspy.Module):
 
 
 def texts_of(file: object, decls: ToolDecls) -> dict[str, str]:
-    """Return the texts of a file that `sigadapt improve` wrote, if they were made for these tools.
-
-    Raises:
-        InvalidOption: `other_tools`, if they were not; `invalid_option` for no such file.
-    """
-    held = json.loads(Path(file).read_text("utf-8")) if isinstance(file, (str, Path)) else file
-    texts = held.get("texts") if is_object(held) and held.get("format") == 1 else None
-    if (
-        not is_object(held)
-        or not is_object(texts)
-        or not all(isinstance(text, str) for text in texts.values())
-    ):
+    """Return the texts of a file that `sigadapt improve` wrote, if they were made for these tools."""
+    read: Any = json.loads(Path(file).read_text("utf-8")) if isinstance(file, (str, Path)) else file
+    held: Json = read if is_object(read) and read.get("format") == 1 else {}
+    texts = held.get("texts")
+    if not is_object(texts) or not all(isinstance(text, str) for text in texts.values()):
         fix = "Give the file that sigadapt improve wrote."
         raise InvalidOption("it holds no texts of tools", field="texts", fix=fix)
     if held.get("made_for") != decls.fingerprint():
-        raise InvalidOption(
-            f"the texts were made for other tools than {listed(map(repr, (d.name for d in decls)), 5, ', ')}",
-            code="other_tools",
-            field="texts",
-            fix="Review what changed in the tools, and run sigadapt improve again.",
-        )
+        names = listed((repr(decl.name) for decl in decls), 5, ", ")
+        reason = f"the texts were made for other tools than {names}"
+        fix = "Review what changed in the tools, and run sigadapt improve again."
+        raise InvalidOption(reason, code="other_tools", field="texts", fix=fix)
     return texts
 
 
@@ -231,15 +209,12 @@ def with_texts(decls: ToolDecls, texts: Mapping[str, str]) -> ToolDecls:
 def _unknown_text(name: str, known: Iterable[str], before: str = "") -> InvalidOption:
     names = list(known)
     meant = closest(name.removeprefix(before), (each.removeprefix(before) for each in names))
-    return InvalidOption(
-        f"{name!r} is neither a tool nor a parameter of one, only {listed(names, _MOST_NAMES, ', ')}",
-        code="unknown_text",
-        field="texts",
-        fix=f"Did you mean {before + meant!r}?" if meant else "Name a tool, or `tool.parameter`.",
-    )
+    reason = f"{name!r} is neither a tool nor a parameter of one, only {listed(names, _MOST_NAMES, ', ')}"
+    fix = f"Did you mean {before + meant!r}?" if meant else "Name a tool, or `tool.parameter`."
+    return InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
 
 
-def _split(name: str, tools: ToolDecls) -> tuple[str, str | None]:
+def split_name(name: str, tools: ToolDecls) -> tuple[str, str | None]:
     """Return tool and parameter of a text's name. Both may hold dots; the longest tool's name counts."""
     dots = (at for at in reversed(range(len(name))) if name[at] == ".")
     at = None if name in tools else next((at for at in dots if name[:at] in tools), None)

@@ -15,20 +15,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import uuid4
 
-from sigadapt.runs.events import (
-    CallDelta,
-    CallReady,
-    Confirm,
-    Ended,
-    Event,
-    Failed,
-    FileReady,
-    ReasoningDelta,
-    ResultReady,
-    ServerCall,
-    SourceReady,
-    TextDelta,
-)
+from sigadapt.runs import events as run
+from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable, waits_of
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall
@@ -37,6 +25,7 @@ from sigadapt.signatures.tool_results.tool_output import program_outputs
 Rows = Iterator[Json]
 Phase = Literal["start", "delta", "end"]  # of a text
 ErrorText = Callable[[BaseException], str]
+_BYTES = "application/octet-stream"
 
 AI_SDK_HEADERS = {"Content-Type": "text/event-stream", "x-vercel-ai-ui-message-stream": "v1"}
 """The headers of a response with what `ai_sdk` writes."""
@@ -48,11 +37,11 @@ def _type_of(error: BaseException) -> str:
 
 @overload
 def ai_sdk(
-    events: AsyncIterable[Event], *, message_id: str | None = None, error_text: ErrorText = _type_of
+    events: AsyncIterable[Event], *, message_id: str | None = ..., error_text: ErrorText = ...
 ) -> AsyncIterator[str]: ...
 @overload
 def ai_sdk(
-    events: Iterable[Event], *, message_id: str | None = None, error_text: ErrorText = _type_of
+    events: Iterable[Event], *, message_id: str | None = ..., error_text: ErrorText = ...
 ) -> Iterator[str]: ...
 def ai_sdk(events: Any, *, message_id: str | None = None, error_text: ErrorText = _type_of) -> Any:
     """Write a run for `useChat` of the AI SDK (`ai` 6).
@@ -87,24 +76,20 @@ def ai_sdk(events: Any, *, message_id: str | None = None, error_text: ErrorText 
 def ag_ui(
     events: AsyncIterable[Event],
     *,
-    thread_id: str | None = None,
-    run_id: str | None = None,
-    error_text: ErrorText = _type_of,
+    thread_id: str | None = ...,
+    run_id: str | None = ...,
+    error_text: ErrorText = ...,
 ) -> AsyncIterator[str]: ...
 @overload
 def ag_ui(
     events: Iterable[Event],
     *,
-    thread_id: str | None = None,
-    run_id: str | None = None,
-    error_text: ErrorText = _type_of,
+    thread_id: str | None = ...,
+    run_id: str | None = ...,
+    error_text: ErrorText = ...,
 ) -> Iterator[str]: ...
 def ag_ui(
-    events: Any,
-    *,
-    thread_id: str | None = None,
-    run_id: str | None = None,
-    error_text: ErrorText = _type_of,
+    events: Any, *, thread_id: str | None = None, run_id: str | None = None, error_text: ErrorText = _type_of
 ) -> Any:
     """Write a run for AG-UI (`@ag-ui/core` 1).
 
@@ -183,37 +168,37 @@ class _Writer:
         """Return what to write for an event."""
         if event.within is not None:
             return
-        if isinstance(event, Ended):
+        if isinstance(event, run.Ended):
             outputs: Json = program_outputs(event.prediction) or {}
             for name, value in outputs.items():
                 if isinstance(value, str) and value and name not in self._told:
                     yield from self._text(value, (True, name, None))
             yield from self.end(None)
-        elif isinstance(event, Failed):
+        elif isinstance(event, run.Failed):
             yield from self.end(event.error)
         else:
             yield from self._step(event.step)
             yield from self._on_step(event)
 
     def _on_step(self, event: Event) -> Rows:
-        if isinstance(event, TextDelta):
+        if isinstance(event, run.TextDelta):
             self._told.add(event.field)
             yield from self._text(event.text, (True, event.field, event.step))
             return
-        if isinstance(event, ReasoningDelta):
+        if isinstance(event, run.ReasoningDelta):
             yield from self._text(event.text, (False, None, event.step))
             return
         yield from self._close()
-        if isinstance(event, CallDelta):
+        if isinstance(event, run.CallDelta):
             if event.id and event.name:
                 yield from self._call(event.id, event.name, event.arguments)
-        elif isinstance(event, CallReady):
+        elif isinstance(event, run.CallReady):
             call = event.call
             if self._calls.get(call.id, "begun") == "begun":
                 yield from self._call(call.id, call.name or "unnamed", call.arguments)
             self._calls[call.id] = "bad" if isinstance(call, InvalidToolCall) else "ready"
             yield from self._ready(call)
-        elif not isinstance(event, ResultReady):
+        elif not isinstance(event, run.ResultReady):
             yield from self._more(event)
         elif self._calls.get(event.call_id, "ready") == "ready":  # told here, or before a person decided
             yield from self._result(event.call_id, event.result)
@@ -312,14 +297,11 @@ class _AiSdk(_Writer):
             yield {"type": "tool-output-available", **row, "output": jsonable(result.value)}
 
     def _more(self, event: Event) -> Rows:
-        if isinstance(event, Confirm):
+        if isinstance(event, run.Confirm):
             for request in event.requests:
-                yield {
-                    "type": "tool-approval-request",
-                    "approvalId": request.id,
-                    "toolCallId": request.call.id,
-                }
-        elif isinstance(event, ServerCall):
+                ids = {"approvalId": request.id, "toolCallId": request.call.id}
+                yield {"type": "tool-approval-request", **ids}
+        elif isinstance(event, run.ServerCall):
             call = event.call
             self._made += 1
             row: Json = {"toolCallId": call.id or f"server-{self._made}", "dynamic": True}
@@ -330,18 +312,18 @@ class _AiSdk(_Writer):
                 yield {"type": "tool-output-available", **row, "output": None}
             elif call.status == "failed":
                 yield {"type": "tool-output-error", **row, "errorText": f"{call.name} failed"}
-        elif isinstance(event, SourceReady):
+        elif isinstance(event, run.SourceReady):
             source, title = event.source, event.source.title or event.source.id or "untitled"
             if source.url:
                 yield {"type": "source-url", "sourceId": source.url, "url": source.url, "title": title}
             else:
-                kind = {"type": "source-document", "mediaType": "application/octet-stream"}
+                kind = {"type": "source-document", "mediaType": _BYTES}
                 yield {**kind, "sourceId": source.id or title, "title": title}
-        elif isinstance(event, FileReady):
+        elif isinstance(event, run.FileReady):
             file = event.file
             url = file.url or f"data:{file.media_type};base64,{file.data}"
             if file.url or file.data:
-                yield {"type": "file", "url": url, "mediaType": file.media_type or "application/octet-stream"}
+                yield {"type": "file", "url": url, "mediaType": file.media_type or _BYTES}
             else:
                 yield {"type": "data-file", "data": file.model_dump(exclude_none=True)}
 
@@ -367,16 +349,13 @@ class _AgUi(_Writer):
         is_text = bool(self._open and self._open[0])
         kind, role = ("TEXT_MESSAGE", "assistant") if is_text else ("REASONING_MESSAGE", "reasoning")
         message = {"messageId": f"{self._run['runId']}-{self._texts}"}
-        if phase == "start":
-            if not is_text:
-                yield {"type": "REASONING_START", **message}
-            yield {"type": f"{kind}_START", **message, "role": role}
-        elif phase == "delta":
-            yield {"type": f"{kind}_CONTENT", **message, "delta": text}
-        else:
-            yield {"type": f"{kind}_END", **message}
-            if not is_text:
-                yield {"type": "REASONING_END", **message}
+        if phase == "start" and not is_text:
+            yield {"type": "REASONING_START", **message}
+        word = {"start": "START", "delta": "CONTENT", "end": "END"}[phase]
+        more = {"start": {"role": role}, "delta": {"delta": text}}.get(phase, {})
+        yield {"type": f"{kind}_{word}", **message, **more}
+        if phase == "end" and not is_text:
+            yield {"type": "REASONING_END", **message}
 
     def _call_piece(self, call_id: str, text: str = "", *, name: str | None = None) -> Rows:
         if name is not None:
@@ -395,20 +374,17 @@ class _AgUi(_Writer):
         yield {"type": "TOOL_CALL_RESULT", **row, "content": content}
 
     def _more(self, event: Event) -> Rows:
-        if isinstance(event, Confirm):
+        if isinstance(event, run.Confirm):
             for request in event.requests:
-                self._interrupts.append(
-                    {
-                        "id": request.id,
-                        "reason": "confirmation",
-                        "message": request.hint,
-                        "toolCallId": request.call.id,
-                    }
-                )
-        names: Json = {"ServerCall": "call", "SourceReady": "source", "FileReady": "file"}
-        name = type(event).__name__  # AG-UI has no events for these
-        if name in names:
-            yield {"type": "CUSTOM", "name": name, "value": jsonable(getattr(event, names[name]))}
+                row = {"id": request.id, "reason": "confirmation", "message": request.hint}
+                self._interrupts.append({**row, "toolCallId": request.call.id})
+        for name in ("call", "source", "file"):  # AG-UI has no events for these
+            if hasattr(event, name):
+                yield {
+                    "type": "CUSTOM",
+                    "name": type(event).__name__,
+                    "value": jsonable(getattr(event, name)),
+                }
 
     def _end(self, error: str | None) -> Rows:
         for call_id, state in self._calls.items():

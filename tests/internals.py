@@ -32,24 +32,21 @@ from sigadapt.adapters.response.typed_calls import (
     with_later_calls,
 )
 from sigadapt.adapters.text_listeners import TextSubscription
-from sigadapt.commands import cli, demo
-from sigadapt.commands.arguments import WIRE_NAMES, load
+from sigadapt.commands import demo
 from sigadapt.commands.cache_prefix import divergence
-from sigadapt.commands.check import ROUTE_NAMES, checked, lines, routes_of
-from sigadapt.commands.cli import app, main
-from sigadapt.commands.printing import counted, layout
+from sigadapt.commands.check import ROUTE_NAMES, checked
+from sigadapt.commands.cli import main
+from sigadapt.commands.printing import layout
 from sigadapt.commands.programs import inputs_of
-from sigadapt.commands.read import DIALECTS, read_from
+from sigadapt.commands.read import read_from
 from sigadapt.commands.request_parts import weights
-from sigadapt.commands.sending import sent_to
-from sigadapt.commands.show import DEFAULT_MODELS, shorten
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
 from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.wire.namespaces import in_namespaces
-from sigadapt.runs.field_texts import NOWHERE, field_texts
+from sigadapt.runs.field_texts import field_texts
 from sigadapt.schemas import checking
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
@@ -87,9 +84,7 @@ from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import result_object, result_text
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response, read, write
-from sigadapt.testing.script import Received
 from sigadapt.testing.server import Server
-from sigadapt.testing.wires import WIRES
 from sigadapt.text.contract import MOST_CALLS
 from sigadapt.text.formats import FORMATS, formats_named
 from sigadapt.text.gate import TextGate
@@ -104,17 +99,12 @@ __all__ = [
     "ARGUMENT_LEVELS",
     "BUDGET",
     "BY_DIALECT",
-    "DEFAULT_MODELS",
-    "DIALECTS",
     "FORMATS",
     "MOST_CALLS",
-    "NOWHERE",
     "OWN_ENGINE",
     "PROVIDERS",
     "ROUTES",
     "ROUTE_NAMES",
-    "WIRES",
-    "WIRE_NAMES",
     "Await",
     "BoundedCache",
     "Calling",
@@ -130,7 +120,6 @@ __all__ = [
     "Options",
     "RawCall",
     "Reading",
-    "Received",
     "RefusedToolCall",
     "Rendered",
     "Repeat",
@@ -151,7 +140,6 @@ __all__ = [
     "WeakCache",
     "aliases",
     "annotations",
-    "app",
     "arguments_of",
     "arun",
     "assistant_message",
@@ -163,11 +151,9 @@ __all__ = [
     "check_decoded",
     "checked",
     "checking",
-    "cli",
     "closest",
     "compact",
     "controls_of",
-    "counted",
     "cut",
     "decode",
     "demo",
@@ -192,10 +178,8 @@ __all__ = [
     "json_like",
     "json_of",
     "layout",
-    "lines",
     "listed",
     "literal_at",
-    "load",
     "looks_like",
     "lower",
     "main",
@@ -222,12 +206,9 @@ __all__ = [
     "result_text",
     "route_of",
     "routes",
-    "routes_of",
     "run",
     "select_backend",
     "sendable",
-    "sent_to",
-    "shorten",
     "strict_tool",
     "text_listeners",
     "text_of",

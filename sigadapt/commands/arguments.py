@@ -19,15 +19,18 @@ import dspy
 import typer
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.baml_adapter import BAMLAdapter
-from sigadapt.adapters.chat_adapter import ChatAdapter
-from sigadapt.adapters.json_adapter import JSONAdapter
-from sigadapt.adapters.xml_adapter import XMLAdapter
-from sigadapt.errors import InvalidOption, SigadaptError
+from sigadapt import (
+    BAMLAdapter,
+    ChatAdapter,
+    InvalidOption,
+    JSONAdapter,
+    SigadaptError,
+    ToolDecls,
+    XMLAdapter,
+)
 from sigadapt.schemas.json_values import is_array, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.sources import is_source
-from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
 from sigadapt.testing import WIRES
 
@@ -51,10 +54,14 @@ def load(place: str, field: str = "tools") -> object:
     return found
 
 
-async def decls_of(places: Sequence[str], servers: Sequence[str]) -> ToolDecls:
+def decls_of(places: Sequence[str] | None, servers: Sequence[str] | None) -> ToolDecls:
     """Return the tools of objects and of MCP servers."""
+
+    async def resolved() -> ToolDecls:
+        return await arun(resolving(await sources_of(places or (), servers or ()), RequestContext()))
+
     with redirect_stdout(sys.stderr):
-        return await arun(resolving(await sources_of(places, servers), RequestContext()))
+        return asyncio.run(resolved())
 
 
 async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[object]:
@@ -93,18 +100,17 @@ async def _list_tools(command: str, log: TextIO) -> ToolDecls:
 
 def signature_of(text: str) -> Any:
     """Return the signature or the module of a program, by `module:name` or as a text with an arrow."""
-    field = "signature"
     new_signature: Any = dspy.Signature
     if "->" in text:
         try:
             return new_signature(text)
         except Exception as error:
-            raise InvalidOption(f"{text!r} is not a signature: {error}", field=field) from error
-    found: object = load(text, field)
+            raise InvalidOption(f"{text!r} is not a signature: {error}", field="signature") from error
+    found = load(text, "signature")
     if isinstance(found, dspy.Module) or (inspect.isclass(found) and issubclass(found, Signature)):
         return found
-    kind = type(found).__name__
-    raise InvalidOption(f"{text!r} is a {kind}, not a dspy.Signature or a dspy.Module", field=field)
+    reason = f"{text!r} is a {type(found).__name__}, not a dspy.Signature or a dspy.Module"
+    raise InvalidOption(reason, field="signature")
 
 
 WIRE_NAMES = {

@@ -7,7 +7,7 @@ Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#wha
 
 import json
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
 from sigadapt.commands.request_parts import MESSAGES, READING_ORDER, Part, parts_of
@@ -33,9 +33,9 @@ def divergence(before: Json, after: Json) -> Divergence:
     """Return where a request parts from an earlier one."""
     old, new = [list(parts_of(body, READING_ORDER)) for body in (before, after)]
     sizes = [len(compact(part.value).encode(errors="replace")) for part in old]
-    forms = [[(part.kind, compact(part.value)) for part in parts] for parts in (old, new)]
-    pairs = enumerate(zip(*forms, strict=False))
-    same = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
+    pairs = zip(old, new, strict=False)
+    alike = (a.kind == b.kind and compact(a.value) == compact(b.value) for a, b in pairs)
+    same = sum(takewhile(bool, alike))
     size, byte = sum(sizes), sum(sizes[:same])
     if same == len(old):
         return Divergence(byte, size, "", "This request begins with all of the earlier one.")
@@ -63,11 +63,8 @@ def earlier_request(text: bytes, model: str) -> Json:
     if is_object(saved) and is_object(saved.get("request")):
         saved = saved["request"]
     if not is_object(saved) or not any(is_array(saved.get(key)) for key in MESSAGES):
-        raise InvalidOption(
-            f"the file has no earlier request of {model}",
-            field="compare",
-            fix="Give a body, a recording, or what `sigadapt show --json` printed.",
-        )
+        fix = "Give a body, a recording, or what `sigadapt show --json` printed."
+        raise InvalidOption(f"the file has no earlier request of {model}", field="compare", fix=fix)
     return saved
 
 
@@ -76,7 +73,7 @@ def _way_to_difference(old: Any, new: Any) -> Iterator[str | int]:
     if is_object(old) and is_object(new) and list(old) == list(new):
         pairs: Any = ((key, old[key], new[key]) for key in old)
     elif is_array(old) and is_array(new) and len(old) == len(new):
-        pairs = ((n, a, b) for n, (a, b) in enumerate(zip(old, new, strict=True)))
+        pairs = zip(range(len(old)), old, new, strict=True)
     else:
         return
     key, a, b = next(each for each in pairs if compact(each[1]) != compact(each[2]))

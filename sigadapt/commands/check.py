@@ -10,18 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
+from sigadapt import InvalidOption, SigadaptError, ToolDecl, ToolDecls
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import lower
 from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.commands.arguments import McpOption, sources_of
 from sigadapt.commands.printing import AsJson, counted, emit, say, waiting
-from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.providers import ROUTES
 from sigadapt.providers.provider import Route
 from sigadapt.schemas.json_values import Json, is_sequence
 from sigadapt.signatures.awaiting import arun
-from sigadapt.signatures.tool_decl import ToolDecl
-from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
 
 
@@ -42,6 +40,10 @@ ROUTE_NAMES: dict[str, Route] = _routes()
 _ENGINES = {"native", "litellm"}
 
 
+def _wires() -> list[str]:
+    return sorted({route.dialect for route in ROUTE_NAMES.values()})
+
+
 def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dict[str, Route]:
     """Return the routes of some providers and engines, by the names that findings use; of none, all."""
     if not _ENGINES.issuperset(engines):
@@ -54,10 +56,9 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
     names = {name: {route.dialect, route.dialect.partition("-")[0]} for name, route in found.items()}
     for provider in providers:
         if not any(provider in each for each in names.values()):
-            known = ", ".join(sorted({route.dialect for route in ROUTE_NAMES.values()}))
             of = f" of the engine {', '.join(engines)}" if engines else ""
-            reason = f"{provider!r} is not a provider{of}"
-            raise InvalidOption(reason, field="provider", fix=f"Use one of {known}.")
+            reason, fix = f"{provider!r} is not a provider{of}", f"Use one of {', '.join(_wires())}."
+            raise InvalidOption(reason, field="provider", fix=fix)
     return {name: route for name, route in found.items() if not providers or names[name] & {*providers}}
 
 
@@ -77,7 +78,16 @@ async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Json
     except SigadaptError as error:
         findings.append(_finding("error", error.tool, str(error)))
         decls = ToolDecls()
-    findings += [*_undescribed(decls), *_by_wire(decls, routes)]
+    for decl in decls:
+        if not decl.description.strip():
+            findings.append(_finding("error", decl.name, "it has no description"))
+        properties: Json = decl.parameters.get("properties", {})
+        if bare := [
+            name for name, schema in properties.items() if {"description", "$ref"}.isdisjoint(schema)
+        ]:
+            why = f"parameters without a description: {', '.join(bare)}"
+            findings.append(_finding("note", decl.name, why))
+    findings += _by_wire(decls, routes)
     return {
         "ok": all(finding["level"] != "error" for finding in findings),
         "fingerprint": decls.fingerprint(),
@@ -107,36 +117,22 @@ def _finding(level: str, tool: str | None, why: str, wires: Sequence[str] = ()) 
     return {"level": level, "tool": tool, "why": why, "wires": list(wires)}
 
 
-def _undescribed(decls: ToolDecls) -> Iterator[Json]:
-    for decl in decls:
-        if not decl.description.strip():
-            yield _finding("error", decl.name, "it has no description")
-        properties: Json = decl.parameters.get("properties", {})
-        bare = [name for name, schema in properties.items() if {"description", "$ref"}.isdisjoint(schema)]
-        if bare:
-            yield _finding("note", decl.name, f"parameters without a description: {', '.join(bare)}")
-
-
 def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Json]:
     """Yield what each wire refuses or changes; wires with the same finding share one."""
     found: dict[tuple[str, str | None, str], list[str]] = {}
     for wire, route in routes.items():
-        for remark in _on_wire(decls, route):
-            found.setdefault(remark, []).append(wire)
+        for entry in decls.entries:
+            request: Request = {"model": "any", "messages": [], "tools": [entry.to_openai()]}
+            name = entry.name if isinstance(entry, ToolDecl) else entry.kind
+            try:
+                request, changes = with_server_tools(request, route)
+                changes += lower(request, route).changes
+                remarks = [("note", name, f"{change.what}: {change.why}") for change in changes]
+            except SigadaptError as error:
+                remarks = [("error", error.tool, str(error))]
+            for remark in remarks:
+                found.setdefault(remark, []).append(wire)
     return (_finding(*remark, wires) for remark, wires in found.items())
-
-
-def _on_wire(decls: ToolDecls, route: Route) -> Iterator[tuple[str, str | None, str]]:
-    for entry in decls.entries:
-        request: Request = {"model": "any", "messages": [], "tools": [entry.to_openai()]}
-        try:
-            request, changes = with_server_tools(request, route)
-            changes += lower(request, route).changes
-        except SigadaptError as error:
-            yield "error", error.tool, str(error)
-            continue
-        name = entry.name if isinstance(entry, ToolDecl) else entry.kind
-        yield from (("note", name, f"{change.what}: {change.why}") for change in changes)
 
 
 def check(
@@ -150,7 +146,7 @@ def check(
             "--wire",
             "--provider",
             help="Check only this wire; may be repeated.",
-            autocompletion=lambda: sorted({route.dialect for route in ROUTE_NAMES.values()}),
+            autocompletion=_wires,
         ),
     ] = None,
     engine: Annotated[

@@ -30,6 +30,7 @@ from sigadapt.errors import SigadaptError
 USAGE = 2
 """The exit code for arguments that cannot be used."""
 
+_STOPPED = 130  # what typer returns for an interrupt, which it does not raise
 # What the parser raises for a word that it cannot use; typer exports only its subclass.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
@@ -75,14 +76,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SigadaptError, LMError) as error:
         complain(f"{verb}: {sentence(error)}")
         return USAGE if isinstance(error, SigadaptError) and error.code != "provider_error" else 1
-    except (typer.Abort, KeyboardInterrupt):
-        complain(f"{verb}: stopped")
-        return 1
+    except typer.Abort:
+        code = _STOPPED
     except Exception as error:  # a fault of this program or of one that it runs
         if os.environ.get("SIGADAPT_DEBUG"):
             raise
         complain(
             f"{verb}: unexpected {type(error).__name__}: {sentence(error)} (SIGADAPT_DEBUG=1 shows where.)"
         )
+        return 1
+    if code == _STOPPED:
+        complain(f"{verb}: stopped")
         return 1
     return code or 0

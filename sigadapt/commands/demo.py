@@ -13,14 +13,11 @@ from typing import Annotated, Any
 import dspy
 import typer
 
-from sigadapt.adapters.chat_adapter import ChatAdapter
+from sigadapt import ChatAdapter, InvalidOption, ToolCallParseError, ToolCalls, ToolDecls
 from sigadapt.commands.arguments import WIRE_NAMES, EngineOption
 from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
-from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.places import printable
-from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 
@@ -68,45 +65,42 @@ def policy(received: Received) -> Answer:
 
 def on_loopback(wire: str, engine: str) -> Json:
     """Return the demo's document, with the answers of the embedded provider."""
-    changes: dict[str, Any] = {} if engine == "auto" else {"engine": engine}
     with LoopbackProvider(policy) as provider:
-        lm = dspy.LM(**provider.lm_options(wire, **changes))
-        # `auto` depends on what DSPy knows of a model; the demo sends tools on every wire.
-        ours = ChatAdapter(tool_calling="native")
-        theirs = dspy.ChatAdapter(use_native_function_calling=True)
-        asked = [{"question": question, **_ask(lm, ours, Assist, question)} for question in ANSWERS]
+        lm = dspy.LM(**provider.lm_options(wire, **({} if engine == "auto" else {"engine": engine})))
+        document = on_model(lm, f"{lm.model}, engine {lm.engine}, embedded provider")
         request = provider.received[0]
         faulty_call = (CUT_OFF if wire in _OF_TEXT else WRONG_TYPE).calls[0]
         return {
-            "where": f"{lm.model}, engine {lm.engine}, embedded provider",
+            **document,
             "path": request.path,
             "tools": request.body["tools"],
-            "asked": asked,
             "sent": f"{faulty_call.name}({faulty_call.text})",
             "faulty": {
-                "dspy.ChatAdapter": _ask(lm, theirs, AssistOfDSPy, FAULTY_QUESTION),
-                "sigadapt.ChatAdapter": _ask(lm, ours, Assist, FAULTY_QUESTION),
+                "dspy.ChatAdapter": _ask(lm, AssistOfDSPy, FAULTY_QUESTION),
+                "sigadapt.ChatAdapter": _ask(lm, Assist, FAULTY_QUESTION),
             },
         }
 
 
-def on_model(model: str, engine: str) -> Json:
-    """Return the demo's document, with the answers of a real provider; its key is in the environment."""
-    lm = dspy.LM(model, engine=engine)
-    ours = ChatAdapter(tool_calling="native")
+def on_model(lm: dspy.LM, where: str) -> Json:
+    """Return the demo's document, with a model's answers to the sound questions."""
     return {
-        "where": f"{model}, engine {engine}",
+        "where": where,
         "path": None,
         "tools": ToolDecls([get_weather]).to_openai(),
-        "asked": [{"question": question, **_ask(lm, ours, Assist, question)} for question in ANSWERS],
+        "asked": [{"question": question, **_ask(lm, Assist, question)} for question in ANSWERS],
         "sent": None,
         "faulty": {},
     }
 
 
-def _ask(lm: dspy.LM, adapter: Any, signature: Any, question: str) -> Json:
+def _ask(lm: dspy.LM, signature: Any, question: str) -> Json:
     """Return what the program gets for a question: its outputs, or the code and message of an error."""
-    tools: list[Any] = [get_weather] if signature is Assist else [dspy.Tool(get_weather)]
+    tools: list[Any] = [get_weather]
+    # `auto` depends on what DSPy knows of a model; the demo sends tools on every wire.
+    adapter: Any = ChatAdapter(tool_calling="native")
+    if signature is AssistOfDSPy:
+        tools, adapter = [dspy.Tool(get_weather)], dspy.ChatAdapter(use_native_function_calling=True)
     with dspy.context(lm=lm, adapter=adapter):
         try:
             answer: Any = dspy.Predict(signature)(question=question, tools=tools)
@@ -128,10 +122,11 @@ def lines(demo: Json) -> Iterator[tuple[str, str | None]]:
     yield f"sigadapt demo: {demo['where']}", "bold"
     declares = [line for line in inspect.getsource(Assist).splitlines() if line]
     request = f"POST {demo['path']}" if demo["path"] else "the request"
-    for head, code in (
-        ("You declare, with tools=[get_weather]:", declares),
-        (f"What leaves, the tools of {request}:", layout(demo["tools"], 74).splitlines()),
-    ):
+    parts = {
+        "You declare, with tools=[get_weather]:": declares,
+        f"What leaves, the tools of {request}:": layout(demo["tools"], 74).splitlines(),
+    }
+    for head, code in parts.items():
         yield "", None
         yield head, "bold"
         yield from ((f"    {line}", CODE) for line in code)
@@ -184,7 +179,10 @@ def demo(
         reason = f"{wire!r} is not one of {', '.join(WIRE_NAMES)}"
         raise InvalidOption(reason, field="wire")
     with waiting(f"asking {model or 'the embedded provider'} ..."):
-        document = on_model(model, engine) if model else on_loopback(loopback, engine)
+        if model:  # its key is in the environment
+            document = on_model(dspy.LM(model, engine=engine), f"{model}, engine {engine}")
+        else:
+            document = on_loopback(loopback, engine)
     if as_json:
         emit("demo", **document)
         return

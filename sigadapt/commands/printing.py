@@ -11,7 +11,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from io import StringIO
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -31,14 +31,11 @@ CODE = "none"
 """The style of a line of code."""
 
 
-def console() -> Console:
-    """Return the console of stdout as it is now."""
-    return Console(highlight=False, markup=False, emoji=False, force_terminal=_plain())
-
-
-def _plain() -> bool | None:
+def console(*, stderr: bool = False) -> Console:
+    """Return the console of stdout as it is now, or of stderr."""
     # rich drops only colours under NO_COLOR, and still writes bold and moves the cursor.
-    return False if os.environ.get("NO_COLOR") else None
+    plain = False if os.environ.get("NO_COLOR") else None
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, force_terminal=plain)
 
 
 def counted(number: int, noun: str) -> str:
@@ -81,18 +78,14 @@ def complain(sentence: str) -> None:
 @contextmanager
 def waiting(for_what: str) -> Generator[None]:
     """Say on a terminal's stderr what is waited for, as long as it is. A user's code prints there too."""
-    progress = Console(stderr=True, force_terminal=_plain())
-    with redirect_stdout(sys.stderr):
-        if not progress.is_terminal:
-            yield
-            return
-        with progress.status(for_what):
-            yield
+    screen = console(stderr=True)
+    with redirect_stdout(sys.stderr), screen.status(for_what) if screen.is_terminal else nullcontext():
+        yield
 
 
 def progress(items: Iterable[_T], what: str, total: int) -> Iterable[_T]:
     """Return the items, with a progress bar on a terminal's stderr as long as they are taken."""
-    screen = Console(stderr=True, force_terminal=_plain())
+    screen = console(stderr=True)
     return track(items, what, total, console=screen, disable=not screen.is_terminal, transient=True)
 
 
@@ -140,10 +133,10 @@ def _dumps(value: Any) -> str:
 def calls_document(calls: ToolCalls | None) -> dict[str, Any]:
     """Return calls as the JSON documents hold them: `calls` and `invalid`."""
     calls = ToolCalls() if calls is None else calls
-    return {"calls": list(map(_fields, calls.tool_calls)), "invalid": list(map(_fields, calls.invalid))}
-
-
-def _fields(call: ToolCall | InvalidToolCall) -> dict[str, Any]:
     names = ("id", "name", "args", "arguments", "index", "altered", "code", "message", "path")
-    held = {name: getattr(call, name) for name in names if hasattr(call, name)}
-    return {**held, "altered": list(call.altered)}
+
+    def fields(call: ToolCall | InvalidToolCall) -> dict[str, Any]:
+        held = {name: getattr(call, name) for name in names if hasattr(call, name)}
+        return {**held, "altered": list(call.altered)}
+
+    return {"calls": [*map(fields, calls.tool_calls)], "invalid": [*map(fields, calls.invalid)]}

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 import dspy
 from pydantic.fields import FieldInfo
 
+from sigadapt import InvalidOption, ToolDecls
 from sigadapt.adapters.plan import plan_of
-from sigadapt.errors import InvalidOption
 from sigadapt.signatures.native_tools import NativeTool
-from sigadapt.signatures.tool_decls import ToolDecls
 
 
 class Program(NamedTuple):
@@ -52,7 +51,14 @@ def program_of(target: Any, decls: ToolDecls, given: Iterable[str], *, react: bo
         reason = f"the forward of {name} takes no tools"
         fix = "Add a parameter `tools: ToolDecls` to it, or leave out --tools."
     if react:
-        module = _react(signature, decls)
+        if tools is not None:
+            fix = "Leave out --react, or name a signature without tool fields."
+            reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
+            raise InvalidOption(reason, field="react", fix=fix)
+        try:
+            module = dspy.ReActV2(signature, tools=_for_dspy(decls))
+        except ValueError as error:
+            raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
     elif decls.entries and tools is None:
         raise InvalidOption(reason, field="tools", fix=fix)
     takes_all = not react and (tools is None or _takes_all(fields[tools].annotation))
@@ -64,17 +70,6 @@ def tools_field(signature: Any) -> str | None:
     """Return the name of a signature's tools field; None if it has none."""
     plan = plan_of(signature)
     return None if plan is None else plan.tools
-
-
-def _react(signature: Any, decls: ToolDecls) -> dspy.Module:
-    if tools_field(signature) is not None:
-        fix = "Leave out --react, or name a signature without tool fields."
-        reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
-        raise InvalidOption(reason, field="react", fix=fix)
-    try:
-        return dspy.ReActV2(signature, tools=_for_dspy(decls))
-    except ValueError as error:
-        raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
 
 
 def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, FieldInfo] | None:
@@ -104,7 +99,17 @@ def inputs_of(
     fields: Mapping[str, FieldInfo], given: Iterable[str], decls: ToolDecls, tools: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return values for fields, of which `tools` gets the tools, and the names of those that nobody gave."""
-    values = dict(_given(item, fields) for item in given)
+    values: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if name not in fields or not equals:
+            fix = f"Write name=value with one of {', '.join(fields)}."
+            raise InvalidOption(f"{item!r} does not set an input field", field="input", fix=fix)
+        try:
+            is_text = str in _members(fields[name].annotation)
+            values[name] = value if is_text else json.loads(value)
+        except ValueError as error:
+            raise InvalidOption(f"the value of {name!r} is not JSON: {error}", field="input") from error
     if tools is not None and tools not in values:
         values[tools] = decls if _takes_all(fields[tools].annotation) else _for_dspy(decls)
     placeholders: list[str] = []
@@ -133,21 +138,8 @@ def _takes_all(annotation: Any) -> bool:
 
 def _for_dspy(decls: ToolDecls) -> list[Any]:
     """Return the tools as `dspy.Tool`s; one without a function gets one that is never called."""
-    return [replace(decl, func=decl.func or _never).to_dspy() for decl in decls]
 
+    def never(**_: Any) -> None:
+        raise NotImplementedError
 
-def _never(**_: Any) -> None:
-    raise NotImplementedError
-
-
-def _given(item: str, fields: Mapping[str, FieldInfo]) -> tuple[str, Any]:
-    name, equals, value = item.partition("=")
-    if name not in fields or not equals:
-        fix = f"Write name=value with one of {', '.join(fields)}."
-        raise InvalidOption(f"{item!r} does not set an input field", field="input", fix=fix)
-    if str in _members(fields[name].annotation):
-        return name, value
-    try:
-        return name, json.loads(value)
-    except ValueError as error:
-        raise InvalidOption(f"the value of {name!r} is not JSON: {error}", field="input") from error
+    return [replace(decl, func=decl.func or never).to_dspy() for decl in decls]

@@ -1,6 +1,5 @@
 """Read a provider's body, its stream, or a model's plain text, and print the calls, good and bad."""
 
-import asyncio
 import json
 import sys
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from sigadapt import InvalidOption, ToolCalls, ToolDecls, UnreadableResponse, choice_from_text
 from sigadapt.adapters.request.aliases import aliases
 from sigadapt.adapters.response.choice import (
     Choice,
@@ -19,16 +19,12 @@ from sigadapt.adapters.response.choice import (
     provider_of_stream,
 )
 from sigadapt.adapters.response.stream_events import events_of
-from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
 from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
-from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES
 from sigadapt.schemas.json_values import is_object
-from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.rendering import rendered_answer
-from sigadapt.signatures.tool_decls import ToolDecls
 
 DIALECTS = tuple(provider.name for provider in PROVIDERS)
 _STREAM_FIELDS = ("data:", "event:", ":", "id:", "retry:")
@@ -52,8 +48,18 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
         return _text(content, decls)
+    body: Any = None
+    with suppress(ValueError, RecursionError):
+        body = json.loads(content)
     try:
-        found = _read_bytes(content, dialect)
+        if is_object(body):
+            choices = choices_from_response(body, dialect=dialect)
+            provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
+            found = Read("body", provider and provider.name, choices)
+        else:
+            choice = choice_from_stream(content, dialect=dialect)
+            provider = None if dialect else provider_of_stream(events_of(content))
+            found = Read("stream", provider.name if provider else dialect, [choice])
     except UnreadableResponse as error:
         # Models write calls as JSON and as lists too.
         if error.code == "provider_error":
@@ -69,32 +75,16 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
     return found._replace(choices=[_check(choice, decls, found.wire) for choice in found.choices])
 
 
-def _read_bytes(content: bytes, dialect: str | None) -> Read:
-    """Read a body or a stream."""
-    body: Any = None
-    with suppress(ValueError, RecursionError):
-        body = json.loads(content)
-    if is_object(body):
-        choices = choices_from_response(body, dialect=dialect)
-        provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
-        return Read("body", provider and provider.name, choices)
-    choice = choice_from_stream(content, dialect=dialect)
-    provider = None if dialect else provider_of_stream(events_of(content))
-    return Read("stream", provider.name if provider else dialect, [choice])
-
-
 def _text(content: bytes, decls: ToolDecls | None) -> Read:
     text = content.decode(errors="surrogateescape")
     if not text.strip():
-        raise UnreadableResponse(
-            "there is nothing to read", fix="Pass a provider's body or its whole stream."
-        )
+        fix = "Pass a provider's body or its whole stream."
+        raise UnreadableResponse("there is nothing to read", fix=fix)
     if decls is None:
-        raise InvalidOption(
-            "this is neither JSON nor a stream but text, and only calls of declared tools are read from text",
-            field="tools",
-            fix="Give the tools with --tools module:name.",
+        reason = (
+            "this is neither JSON nor a stream but text, and only calls of declared tools are read from text"
         )
+        raise InvalidOption(reason, field="tools", fix="Give the tools with --tools module:name.")
     return Read("text", None, [_check(choice_from_text(text, decls), decls)])
 
 
@@ -129,7 +119,7 @@ def read(
     """
     # With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is
     # a bad call, or if the provider answered with an error.
-    decls = asyncio.run(decls_of(tools or (), mcp or ())) if tools or mcp else None
+    decls = decls_of(tools, mcp) if tools or mcp else None
     found = read_from(content_of(file), decls, dialect)
     if as_json:
         emit("read", kind=found.kind, wire=found.wire, choices=[choice_document(c) for c in found.choices])

@@ -4,16 +4,15 @@ The recording is that of `LoopbackProvider(script, record=path)`. A loopback pro
 responses, and the real `dspy.LM` reads them, streams as streams.
 """
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import dspy
 import typer
 
-from sigadapt.adapters.response.choice import Choice
+from sigadapt import Choice, InvalidOption
 from sigadapt.commands.arguments import (
     ADAPTERS,
     WIRE_NAMES,
@@ -31,18 +30,12 @@ from sigadapt.commands.printing import AsJson, counted, draw, emit, quiet, say, 
 from sigadapt.commands.programs import inputs_of, tools_field
 from sigadapt.commands.read import choice_document, content_of
 from sigadapt.commands.request_parts import READING_ORDER, parts_of
-from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, listed
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
 
-
-class Replayed(NamedTuple):
-    """What became of one exchange: its document, and the values that the lines show."""
-
-    document: Json
-    choice: Choice | None
-    outputs: Json
+Replayed: TypeAlias = tuple[Json, Choice | None, Json]
+"""What became of one exchange: its document, the choice and the outputs that the lines show."""
 
 
 class Program(NamedTuple):
@@ -60,21 +53,19 @@ def replay_exchange(exchange: Exchange, program: Program) -> Replayed:
     """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls."""
     if exchange.wire not in WIRES:
         raise InvalidOption(f"the wire {exchange.wire!r} cannot be replayed", field="file")
-    mode = program.tool_calling or _mode(exchange, program.tools)
+    prompt = json.dumps(exchange.request)
+    mode = program.tool_calling
+    if mode is None and "tools" in exchange.request:  # as the recorded request offers tools
+        mode = "native"
+    elif mode is None:
+        is_told = program.tools and all(json.dumps(name)[1:-1] in prompt for name in program.tools)
+        mode = "prompted" if is_told else "auto"
     tries: list[Replayed] = []
     for name in [program.adapter] if program.adapter else ADAPTERS:
         tries.append(_under(name, mode, exchange, program))
-        if tries[-1].document["same_instructions"]:
+        if tries[-1][0]["same_instructions"]:
             return tries[-1]
     return tries[0]
-
-
-def _mode(exchange: Exchange, tools: Sequence[str]) -> str:
-    """How the recorded request offers tools: as its own, in the prompt, or not at all."""
-    if "tools" in exchange.request:
-        return "native"
-    prompt = json.dumps(exchange.request)
-    return "prompted" if tools and all(json.dumps(name)[1:-1] in prompt for name in tools) else "auto"
 
 
 def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replayed:
@@ -97,7 +88,13 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
         lm = dspy.LM(**provider.lm_options(wire.name, **changes))
         with dspy.context(lm=lm, adapter=adapter):
             try:
-                outputs = _run(dspy.Predict(program.signature), program.inputs, streamed=was.stream)
+                predictor: Any = dspy.Predict(program.signature)
+                if was.stream:
+                    streamed: Any = dspy.streamify(predictor, async_streaming=False)
+                    answer: Any = [*streamed(**program.inputs)][-1]
+                else:
+                    answer = predictor(**program.inputs)
+                outputs = dict(answer.items())
             except Exception as raised:  # what the program would get is what is reported
                 error = f"{type(raised).__name__}: {sentence(raised)}"
         now = provider.received[0].body if provider.received else {}
@@ -119,21 +116,12 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
         "request_differs_in": [key for key in keys if now.get(key) != exchange.request.get(key)],
         "masked": list(exchange.masked),
     }
-    return Replayed(document, choice, outputs)
+    return document, choice, outputs
 
 
 def _instructions(body: Json) -> list[Any]:
     """Return what a request tells the model before any input, on any wire."""
     return [part.value for part in parts_of(body, READING_ORDER) if part.kind == "instructions"]
-
-
-def _run(program: Any, inputs: dict[str, Any], *, streamed: bool) -> Json:
-    if not streamed:
-        return dict(program(**inputs).items())
-    streamed_program: Any = dspy.streamify(program, async_streaming=False)
-    pieces: list[Any] = list(streamed_program(**inputs))
-    answer: Any = next(piece for piece in reversed(pieces) if isinstance(piece, dspy.Prediction))
-    return dict(answer.items())
 
 
 _MOST_PLACES = 8  # of what is masked
@@ -143,14 +131,15 @@ _NOT_THE_SAME = (
 )
 
 
-def _lines(number: int, size: int, found: Replayed) -> Iterator[tuple[Any, str | None]]:
+def _lines(
+    number: int, size: int, document: Json, choice: Choice | None, outputs: Json
+) -> Iterator[tuple[Any, str | None]]:
     """Yield what became of an exchange, as lines with their styles and as renderables."""
-    document = found.document
     where = f"{document['wire']} {document['path']}, status {document['status']}"
     yield f"{number}. {where}, {counted(size, 'byte')}", "bold"
-    if found.choice is not None:
-        yield found.choice, None
-    for name, value in found.outputs.items():
+    if choice is not None:
+        yield choice, None
+    for name, value in outputs.items():
         yield f"  {name} = {value!r}", None
     if document["error"]:
         yield f"  error: {document['error']}", "red"
@@ -185,7 +174,7 @@ def replay(
     target = signature_of(signature)
     if isinstance(target, dspy.Module):
         raise InvalidOption("replaying takes a signature, not a module", field="signature")
-    decls = asyncio.run(decls_of(tools or (), mcp or ()))
+    decls = decls_of(tools, mcp)
     values, placeholders = inputs_of(target.input_fields, inputs or (), decls, tools_field(target))
     exchanges = list(exchanges_in(content_of(file)))
     if not exchanges:
@@ -195,13 +184,13 @@ def replay(
     with waiting("replaying ..."):
         found = [replay_exchange(exchange, program) for exchange in exchanges]
     if as_json:
-        emit("replay", placeholders=placeholders, exchanges=[each.document for each in found])
+        emit("replay", placeholders=placeholders, exchanges=[document for document, _, _ in found])
     else:
         say(f"sigadapt replay: {counted(len(found), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
         if placeholders:
             say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}")
         for number, each in enumerate(found, 1):
-            for line, style in _lines(number, len(exchanges[number - 1].response), each):
+            for line, style in _lines(number, len(exchanges[number - 1].response), *each):
                 say(line, style) if isinstance(line, str) else draw(line)
-    if not all(each.document["ok"] for each in found):
+    if not all(document["ok"] for document, _, _ in found):
         raise typer.Exit(1)

@@ -11,13 +11,12 @@ from typing import Any
 
 import dspy
 
+from sigadapt import McpServer, ToolDecl
 from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.commands.arguments import WIRE_NAMES, sentence
 from sigadapt.commands.request_parts import TOOLS, weights
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.server.tools import McpServer
-from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.testing import WIRES, Answer
 from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.server import Server
@@ -42,7 +41,7 @@ def sent_to(
         if not caught:
             caught.append((path, json.loads(content)))
         row = wire_at(path)
-        if row is None:
+        if row is None:  # no client tries again after a 418
             return Response(418, "application/json", [b'{"error": {"message": "recorded, not answered"}}'])
         return write(Answer(text="recorded"), row, read(1, row, path, {}, content))
 

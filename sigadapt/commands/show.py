@@ -3,7 +3,6 @@
 Nothing leaves the machine: `sending.py` catches each request.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -97,8 +96,12 @@ def _request_lines(request: Json, *, short: bool) -> Iterator[tuple[str, str | N
         return
     if request["prompted"]:
         yield "  The tools are in the prompt, and calls are read from the text.", None
-    for change in _alike(request["changes"]):
-        yield f"  {change}", None
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for change in request["changes"]:  # those that differ only in which tool or message they are of, once
+        key = change["what"], _NUMBER.sub("/*", change["where"]), change["why"]
+        places.setdefault(key, []).append(change["where"])
+    for (what, where, why), alike in places.items():
+        yield f"  {what} {alike[0] if len(alike) == 1 else f'{where} ({len(alike)} times)'}: {why}", None
     for adaptation in request["adaptations"]:
         yield f"  {adaptation['action']} {adaptation['field']}: {adaptation['reason']}", None
     if not request["changes"] and not request["adaptations"]:
@@ -109,31 +112,20 @@ def _request_lines(request: Json, *, short: bool) -> Iterator[tuple[str, str | N
         yield f"  {line}", CODE
 
 
-def _alike(changes: Sequence[Json]) -> Iterator[str]:
-    """Yield each change; those that differ only in which tool or message they are of, once."""
-    places: dict[tuple[str, str, str], list[str]] = {}
-    for change in changes:
-        key = change["what"], _NUMBER.sub("/*", change["where"]), change["why"]
-        places.setdefault(key, []).append(change["where"])
-    for (what, where, why), all_of_them in places.items():
-        count = len(all_of_them)
-        yield f"{what} {all_of_them[0] if count == 1 else f'{where} ({count} times)'}: {why}"
-
-
 def _rows(weighed: list[Json]) -> Iterator[Json]:
     """Yield the total, and the parts; of many tools, the sum and the largest."""
-    yield _sum("in all", weighed)
+
+    def total(part: str, weighed: list[Json]) -> Json:
+        return {"part": part, **{unit: sum(row[unit] for row in weighed) for unit in ("bytes", "tokens")}}
+
+    yield total("in all", weighed)
     tools = [weight for weight in weighed if weight["part"].startswith("tool ")]
     if len(tools) > _MOST_TOOLS:
         largest = sorted(tools, key=lambda weight: -weight["bytes"])[:3]
-        yield _sum(f"{len(tools)} tools; the largest are:", tools)
+        yield total(f"{len(tools)} tools; the largest are:", tools)
         yield from ({**weight, "part": f"  {weight['part']}"} for weight in largest)
         weighed = [weight for weight in weighed if weight not in tools]
     yield from weighed
-
-
-def _sum(part: str, weighed: list[Json]) -> Json:
-    return {"part": part, **{unit: sum(weight[unit] for weight in weighed) for unit in ("bytes", "tokens")}}
 
 
 _ModelOption: TypeAlias = Annotated[
@@ -172,7 +164,7 @@ def show(
     """
     quiet()
     earlier = content_of(compare) if compare else b""
-    target, decls = signature_of(signature), asyncio.run(decls_of(tools or (), mcp or ()))
+    target, decls = signature_of(signature), decls_of(tools, mcp)
     asked = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
     models = [(name, asked) for name in model] if model else DEFAULT_MODELS
     made = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
@@ -180,7 +172,7 @@ def show(
         document = shown(program_of(target, decls, inputs or (), react=react), decls, models, made)
     requests: list[Json] = document["requests"]
     parted = {
-        request["model"]: divergence(earlier_request(earlier, request["model"]), {**request["body"]})
+        request["model"]: divergence(earlier_request(earlier, request["model"]), request["body"])
         for request in requests
         if compare and request["body"] is not None
     }

@@ -10,7 +10,7 @@ import pprint
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from sigadapt.logs.conversation import Conversation
 from sigadapt.logs.exchanges import Exchange
@@ -80,15 +80,23 @@ def adopted(exchanges: Iterable[Exchange]) -> Adopted:
     own = {compact(entry.to_openai()) for entry in every if not isinstance(entry, ToolDecl)}
     steps = [[*_steps(exchange.conversation)] for exchange in known]
     followed: dict[str, list[Rounds]] = defaultdict(list)  # a request, by its hash
-    for step in (step for each in steps for step in each if step.rounds):
-        followed[step.before].append(step.rounds)
-    names = _conversations(known, steps)
+    for before, _, rounds in (step for each in steps for step in each if step[2]):
+        followed[before].append(rounds)
+    hashes = [["", *(after for _, after, _ in each)] for each in steps]
+    names = _conversations(known, hashes)
     found = Adopted(ToolDecls(newest.values()), conversations=len({*names}), own_tools=len(own))
     rows: dict[str, Json] = {}
-    for exchange, said, name in zip(known, steps, names, strict=True):
-        calls, confirmed, failures = _gold(exchange, followed[said[-1].after if said else ""])
+    for exchange, said, name in zip(known, hashes, names, strict=True):
+        calls, confirmed, failures = _gold(exchange, followed[said[-1]])
         found.failures.update(failures)
-        row = {**_saved(exchange.conversation), "conversation": name}
+        told, results = exchange.conversation, exchange.conversation.results
+        row: Json = {
+            "question": told.question,
+            "history": told.history.model_dump(mode="json") if told.history.messages else None,
+            "results": None if results is None else results.model_dump(mode="json"),
+            "system": told.system,
+            "conversation": name,
+        }
         if calls:
             gold = [{"name": call.name, "args": call.args} for call in calls]
             row |= {"calls": gold, "confirmed": confirmed}
@@ -106,15 +114,8 @@ def adopted(exchanges: Iterable[Exchange]) -> Adopted:
     return found
 
 
-class _Step(NamedTuple):
-    """A step of a conversation: hashes of what is before and after it, and its turn's rounds from it on."""
-
-    before: str
-    after: str
-    rounds: Rounds
-
-
-def _steps(conversation: Conversation) -> Iterator[_Step]:
+def _steps(conversation: Conversation) -> Iterator[tuple[str, str, Rounds]]:
+    """Yield for each step the hashes of what is before and after it, and its turn's rounds from it on."""
     last: Json = {"question": conversation.question, "results": conversation.results}
     digest = ""
     for event in (*conversation.history.messages, last):
@@ -127,7 +128,7 @@ def _steps(conversation: Conversation) -> Iterator[_Step]:
             if what:
                 before = digest
                 digest = hashlib.sha256(f"{digest}{compact(what)}".encode("utf-8", "replace")).hexdigest()
-                yield _Step(before, digest, following)
+                yield before, digest, following
 
 
 def _identity(call: ToolCall | InvalidToolCall) -> str:
@@ -135,7 +136,7 @@ def _identity(call: ToolCall | InvalidToolCall) -> str:
     return compact([call.name, call.args if isinstance(call, ToolCall) else call.arguments])
 
 
-def _conversations(known: list[Exchange], steps: list[list[_Step]]) -> list[str]:
+def _conversations(known: list[Exchange], hashes: list[list[str]]) -> list[str]:
     """Return the id of each exchange's conversation: the log's own, else a hash of what was said."""
     parents: dict[str, str] = {}
 
@@ -144,12 +145,12 @@ def _conversations(known: list[Exchange], steps: list[list[_Step]]) -> list[str]
             node = parents[node] = parents[parents[node]]  # so that no path gets long
         return node
 
-    ends = [said[-1].after if said else "" for said in steps]
+    ends = [said[-1] for said in hashes]
     requests = {*ends}
-    for exchange, said, end in zip(known, steps, ends, strict=True):
+    for exchange, said in zip(known, hashes, strict=True):
         named = [] if exchange.name is None else [f"~{exchange.name}"]  # after every hash
-        for other in (*named, *(step.after for step in said if step.after in requests)):
-            first, second = sorted((root(end), root(other)))  # whatever the order of lines
+        for other in (*named, *(after for after in said[1:] if after in requests)):
+            first, second = sorted((root(said[-1]), root(other)))  # whatever the order of lines
             parents[second] = first
     names = {root(end): exchange.name for exchange, end in zip(known, ends, strict=True) if exchange.name}
     return [names.get(root(end)) or short_hash(root(end)) for end in ends]
@@ -190,14 +191,3 @@ def _gold(exchange: Exchange, later: list[Rounds]) -> tuple[list[ToolCall], bool
 def _failed(result: ToolResult) -> bool:
     """Return whether a result is a failure, by its flag, or by its text where a client lost the flag."""
     return result.is_error or str(result.value).startswith(MARKED)
-
-
-def _saved(conversation: Conversation) -> Json:
-    """Return the inputs of a conversation's program in their saved form."""
-    history, results = conversation.history, conversation.results
-    return {
-        "question": conversation.question,
-        "history": history.model_dump(mode="json") if history.messages else None,
-        "results": None if results is None else results.model_dump(mode="json"),
-        "system": conversation.system,
-    }

@@ -15,7 +15,7 @@ from sigadapt.errors import UnusableAnswer
 from sigadapt.metrics import compare
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCall, ToolCalls
 
 OUTCOMES = ("same_call", "other_arguments", "other_tool", "bad_call", "none", "error")
 _WORDS_ALONE = ("refused", "filtered")
@@ -55,6 +55,10 @@ def ask(program: Any, lm: Any, row: Json, tools: object) -> Asked:
         sum(each.get(key) or 0 for each in usages) for key in ("prompt_tokens", "completion_tokens")
     )
     costs = [entry["cost"] for entry in entries if entry.get("cost") is not None]
+    made: list[Json] = []
+    for call in calls.in_order():
+        args = call.args if isinstance(call, ToolCall) else parse_arguments(call.arguments)
+        made.append({"name": call.name, "args": args if is_object(args) else {}})  # also of a bad call
     return Asked(
         outcome,
         why,
@@ -62,15 +66,9 @@ def ask(program: Any, lm: Any, row: Json, tools: object) -> Asked:
         tuple(str(change) for entry in entries for change in entry.get("changes") or ()),
         (sent, said),
         sum(costs) if costs else None,
-        tuple({"name": call.name, "args": args_of(call)} for call in calls.in_order()),
+        tuple(made),
         max(1, len(entries)),
     )
-
-
-def args_of(call: ToolCall | InvalidToolCall) -> Any:
-    """Return the arguments of a call, also of a bad one if they are an object."""
-    args = call.args if isinstance(call, ToolCall) else parse_arguments(call.arguments)
-    return args if is_object(args) else {}
 
 
 def outcome_of(gold: list[Json], calls: ToolCalls, tools: object = None) -> tuple[str, str]:
@@ -78,9 +76,8 @@ def outcome_of(gold: list[Json], calls: ToolCalls, tools: object = None) -> tupl
     if not calls:
         return "none", ""
     if calls.invalid:
-        return "bad_call", "; ".join(
-            f"{bad.name}: {bad.code} {bad.path or ''}".strip() for bad in calls.invalid
-        )
+        told = (f"{bad.name}: {bad.code} {bad.path or ''}".strip() for bad in calls.invalid)
+        return "bad_call", "; ".join(told)
     found = compare(gold, calls, tools)
     if found.exact:
         return "same_call", ""

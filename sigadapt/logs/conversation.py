@@ -133,11 +133,8 @@ def _provider_of(body: Any, wire: str | None) -> Provider:
 
 
 def _unreadable(why: str) -> InvalidHistory:
-    return InvalidHistory(
-        f"expected a request of a chat; {why}",
-        code="unreadable_request",
-        fix="Pass the whole decoded body that a client sent to a chat API.",
-    )
+    fix = "Pass the whole decoded body that a client sent to a chat API."
+    return InvalidHistory(f"expected a request of a chat; {why}", code="unreadable_request", fix=fix)
 
 
 def _settings(given: Json, decls: ToolDecls, changes: list[Change]) -> Json:

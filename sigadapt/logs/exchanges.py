@@ -81,15 +81,15 @@ def _of_span(attributes: Json) -> tuple[Json, Json]:
     messages += [row for message in held("input.messages") for row in _rows(message)]
     functions = [{**(tool.get("function") or tool)} for tool in held("tool.definitions")]
     tools = [{"type": "function", "function": function} for function in functions if function.pop("type", 1)]
-    names = ("model", "temperature", "top_p", "max_tokens", "seed")
-    found = {name: attributes.get(f"gen_ai.request.{name}") for name in names}
-    settings = {name: value for name, value in found.items() if value is not None}
-    request = {**settings, "messages": messages, **({"tools": tools} if tools else {})}
-    answers = [
-        (message.get("finish_reason"), row) for message in held("output.messages") for row in _rows(message)
-    ]
-    words = {"tool_call": "tool_calls"}
-    choices = [{"message": row, "finish_reason": words.get(str(word), word)} for word, row in answers]
+    request: Json = {"messages": messages, **({"tools": tools} if tools else {})}
+    for name in ("model", "temperature", "top_p", "max_tokens", "seed"):
+        if (value := attributes.get(f"gen_ai.request.{name}")) is not None:
+            request[name] = value
+    choices: list[Json] = []
+    for message in held("output.messages"):
+        word = message.get("finish_reason")
+        word = "tool_calls" if word == "tool_call" else word
+        choices += [{"message": row, "finish_reason": word} for row in _rows(message)]
     return request, {"choices": choices}
 
 

@@ -20,7 +20,7 @@ from sigadapt.metrics import Credit, compare
 from sigadapt.schemas.json_values import Json, compact, equal_json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.tool_texts import ToolTexts, with_texts
+from sigadapt.tool_texts import ToolTexts, split_name, with_texts
 from sigadapt.trust.masking import MASK, secrets_in
 
 _LONGEST = 600  # characters of a text
@@ -78,8 +78,9 @@ def improve(
 ) -> Improved:
     """Rewrite texts until no failure points at one that may help, or the budget of requests is spent."""
     found = Improved(dict(texts))
-    heldout = heldout[: budget // 4]
+    heldout = heldout[: budget // 4]  # which are asked twice: half of the budget at most
     left = budget - 2 * len(heldout)
+    # Spread over the log, and so few that asking each of them once takes a third of what is left.
     rows = train[:: max(1, -(-3 * len(train) // max(1, left)))]
 
     def asked(some: Iterable[Json], held: Mapping[str, str]) -> list[Asked]:
@@ -115,11 +116,11 @@ def improve(
             new = dict(zip(places, asked([rows[n] for n in places], trial), strict=True))
             if sum(_credit(rows[n], new[n]) - _credit(rows[n], now[n]) for n in places) <= 0:
                 step["why"] = "its rows gain nothing"
+                continue
+            new |= dict(zip(others, asked([rows[n] for n in others], trial), strict=True))
+            if worse := [n for n in new if _credit(rows[n], new[n]) < _credit(rows[n], now[n])]:
+                step["why"] = f"{len(worse)} rows get worse"
             else:
-                new |= dict(zip(others, asked([rows[n] for n in others], trial), strict=True))
-                worse = [n for n in new if _credit(rows[n], new[n]) < _credit(rows[n], now[n])]
-                step["why"] = f"{len(worse)} rows get worse" if worse else ""
-            if not step["why"]:
                 step["kept"], found.texts = True, trial
                 now = [new[n] for n in range(len(rows))]
                 tried.clear()  # a better text may make another one useful
@@ -167,9 +168,7 @@ def _rewritten(
         {"question": row["question"], "expected": row["calls"], "made": asked.calls or asked.outcome}
         for row, asked in failed[:_MOST_SHOWN]
     ]
-    tool = max(
-        (decl for decl in tools if f"{name}.".startswith(f"{decl.name}.")), key=lambda decl: len(decl.name)
-    )
+    tool = tools[split_name(name, tools)[0]]
     plain: Any = dspy.ChatAdapter(use_json_adapter_fallback=False)
     try:
         with dspy.context(lm=reflection, adapter=plain):

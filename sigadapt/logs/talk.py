@@ -1,6 +1,5 @@
 """Talk: a DSPy program that says what it is given and nothing else, on whatever wire the model has."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import dspy
@@ -40,29 +39,22 @@ class PlainAdapter(ChatAdapter):
         history = read(dspy.History, inputs.get("history") or {"messages": []}, "history")
         rows = [{"role": "system", "content": inputs["system"]}] if inputs.get("system") else []
         for event in (*demos, *history.messages, inputs):
-            rows += _messages_of(event)
+            asked, results, calls = event.get("question"), event.get("results"), event.get("calls")
+            if asked or is_array(asked):
+                text = {"content": text_of(asked), "parts": asked} if is_array(asked) else {"content": asked}
+                rows.append({"role": "user", **text})
+            rounds = [*read(ToolResults, results, "results").rounds] if results else []
+            made = ToolCalls() if calls is None else read(ToolCalls, calls, "calls")
+            if made:
+                rounds.append(Round(calls=made, results=tuple(map(unanswered, made.in_order()))))
+            for each in rounds:
+                rows.append(assistant_message(each.calls.in_order(), each.calls.turn, each.text))
+                rows += map(result_message, each.results)
+            if event.get("answer") or (not made and made.turn.state is not None):
+                rows.append(assistant_message((), made.turn, event.get("answer")))
         if rows and rows[-1]["role"] == "system":  # every provider requires a message to answer
             rows.append({"role": "user", "content": rows[-1]["content"]})
         return rows
-
-
-def _messages_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
-    asked, results, calls = event.get("question"), event.get("results"), event.get("calls")
-    rows: list[dict[str, Any]] = []
-    if is_array(asked):
-        rows.append({"role": "user", "content": text_of(asked), "parts": asked})
-    elif asked:
-        rows.append({"role": "user", "content": asked})
-    rounds = [*read(ToolResults, results, "results").rounds] if results else []
-    made = ToolCalls() if calls is None else read(ToolCalls, calls, "calls")
-    if made:
-        rounds.append(Round(calls=made, results=tuple(map(unanswered, made.in_order()))))
-    for each in rounds:
-        rows.append(assistant_message(each.calls.in_order(), each.calls.turn, each.text))
-        rows += map(result_message, each.results)
-    if event.get("answer") or (not made and made.turn.state is not None):
-        rows.append(assistant_message((), made.turn, event.get("answer")))
-    return rows
 
 
 class PlainTurn(dspy.Signature):

@@ -7,7 +7,7 @@ object. Text that nothing marks belongs to `default`. Space around a value is to
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import dspy
 
@@ -29,12 +29,6 @@ _CHARACTERS = re.compile(
 _STRING, _SIGN = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r'["{}\[\],:]')
 
 
-class _Mark(NamedTuple):
-    start: int
-    end: int
-    field: str | None
-
-
 class MarkedText:
     """A text whose fields are marked by lines, or by tags."""
 
@@ -51,8 +45,10 @@ class MarkedText:
         self._buffer += text
         told: list[Piece] = []
         while (mark := self._mark()) is not None:
-            self._tell(self._buffer[: mark.start].rstrip(), told)
-            self._buffer, self._field, self._is_fresh = self._buffer[mark.end :], mark.field, True
+            start, end, field = mark
+            self._tell(self._buffer[:start].rstrip(), told)
+            self._buffer, self._is_fresh = self._buffer[end:], True
+            self._field = field if field in self._told else NOWHERE
         kept = max([0, *(overlap(self._buffer, tag) for tag in self._expected())])
         space = _SPACE.search(self._buffer, 0, len(self._buffer) - kept)
         kept = len(self._buffer) - space.start() if space else kept
@@ -68,17 +64,17 @@ class MarkedText:
             return []
         return [f"</{self._tag}>"] if self._tag else [*self._tags]
 
-    def _mark(self) -> _Mark | None:
+    def _mark(self) -> tuple[int, int, str] | None:
+        """Return the start and the end of the next mark, and the name in it."""
         if self._by_lines:
-            found = _LINE.search(self._buffer)
-            name = found[1] if found else ""
-            return found and _Mark(*found.span(), name if name in self._told else NOWHERE)
+            line = _LINE.search(self._buffer)
+            return line and (*line.span(), line[1])
         places = [(self._buffer.find(tag), tag) for tag in self._expected()]
         start, tag = min((each for each in places if each[0] >= 0), default=(-1, ""))
         if start < 0:
             return None
         self._tag = self._tags.get(tag, "")
-        return _Mark(start, start + len(tag), self._tag if self._tag in self._told else NOWHERE)
+        return start, start + len(tag), self._tag
 
     def _tell(self, text: str, told: list[Piece]) -> None:
         text = text.lstrip() if self._is_fresh else text

@@ -68,16 +68,21 @@ def rounds(source: Any) -> Rounds:
     elif not isinstance(source, dspy.History) and not (is_mapping(source) and "messages" in source):
         held = getattr(source, "history", None)
     if held is None:
-        raise InvalidHistory(
-            f"a {type(source).__name__} is no history, and has none",
-            code="unreadable_history",
-            fix="Give a dspy.History, what it saved as, or the prediction of an agent.",
-        )
+        reason = f"a {type(source).__name__} is no history, and has none"
+        fix = "Give a dspy.History, what it saved as, or the prediction of an agent."
+        raise InvalidHistory(reason, code="unreadable_history", fix=fix)
     events = read(dspy.History, held, None).messages
     under_way = getattr(source, "results", None)  # of a Conversation
     if isinstance(under_way, ToolResults):
         events = [*events, {"results": under_way}]
-    return Rounds(_plain(each) for each in _rounds_of(rows_of(paired_events(events)[0])))
+    plain: list[Round] = []
+    for one in _rounds_of(rows_of(paired_events(events)[0])):  # failed results as the model reads them
+        results = (
+            each.model_copy(update={"value": message_in(each.value, each.name)}) if each.is_error else each
+            for each in one.results
+        )
+        plain.append(one.model_copy(update={"results": tuple(results)}))
+    return Rounds(plain)
 
 
 def _rounds_of(rows: list[Row]) -> Iterable[Round]:
@@ -92,12 +97,3 @@ def _rounds_of(rows: list[Row]) -> Iterable[Round]:
             if error.code != "unanswered_call":
                 raise
             yield Round(calls=calls, results=tuple(map(unanswered, calls.in_order())))
-
-
-def _plain(one: Round) -> Round:
-    """Return a round whose failed results are as the model reads them."""
-    results = (
-        each.model_copy(update={"value": message_in(each.value, each.name)}) if each.is_error else each
-        for each in one.results
-    )
-    return one.model_copy(update={"results": tuple(results)})

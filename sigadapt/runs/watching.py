@@ -14,8 +14,9 @@ comes by, in whatever thread. DSPy's id of what runs says where: a `_Place`. Rul
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from threading import RLock, get_ident
 from typing import Any
@@ -30,22 +31,9 @@ from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.dspy_boundary.internals import StreamResponse, running_id, settings
 from sigadapt.errors import ConfirmationNeeded, SigadaptError
-from sigadapt.runs.events import (
-    CallDelta,
-    CallReady,
-    Confirm,
-    Ended,
-    Event,
-    Failed,
-    FileReady,
-    ReasoningDelta,
-    ResultReady,
-    ServerCall,
-    SourceReady,
-    TextDelta,
-    Used,
-)
-from sigadapt.runs.field_texts import NOWHERE, NoText, field_texts, text_fields
+from sigadapt.runs import events
+from sigadapt.runs.events import Event
+from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.runnable import is_async
@@ -68,20 +56,18 @@ class _Step:
     number: int
     within: str | None
     owner: "_Place"
-    fields: list[str]
-    texts_of: frozenset[str]  # the fields that hold text
-    has_tools: bool
-    texts: Any
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    has_tools: bool = True
+    texts: Any = field(default_factory=NoText)
     held: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
     is_open: bool = True
-    told: dict[str | None, list[str]] = field(
-        default_factory=dict[str | None, list[str]]
-    )  # by the answer that came last
+    # By the answer that came last; pieces, because a text that grew with each one would be copied each time.
+    told: dict[str | None, list[str]] = field(default_factory=dict[str | None, list[str]])
     told_before: set[str | None] = field(default_factory=set[str | None])
     thoughts: bool = False
     begun: set[int] = field(default_factory=set[int])  # the calls of which a piece was told
     calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
-    usage: dict[str, Any] = field(default_factory=dict[str, Any])
+    usage: Counter[str] = field(default_factory=Counter[str])
 
 
 @dataclass(eq=False)
@@ -103,18 +89,11 @@ class _Place:
     instance: Any = None
     calls: list[_Open] = field(default_factory=list[_Open])  # of the predictors that a module has called
     run: _Open | None = None
-    _silent: AbstractContextManager[Any] | None = None
+    silent: ExitStack = field(default_factory=ExitStack)  # left when it ends
 
     def silence(self) -> None:
         """Let nothing stream in it: DSPy could not wait for `send` there. It is told when it ends."""
-        silent: Any = settings.context(send_stream=None)
-        silent.__enter__()
-        self._silent = silent
-
-    def speak(self) -> None:
-        """Let things stream again."""
-        if self._silent is not None:
-            self._silent.__exit__(None, None, None)
+        self.silent.enter_context(settings.context(send_stream=None))
 
 
 class Watch(BaseCallback):
@@ -138,7 +117,8 @@ class Watch(BaseCallback):
     def _here(self) -> _Place:
         return self._places.get(running_id.get() or "", self._root)
 
-    def _emit(self, step: _Step, kind: type[Event], *values: Any) -> None:
+    def emit(self, step: _Step, kind: type[Event], *values: Any) -> None:
+        """Tell an event, or hold it back until the steps before it have ended."""
         with self._lock:
             if step in self._steps and step is not self._steps[0]:
                 step.held.append((kind, values))
@@ -174,33 +154,17 @@ class Watch(BaseCallback):
             return False
         if thought := delta.get("reasoning_content"):
             step.thoughts = True
-            self._emit(step, ReasoningDelta, thought)
+            self.emit(step, events.ReasoningDelta, thought)
         text: str = delta.get("content") or ""
-        for name, piece in texts.take(text) if text else ():
-            self._text(step, name, piece)
+        if text:
+            self.hear_text(step, texts.take(text))
         return bool(text)
 
-    def _text(self, step: _Step, name: str | None, piece: str) -> None:
-        step.told.setdefault(name, []).append(piece)
-        self._emit(step, TextDelta, piece, name)
-
-    def hear_partial(self, step: _Step, call: Any) -> None:
-        """Tell what is new of a call that is being written."""
-        if call.arguments or call.index not in step.begun:
-            step.begun.add(call.index)
-            self._emit(step, CallDelta, call.index, call.id, call.name, call.arguments)
-
-    def hear_choice(self, step: _Step, texts: Any, choice: Choice) -> None:
-        """Tell what a whole answer holds that did not stream; `texts` is None if its text did."""
-        if choice.reasoning and not step.thoughts:
-            step.thoughts = True
-            self._emit(step, ReasoningDelta, choice.reasoning)
-        for name, piece in texts.take(choice.text) if texts is not None and choice.text else ():
-            self._text(step, name, piece)
-        made = (ServerCall, "server_calls"), (SourceReady, "sources"), (FileReady, "files")
-        for kind, name in made:
-            for each in getattr(choice, name, None) or ():
-                self._emit(step, kind, each)
+    def hear_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
+        """Tell pieces of the texts of fields."""
+        for name, piece in pieces:
+            step.told.setdefault(name, []).append(piece)
+            self.emit(step, events.TextDelta, piece, name)
 
     def hear_call(self, step: _Step, given: Any) -> None:
         """Tell a whole call, unless it was told; a good one may turn out bad later."""
@@ -212,7 +176,7 @@ class Watch(BaseCallback):
         with self._lock:
             step.owner.calls[:] = [each for each in step.owner.calls if each.call is not known]
             step.owner.calls.append(_Open(call, step))
-        self._emit(step, CallReady, call)
+        self.emit(step, events.CallReady, call)
 
     # DSPy's callbacks.
 
@@ -225,64 +189,57 @@ class Watch(BaseCallback):
         if isinstance(instance, dspy.Predict):
             given: dict[str, Any] = inputs.get("kwargs") or {}
             self._hear_results(parent, given.values())
-            place.step = self._begin_step(parent, given.get("signature") or instance.signature)
+            signature: Any = given.get("signature") or instance.signature
+            try:
+                has_tools = plan_of(signature) is not None
+            except SigadaptError:  # which the adapter raises
+                has_tools = True
+            marker = "" if has_tools else getattr(settings.adapter, "field_marker", "")
+            fields = signature.output_fields
+            with self._lock:
+                self._count += 1
+                texts = field_texts(fields, marker, NOWHERE)
+                place.step = _Step(self._count, parent.within, parent, fields, has_tools, texts)
+                self._steps.append(place.step)
             if not _can_send():
                 place.silence()
 
-    def _begin_step(self, owner: _Place, signature: Any) -> _Step:
-        try:
-            has_tools = plan_of(signature) is not None
-        except SigadaptError:  # which the adapter raises
-            has_tools = True
-        fields: Any = signature.output_fields
-        marker = "" if has_tools else getattr(settings.adapter, "field_marker", "")
-        with self._lock:
-            self._count += 1
-            texts = field_texts(fields, marker, NOWHERE)
-            names = text_fields(fields)
-            step = _Step(self._count, owner.within, owner, [*fields], names, has_tools, texts)
-            self._steps.append(step)
-        return step
-
     def _step_between(self, owner: _Place) -> _Step:
         """Return a step for what no predictor did."""
-        return _Step(
-            max(self._count, 1), owner.within, owner, [], frozenset(), has_tools=True, texts=NoText()
-        )
+        return _Step(max(self._count, 1), owner.within, owner)
 
     def on_module_end(
         self, call_id: str, outputs: Any | None, exception: BaseException | None = None
     ) -> None:
         """Tell what a predictor gave that did not stream, and what was kept for its end."""
         place = self._places.pop(call_id, self._root)
-        place.speak()
+        place.silent.close()
         step = place.step
-        if isinstance(outputs, dspy.Prediction) and place.calls:
-            self._hear_results(place, [outputs.get("history")])
+        values: Any = outputs if isinstance(outputs, dspy.Prediction) else {}
+        if place.calls:
+            self._hear_results(place, [values.get("history")])
         if step is None:
             return
-        if isinstance(outputs, dspy.Prediction):
-            for name in step.fields:
-                self._hear_output(step, name, outputs.get(name))
-        for call in getattr(exception, "calls", None) or () if waits_of(exception) else ():
+        texts = text_fields(step.fields)
+        for name in step.fields:
+            value: Any = values.get(name)
+            if isinstance(value, dspy.Reasoning):
+                value = None if step.thoughts else value.content
+            if isinstance(value, dspy.ToolCalls):
+                for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
+                    self.hear_call(step, call)
+            elif isinstance(value, str) and name in texts:
+                told = "".join(step.told.get(name, ()))
+                if not told and name in step.told_before:
+                    continue
+                start = value if value.startswith(told) else value.lstrip()
+                if start.startswith(told) and len(start) > len(told):
+                    self.hear_text(step, [(name, start[len(told) :])])
+        for call in exception.calls if isinstance(exception, ConfirmationNeeded) else ():
             self.hear_call(step, call)
         if step.usage:
-            self._emit(step, Used, step.usage)
+            self.emit(step, events.Used, dict(step.usage))
         self._end_step(step)
-
-    def _hear_output(self, step: _Step, name: str, value: Any) -> None:
-        if isinstance(value, dspy.Reasoning):
-            value = None if step.thoughts else value.content
-        if isinstance(value, dspy.ToolCalls):
-            for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
-                self.hear_call(step, call)
-        elif isinstance(value, str) and name in step.texts_of:
-            told = "".join(step.told.get(name, ()))
-            if not told and name in step.told_before:
-                return
-            start = value if value.startswith(told) else value.lstrip()
-            if start.startswith(told) and len(start) > len(told):
-                self._text(step, name, start[len(told) :])
 
     def _end_step(self, step: _Step) -> None:
         with self._lock:
@@ -292,7 +249,7 @@ class Watch(BaseCallback):
                 if self._steps:
                     held, self._steps[0].held = self._steps[0].held, []
                     for kind, values in held:
-                        self._emit(self._steps[0], kind, *values)
+                        self.emit(self._steps[0], kind, *values)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Stop the request of a run that was left."""
@@ -305,14 +262,13 @@ class Watch(BaseCallback):
         place = self._places.pop(call_id, self._root)
         if outputs is None or place.step is None:
             return
+        # Its entry is among the latest, behind those of threads that share the model.
         for entry in reversed(place.instance.history[-50:]):
             responses: Any = entry.get("response")
             own = [entry.get("outputs"), *(responses if is_array(responses) else [responses])]
             if any(each is outputs for each in own):
                 usage: Json = entry.get("usage") or {}
-                for name, count in usage.items():
-                    if isinstance(count, int):
-                        place.step.usage[name] = place.step.usage.get(name, 0) + count
+                place.step.usage.update({n: count for n, count in usage.items() if isinstance(count, int)})
                 return
 
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
@@ -337,7 +293,7 @@ class Watch(BaseCallback):
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Tell the result of a tool."""
         place = self._places.pop(call_id, self._root)
-        place.speak()
+        place.silent.close()
         if place.run is not None and (exception is None or isinstance(exception, Exception)):
             self._result(place.run, _result(place.run.call, outputs, exception))
 
@@ -346,29 +302,28 @@ class Watch(BaseCallback):
         run_id = uuid4().hex
         self._begin_tool(run_id, call.name, call.args, function, call.id)
         before = running_id.set(run_id)
-        value, error = None, None
         try:
             value = function(**args)
-        except BaseException as raised:
-            error = raised
+        except BaseException as error:
+            self.on_tool_end(run_id, None, error)
             raise
         finally:
             running_id.reset(before)
-            if not inspect.iscoroutine(value):
-                self.on_tool_end(run_id, value, error)
-        return self._awaited_run(run_id, value) if inspect.iscoroutine(value) else value
+        if inspect.iscoroutine(value):
+            return self._awaited_run(run_id, value)
+        self.on_tool_end(run_id, value)
+        return value
 
     async def _awaited_run(self, run_id: str, running: Any) -> Any:
         before = running_id.set(run_id)
-        value, error = None, None
         try:
             value = await running
-        except BaseException as raised:
-            error = raised
+        except BaseException as error:
+            self.on_tool_end(run_id, None, error)
             raise
         finally:
             running_id.reset(before)
-            self.on_tool_end(run_id, value, error)
+        self.on_tool_end(run_id, value)
         return value
 
     def _result(self, answered: _Open, result: ToolResult) -> None:
@@ -376,17 +331,28 @@ class Watch(BaseCallback):
             calls = answered.step.owner.calls
             if answered in calls:
                 calls.remove(answered)
-                self._emit(answered.step, ResultReady, answered.call.id, result)
+                self.emit(answered.step, events.ResultReady, answered.call.id, result)
 
     def _hear_results(self, owner: _Place, values: Iterable[Any]) -> None:
         """Tell the results of calls that no tool answered, as the next turn sends them."""
-        for call_id, name, value, is_error in _results_in(values):
-            for each in [each for each in owner.calls if each.call.id == call_id and not each.has_begun]:
-                if isinstance(each.call, InvalidToolCall):
-                    result = failed_result(each.call)
-                else:
-                    result = ToolResult(call_id=call_id, name=name, value=value, is_error=is_error)
-                self._result(each, result)
+        for value in values:
+            rows: Iterable[Any] = value if isinstance(value, ToolResults) else ()
+            if isinstance(value, dspy.History) and value.messages:
+                parts = value.messages[-1].values()
+                held = [getattr(part, "tool_call_results", None) for part in parts]
+                rows = [row for each in held if each for row in each.tool_call_results]
+            for row in rows:
+                name, is_error = row.name or "unnamed", bool(row.is_error)
+                for each in [
+                    each for each in owner.calls if each.call.id == row.call_id and not each.has_begun
+                ]:
+                    if isinstance(each.call, InvalidToolCall):
+                        result = failed_result(each.call)
+                    else:
+                        result = ToolResult(
+                            call_id=row.call_id, name=name, value=row.value, is_error=is_error
+                        )
+                    self._result(each, result)
 
     # The end of the run.
 
@@ -397,11 +363,11 @@ class Watch(BaseCallback):
                 self._end_step(step)
             last = self._step_between(self._root)
             if error is None:
-                self._emit(last, Ended, prediction)
+                self.emit(last, events.Ended, prediction)
                 return
             if waits_of(error):
-                self._emit(last, Confirm, waits_of(error))
-            self._emit(last, Failed, error)
+                self.emit(last, events.Confirm, waits_of(error))
+            self.emit(last, events.Failed, error)
 
 
 class _Answer:
@@ -414,25 +380,36 @@ class _Answer:
     def __init__(self, watch: Watch, step: _Step, calls: str, texts: Any) -> None:
         self.signature_field_name = calls
         self._watch, self._step, self._texts = watch, step, texts
+        self.refuse_left = watch.refuse_left  # before the program asks again
         self._has_text = False
-
-    def refuse_left(self) -> None:
-        """End the program before it asks again."""
-        self._watch.refuse_left()
 
     async def send(self, item: Any) -> None:
         """Hear a chunk, a call that is whole or not, or the whole answer."""
         watch, step = self._watch, self._step
         watch.refuse_left()
         if isinstance(item, Choice):
-            watch.hear_choice(step, None if self._has_text else self._texts, item)
+            if item.reasoning and not step.thoughts:
+                step.thoughts = True
+                watch.emit(step, events.ReasoningDelta, item.reasoning)
+            if item.text and not self._has_text:
+                watch.hear_text(step, self._texts.take(item.text))
+            kinds = (
+                (events.ServerCall, "server_calls"),
+                (events.SourceReady, "sources"),
+                (events.FileReady, "files"),
+            )
+            for kind, name in kinds:
+                for each in getattr(item, name) or ():
+                    watch.emit(step, kind, each)
         elif not isinstance(item, StreamResponse):
             self._has_text |= watch.hear_chunk(step, self._texts, item)
         elif isinstance(item.chunk, ToolCalls):
             for call in item.chunk.in_order():
                 watch.hear_call(step, call)
-        else:
-            watch.hear_partial(step, item.chunk)
+        elif item.chunk.arguments or item.chunk.index not in step.begun:
+            call = item.chunk
+            step.begun.add(call.index)
+            watch.emit(step, events.CallDelta, call.index, call.id, call.name, call.arguments)
 
 
 def waits_of(error: object) -> ToolCalls | None:
@@ -468,9 +445,8 @@ def _waiting(place: _Place | None, name: str, args: Any, call_id: str) -> _Open 
             if each.call.name == name and not each.has_begun and isinstance(each.call, ToolCall)
         ]
         if found or place.run is not None:  # inside of a tool, nothing answers a call outside of it
-            same = [each for each in found if isinstance(each.call, ToolCall) and each.call.args == args]
-            this = [each for each in found if each.call.id == call_id]
-            return next(iter([*this, *(() if call_id else [*same, *found])]), None)
+            fits = [each for each in found if call_id in ("", each.call.id)]
+            return min(fits, key=lambda each: getattr(each.call, "args", None) != args, default=None)
         place = place.parent
     return None
 
@@ -482,14 +458,3 @@ def _result(call: AnyCall, value: Any, error: Exception | None) -> ToolResult:
     except Exception as unreadable:  # noqa: BLE001  (the tool has run; what it gave cannot be a result)
         error = unreadable
     return ToolResult.failed(call, message_of(error))
-
-
-def _results_in(values: Iterable[Any]) -> Iterator[tuple[str, str, Any, bool]]:
-    for value in values:
-        rows: Iterable[Any] = value if isinstance(value, ToolResults) else ()
-        if isinstance(value, dspy.History) and value.messages:
-            parts = value.messages[-1].values()
-            found = [getattr(part, "tool_call_results", None) for part in parts]
-            rows = [row for each in found if each for row in each.tool_call_results]
-        for row in rows:
-            yield row.call_id, row.name or "unnamed", row.value, bool(row.is_error)

@@ -70,11 +70,9 @@ class Call:
         except ValueError:
             value = None
         if not is_object(value):
-            raise LoopbackError(
-                f"the arguments {self.arguments!r} are not a JSON object, and this wire carries objects",
-                tool=self.name,
-                fix="Give an object, or use a wire that carries text (OpenAI; Anthropic streamed).",
-            )
+            reason = f"the arguments {self.arguments!r} are not a JSON object, and this wire carries objects"
+            fix = "Give an object, or use a wire that carries text (OpenAI; Anthropic streamed)."
+            raise LoopbackError(reason, tool=self.name, fix=fix)
         return value
 
 
@@ -114,25 +112,14 @@ class Answer:
         return self.finish or ("tool_calls" if self.calls else "stop")
 
     def identified(self, prefix: str, made: int) -> Iterator[tuple[str, Call]]:
-        """Yield each call with its id; new ids continue after the `made` calls of the conversation (ids).
-
-        Example:
-            >>> answer = Answer(calls=[Call("a"), Call("b", id="x"), Call("c")])
-            >>> [call_id for call_id, _ in answer.identified("call_", 4)]
-            ['call_5', 'x', 'call_7']
-        """
+        """Yield each call with its id; new ids continue after the `made` calls of the conversation (ids)."""
         for number, call in enumerate(self.calls, made + 1):
             yield f"{prefix}{number}" if call.id is None else call.id, call
 
     def pieces(self, text: str | None) -> Iterator[str]:
-        """Cut a text into the pieces that a stream sends.
-
-        Example:
-            >>> list(Answer(chunk=4).pieces("It is sunny."))
-            ['It i', 's su', 'nny.']
-        """
-        for start in range(0, len(text or ""), self.chunk):
-            yield (text or "")[start : start + self.chunk]
+        """Cut a text into the pieces that a stream sends."""
+        text = text or ""
+        return (text[start : start + self.chunk] for start in range(0, len(text), self.chunk))
 
 
 @dataclass(frozen=True, slots=True)

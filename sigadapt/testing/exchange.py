@@ -22,11 +22,7 @@ class Response(NamedTuple):
 
 
 def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content: bytes) -> Received:
-    """Parse a request.
-
-    Raises:
-        LoopbackError: `unreadable_request`, if its body is not a JSON object.
-    """
+    """Parse a request; a LoopbackError says that its body is not a JSON object."""
     try:
         body = json.loads(content)
     except ValueError:
@@ -46,20 +42,15 @@ def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content
 
 
 def write(reply: Reply, wire: Wire, request: Received) -> Response:
-    """Write a reply in the wire's format, whole or streamed as the request asks.
-
-    Raises:
-        LoopbackError: the reply is of an unknown type, or the wire cannot carry this Answer.
-    """
+    """Write a reply in the wire's format, whole or streamed; a LoopbackError says that it cannot be."""
     form = wire.format
     if isinstance(reply, Answer):
         if request.stream:
             return Response(200, form.STREAM_TYPE, list(form.encode(form.stream(reply, request))))
         return _whole(200, form.render(reply, request))
     if isinstance(reply, Failure):
-        if isinstance(reply.body, bytes):
-            return _whole(reply.status, reply.body)
-        return _whole(reply.status, reply.body or form.failure(reply.status, reply.message))
+        body = form.failure(reply.status, reply.message) if reply.body is None else reply.body
+        return _whole(reply.status, body)
     if isinstance(reply, bytes):
         return Response(200, form.STREAM_TYPE if request.stream else JSON, [reply])
     if isinstance(reply, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a script may be untyped)

@@ -162,9 +162,8 @@ class LoopbackProvider:
 
 def _row(wire: str) -> Wire:
     if wire not in WIRES:
-        raise LoopbackError(
-            f"{wire!r} is not a wire", code="unknown_wire", fix=f"Use one of {', '.join(WIRES)}."
-        )
+        fix = f"Use one of {', '.join(WIRES)}."
+        raise LoopbackError(f"{wire!r} is not a wire", code="unknown_wire", fix=fix)
     return WIRES[wire]
 
 

@@ -8,6 +8,7 @@ comes back. What the messages say stays in it: read a recording before it goes i
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -109,16 +110,14 @@ _FIELDS = {"wire": str, "path": str, "request": dict, "status": int, "content_ty
 
 
 def _exchange_in(line: str) -> Exchange | None:
-    try:
+    with suppress(ValueError, RecursionError):  # no JSON, too deep, or half of a surrogate pair
         known: Any = json.loads(line)
-        if not is_object(known) or not all(isinstance(known.get(f), kind) for f, kind in _FIELDS.items()):
-            return None
-        response = known["response"].encode("utf-8", "surrogateescape")
-    except (ValueError, RecursionError):  # no JSON, too deep, or half of a surrogate pair
-        return None
-    masked: Any = known.get("masked")
-    fields: dict[str, Any] = {**{name: known[name] for name in _FIELDS}, "response": response}
-    return Exchange(**fields, masked=tuple(map(str, masked)) if is_array(masked) else ())
+        if is_object(known) and all(isinstance(known.get(f), kind) for f, kind in _FIELDS.items()):
+            fields: dict[str, Any] = {name: known[name] for name in _FIELDS}
+            fields["response"] = known["response"].encode("utf-8", "surrogateescape")
+            masked: Any = known.get("masked")
+            return Exchange(**fields, masked=tuple(map(str, masked)) if is_array(masked) else ())
+    return None
 
 
 def record(path: Path, received: Received, response: Response, unmasked: Iterable[str] = ()) -> None:

@@ -36,31 +36,23 @@ class Received:
 Script: TypeAlias = Sequence[Reply] | Callable[[Received], Reply | Awaitable[Reply]]
 """Replies in order of arrival, of which the last repeats; or a function of the request, async or not."""
 
-
 Policy: TypeAlias = Callable[[Received], Awaitable[Reply]]
 
 
 def policy(script: Script) -> Policy:
-    """Make one async function of either form of script.
-
-    Raises:
-        LoopbackError: `invalid_script`, if it is neither a sequence nor a function, or is empty.
-    """
+    """Make one async function of either form of script; a LoopbackError says that it is neither."""
     if callable(script):
-        return _asking(script)
-    if isinstance(script, bytes | str) or not isinstance(script, Sequence) or not script:  # pyright: ignore[reportUnnecessaryIsInstance]  (users may be untyped)
+        function = script
+    elif isinstance(script, bytes | str) or not isinstance(script, Sequence) or not script:  # pyright: ignore[reportUnnecessaryIsInstance]  (users may be untyped)
         raise LoopbackError("a script is a sequence of at least one reply, or a function of the request")
-    replies = itertools.chain(script, itertools.repeat(script[-1]))
+    else:
+        replies = itertools.chain(script, itertools.repeat(script[-1]))
 
-    async def reply(received: Received) -> Reply:
-        return next(replies)
+        async def next_one(received: Received) -> Reply:
+            return next(replies)
 
-    return reply
+        return next_one
 
-
-def _asking(
-    function: Callable[[Received], Reply | Awaitable[Reply]],
-) -> Callable[[Received], Awaitable[Reply]]:
     def call(received: Received) -> Reply | Awaitable[Reply]:
         try:
             return function(received)

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TypeAlias
 
 from aiohttp import web
@@ -23,11 +24,7 @@ _BLOCKED = 128
 
 
 class Server:
-    """A running server.
-
-    Args:
-        respond: answers each request, in the server's event loop.
-    """
+    """A running server; `respond` answers each request, in the server's event loop."""
 
     def __init__(self, respond: Respond) -> None:
         # Made here and not in the thread, so that a failure is raised here and clients can connect at once.
@@ -35,21 +32,18 @@ class Server:
         self._listener = socket.create_server((_HOST, 0), backlog=_BACKLOG)
         self.url = f"http://{_HOST}:{self._listener.getsockname()[1]}"
         self._stopped = asyncio.Event()
-        self._thread = threading.Thread(
-            target=self._run, args=(respond,), name="sigadapt-loopback", daemon=True
-        )
+
+        def run() -> None:
+            with closing(self._loop):
+                self._loop.run_until_complete(self._serve(respond))
+
+        self._thread = threading.Thread(target=run, name="sigadapt-loopback", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Close every connection, wait for running functions of the script, and end the thread."""
         self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
-
-    def _run(self, respond: Respond) -> None:
-        try:
-            self._loop.run_until_complete(self._serve(respond))
-        finally:
-            self._loop.close()
 
     async def _serve(self, respond: Respond) -> None:
         self._loop.set_default_executor(ThreadPoolExecutor(_BLOCKED, thread_name_prefix="sigadapt-script"))
@@ -58,7 +52,15 @@ class Server:
             # Read from the stream: `request.read()` refuses bodies of more than a megabyte.
             content = await request.content.read()
             response = await respond(request.method, request.path_qs, request.headers, content)
-            return await _send(response, request)
+            headers = {"Content-Type": response.content_type}
+            if len(response.chunks) == 1:
+                return web.Response(status=response.status, headers=headers, body=response.chunks[0])
+            stream = web.StreamResponse(status=response.status, headers=headers)
+            await stream.prepare(request)
+            for chunk in response.chunks:
+                await stream.write(chunk)
+            await stream.write_eof()
+            return stream
 
         runner = web.ServerRunner(web.Server(handle, access_log=None), shutdown_timeout=_GRACE)
         await runner.setup()
@@ -70,15 +72,3 @@ class Server:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)  # cancelled ones end before the loop closes
         await self._loop.shutdown_default_executor()
-
-
-async def _send(response: Response, request: web.BaseRequest) -> web.StreamResponse:
-    headers = {"Content-Type": response.content_type}
-    if len(response.chunks) == 1:
-        return web.Response(status=response.status, headers=headers, body=response.chunks[0])
-    stream = web.StreamResponse(status=response.status, headers=headers)
-    await stream.prepare(request)
-    for chunk in response.chunks:
-        await stream.write(chunk)
-    await stream.write_eof()
-    return stream

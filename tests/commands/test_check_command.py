@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from commands.test_show import SERVER
-from internals import ROUTE_NAMES, checked, cli, lines, load, routes_of
+from internals import ROUTE_NAMES, checked, main
 
+import sigadapt
 from sigadapt import RequestContext, ToolDecls, Toolset
-from sigadapt.errors import InvalidOption
 
 
 def described(city: str) -> str:
@@ -90,10 +90,14 @@ async def test_toolsets_are_asked():
     assert [tool["name"] for tool in report["tools"]] == ["x_described"]
 
 
-async def test_the_report_tells_every_tool_and_its_size():
+REPORTED = [ToolDecls([described, {"name": "a.b"}]), {"name": "g", "parameters": 5}]
+
+
+def test_the_report_tells_every_tool_and_its_size(capsys: pytest.CaptureFixture[str]):
     """tool-check: The size of every tool is told."""
-    decls = ToolDecls([described, {"name": "a.b"}])
-    first, *rest = lines(await checked([decls, {"name": "g", "parameters": 5}]))
+    decls = ToolDecls(REPORTED[0])
+    assert main(["check", f"{__name__}:REPORTED"]) == 1
+    first, *rest = capsys.readouterr().out.splitlines()
     assert first == f"2 tools, {sum(decl.size for decl in decls)} bytes, fingerprint {decls.fingerprint()}"
     assert f"described: {decls['described'].size} bytes" in rest
     assert "  error: it has no description" in rest
@@ -102,9 +106,9 @@ async def test_the_report_tells_every_tool_and_its_size():
 
 
 @pytest.mark.parametrize("place", ["nowhere:x", "json:nothing", "json", "", ":x"])
-def test_a_place_that_is_none_is_refused(place: str):
-    with pytest.raises(InvalidOption):
-        load(place)
+def test_a_place_that_is_none_is_refused(place: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["check", place]) == 2
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
@@ -123,41 +127,51 @@ def test_the_exit_code_is_for_ci(
     (tmp_path / f"{name}.py").write_text(body, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert cli.main(["check", f"{name}:TOOLS"]) == code
+    assert main(["check", f"{name}:TOOLS"]) == code
     assert told in capsys.readouterr().out
 
 
 def test_the_command_refuses_a_place_that_is_none(capsys: pytest.CaptureFixture[str]):
     """tool-check: The exit code says whether anything is wrong."""
-    assert cli.main(["check", "nowhere:TOOLS"]) == 2
+    assert main(["check", "nowhere:TOOLS"]) == 2
     assert "nowhere" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_the_command_runs_from_a_shell(tmp_path: Path):
     (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    env = {**os.environ, "PYTHONPATH": str(Path(sigadapt.__file__).parents[1])}
     command = [sys.executable, "-m", "sigadapt", "check", "mine:TOOLS"]
     out = subprocess.check_output(command, text=True, cwd=tmp_path, env=env)  # noqa: S603
     assert out.startswith("1 tool,")
 
 
-async def test_only_what_is_asked_for_is_checked():
+DOTTED = {"name": "a.b", "description": "X."}
+
+
+@pytest.mark.parametrize(
+    ("words", "wires"),
+    [
+        (["--wire", "anthropic"], ["anthropic", "litellm/anthropic"]),
+        (["--wire", "openai", "--engine", "native"], ["openai-chat", "openai-responses"]),
+        (["--wire", "gemini", "--engine", "native"], []),
+    ],
+)
+def test_only_what_is_asked_for_is_checked(words: list[str], wires: list[str], capsys: Any):
     """tool-check: Only the providers and engines asked for are checked."""
-    dotted = {"name": "a.b", "description": "X."}
-    (both,) = (await checked(dotted, routes_of(["anthropic"])))["findings"]
-    assert both["wires"] == ["anthropic", "litellm/anthropic"]
-    (native,) = (await checked(dotted, routes_of(["openai"], ["native"])))["findings"]
-    assert native["wires"] == ["openai-chat", "openai-responses"]
-    assert (await checked(dotted, routes_of(["gemini"], ["native"])))["findings"] == []
-    assert list(routes_of()) == list(ROUTE_NAMES)
+    assert main(["check", f"{__name__}:DOTTED", *words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [finding["wires"] for finding in document["findings"]] == ([wires] if wires else [])
+    assert main(["check", f"{__name__}:DOTTED", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["routes"] == list(ROUTE_NAMES)
 
 
 @pytest.mark.parametrize(("provider", "engine"), [("telegraph", None), ("bedrock", "native")])
-def test_a_provider_without_a_route_is_refused(provider: str, engine: str | None):
+def test_a_provider_without_a_route_is_refused(provider: str, engine: str | None, capsys: Any):
     """tool-check: Only the providers and engines asked for are checked."""
-    with pytest.raises(InvalidOption, match=f"'{provider}' is not a provider"):
-        routes_of([provider], [engine] if engine else [])
+    words = ["--provider", provider, *(["--engine", engine] if engine else [])]
+    assert main(["check", f"{__name__}:DOTTED", *words]) == 2
+    assert f"'{provider}' is not a provider" in capsys.readouterr().err
 
 
 def test_the_command_checks_for_one_provider(tmp_path: Path, monkeypatch: Any, capsys: Any):
@@ -165,21 +179,21 @@ def test_the_command_checks_for_one_provider(tmp_path: Path, monkeypatch: Any, c
     (tmp_path / "dotted_tools.py").write_text("TOOLS = [{'name': 'a.b', 'description': 'X.'}]", "utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert cli.main(["check", "dotted_tools:TOOLS", "--provider", "gemini", "--engine", "native"]) == 0
+    assert main(["check", "dotted_tools:TOOLS", "--provider", "gemini", "--engine", "native"]) == 0
     assert "note" not in capsys.readouterr().out
-    assert cli.main(["check", "dotted_tools:TOOLS", "--provider", "anthropic", "--json"]) == 0
+    assert main(["check", "dotted_tools:TOOLS", "--provider", "anthropic", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["ok"] is True
     assert document["routes"] == ["anthropic", "litellm/anthropic"]
     (finding,) = document["findings"]
     assert finding["wires"] == ["anthropic", "litellm/anthropic"]
-    assert cli.main(["check", "dotted_tools:TOOLS", "--provider", "telegraph"]) == 2
+    assert main(["check", "dotted_tools:TOOLS", "--provider", "telegraph"]) == 2
     assert "Use one of anthropic" in capsys.readouterr().err
 
 
 def test_the_result_of_list_tools_is_checked(capsys: Any):
     """command-line: Tools come from modules and from MCP servers."""
-    assert cli.main(["check", "commands.programs:LISTED", "--json"]) == 1
+    assert main(["check", "commands.programs:LISTED", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert [tool["name"] for tool in document["tools"]] == ["now"]
     assert [finding["why"] for finding in document["findings"]] == ["it has no description"]
@@ -190,14 +204,14 @@ def test_the_tools_of_an_mcp_server_are_checked(tmp_path: Path, capsys: Any):
     """command-line: Tools come from modules and from MCP servers."""
     (tmp_path / "server.py").write_text(SERVER, "utf-8")
     command = f"{sys.executable} {tmp_path / 'server.py'}"
-    assert cli.main(["check", "--mcp", command]) == 0
+    assert main(["check", "--mcp", command]) == 0
     assert "add: " in capsys.readouterr().out
-    assert cli.main(["check", "commands.programs:LISTED", "--mcp", command]) == 1
+    assert main(["check", "commands.programs:LISTED", "--mcp", command]) == 1
     assert capsys.readouterr().out.startswith("2 tools")
 
 
 def test_something_must_be_named_to_be_checked(capsys: Any):
     """command-line: An error is one line, and never a traceback."""
-    assert cli.main(["check"]) == 2
+    assert main(["check"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "there are no tools to check" in line

@@ -5,14 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import dspy
 import pytest
 from commands import programs
-from internals import DEFAULT_MODELS, main, sent_to, shorten, weights
+from internals import main, weights
 
 import sigadapt
 from sigadapt.testing import WIRES, Answer, LoopbackProvider
@@ -26,7 +25,7 @@ def document(capsys: Any, *words: str, code: int = 0) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("wire", list(WIRES))
-def test_the_request_is_the_one_that_a_program_sends(wire: str) -> None:
+def test_the_request_is_the_one_that_a_program_sends(wire: str, capsys: Any) -> None:
     """command-line: The shown request is the one that the provider would get."""
     inputs = {"question": "Weather in Rome?", "days": 2, "tools": programs.TOOLS}
     with LoopbackProvider([Answer(text="Sunny.")]) as provider:
@@ -36,8 +35,20 @@ def test_the_request_is_the_one_that_a_program_sends(wire: str) -> None:
     (received,) = provider.received
     row = WIRES[wire]
     changes = cast("list[Any]", lm.history[-1].get("changes") or [])
-    run = partial(programs.PROGRAM, **inputs)
-    sent, _ = sent_to(row.model, row.options, sigadapt.ChatAdapter, run, len)
+    options = [word for key, value in row.options.items() for word in (f"--{key.replace('_', '-')}", value)]
+    words = [
+        ASSIST,
+        "-t",
+        TOOLS,
+        "-m",
+        row.model,
+        *options,
+        "-i",
+        "question=Weather in Rome?",
+        "-i",
+        "days=2",
+    ]
+    (sent,) = document(capsys, *words)["requests"]
     assert sent["body"] == received.body
     assert sent["path"] == received.path
     assert sent["changes"] == [change._asdict() for change in changes]
@@ -64,7 +75,7 @@ def test_each_wire_is_shown_without_a_key_or_a_network(capsys: Any, monkeypatch:
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     found = document(capsys, ASSIST, "--tools", TOOLS)
-    assert [request["model"] for request in found["requests"]] == [name for name, _ in DEFAULT_MODELS]
+    assert [request["model"] for request in found["requests"]] == [row.model for row in WIRES.values()]
     assert found["placeholders"] == ["question", "days"]
     assert found["tools"] == ["get_weather", "files.read"]
     assert all(request["error"] is None for request in found["requests"])
@@ -281,16 +292,17 @@ def test_dspys_own_fields_are_shown(capsys: Any) -> None:
 
 def test_long_bodies_are_cut_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     """command-line: A long body is cut on request, and says what was cut."""
-    long = {"messages": [{"content": "x" * 500}], "tools": [{"name": "a"}, {"name": "b"}]}
-    assert shorten(long) == {
-        "messages": [{"content": f"{'x' * 60}… (500 characters)"}],
-        "tools": [{"name": "a"}, "… and 1 more"],
-    }
-    words = ["show", ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini"]
-    main(words)
+    words = [ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini", "-i", f"question={'x' * 500}"]
+    (request,) = document(capsys, *words)["requests"]
+    main(["show", *words])
     whole = capsys.readouterr().out
-    main([*words, "--short"])
-    assert len(capsys.readouterr().out) < len(whole)
+    main(["show", *words, "--short"])
+    shown = capsys.readouterr().out
+    assert len(shown) < len(whole)
+    assert '"… and 1 more"' in shown
+    for row in request["body"]["messages"]:
+        text = json.dumps(row["content"][:60], ensure_ascii=False)[:-1]
+        assert f'{text}… ({len(row["content"])} characters)"' in shown
 
 
 def test_a_request_that_cannot_be_made_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import dspy
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import NOWHERE, field_texts
+from internals import field_texts
 
 
 class Three(dspy.Signature):
@@ -23,7 +23,7 @@ VALUES = st.text(
 )
 
 
-def told(marker: str, text: str, cuts: list[int], default: str | None = NOWHERE) -> dict[str | None, str]:
+def told(marker: str, text: str, cuts: list[int], default: str | None = "") -> dict[str | None, str]:
     reader, fields = field_texts(FIELDS, marker, default), dict[str | None, str]()
     places = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
     for start, end in pairwise(places):

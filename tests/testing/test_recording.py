@@ -14,7 +14,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Masking, Received
+from internals import Masking
 from support import json_values
 
 from sigadapt.testing import (
@@ -25,6 +25,7 @@ from sigadapt.testing import (
     Failure,
     LoopbackError,
     LoopbackProvider,
+    Received,
     exchanges_in,
     forwarding,
 )

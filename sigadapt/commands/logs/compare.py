@@ -2,7 +2,6 @@
 
 import json
 import runpy
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -61,7 +60,11 @@ def compare(
                     file.write(f"{compact({'row': key, 'asked': asdict(asked)})}\n")
             return asked
 
-        every = _all(answer, [*gold, *silences], threads, name)
+        pool = ThreadPoolExecutor(threads)
+        try:
+            every = [*progress(pool.map(answer, [*gold, *silences]), name, rows)]
+        finally:
+            pool.shutdown(cancel_futures=True)  # who stops it pays no more
         agreements.append(Agreement(name, every[: len(gold)], every[len(gold) :]))
     documents = [each.document() for each in agreements]
     tests = sign_tests(agreements)
@@ -110,14 +113,6 @@ def model_of(name: str) -> Any:
     if not isinstance(lm, dspy.BaseLM):
         raise InvalidOption(f"{name!r} is a {type(lm).__name__}, not a dspy.LM", field="model")
     return lm
-
-
-def _all(answer: Callable[[Json], Asked], rows: list[Json], threads: int, name: str) -> list[Asked]:
-    pool = ThreadPoolExecutor(threads)
-    try:
-        return [*progress(pool.map(answer, rows), name, len(rows))]
-    finally:
-        pool.shutdown(cancel_futures=True)  # who stops it pays no more
 
 
 def _number(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Group
@@ -35,9 +35,8 @@ def improve(
     _, tools = adopted_program(folder)
     train, heldout = rows_in(folder / "train.jsonl"), rows_in(folder / "heldout.jsonl")
     if not train:
-        raise InvalidOption(
-            "there are no rows to learn from", field="folder", fix="Run sigadapt adopt first."
-        )
+        reason = "there are no rows to learn from"
+        raise InvalidOption(reason, field="folder", fix="Run sigadapt adopt first.")
     lm = model_of(model)
     reflection = model_of(reflection_model) if reflection_model else lm
     start = texts_of(texts, tools) if texts else {}
@@ -55,12 +54,9 @@ def improve(
         counts.add_row(key, f"{document[key]:,}")
     steps = Table("text", "before", "now", "rows", "", title="Texts, in the order in which they were tried")
     for step in found.steps:
-        cells: list[Any] = [step.get(key, "") for key in ("text", "before", "now", "rows")]
-        steps.add_row(
-            *(printable(str(cell)) for cell in cells), "kept" if step["kept"] else f"undone: {step['why']}"
-        )
-    kept = [f"{name}: {text}" for name, text in found.texts.items()]
-    shown = Group(counts, steps, *map(printable, kept))
+        cells = (printable(str(step.get(key, ""))) for key in ("text", "before", "now", "rows"))
+        steps.add_row(*cells, "kept" if step["kept"] else f"undone: {step['why']}")
+    shown = Group(counts, steps, *(printable(f"{name}: {text}") for name, text in found.texts.items()))
     (report or folder / "report.html").write_text(page(shown), encoding="utf-8")
     if as_json:
         emit("improve", **document)

@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer
 from sigadapt.testing.script import Received
 from sigadapt.testing.wires import openai_chat
-from sigadapt.testing.wires.wire import SSE, Event, named_sse
+from sigadapt.testing.wires.wire import SSE, Event, calls_made, named_sse
 
 PATH = re.compile(r"(/v1)?/messages(\?.*)?")
 STREAM_TYPE = SSE
@@ -45,7 +44,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
         content.append({"type": "thinking", "thinking": answer.reasoning or "", "signature": signature})
     if answer.text is not None:
         content.append({"type": "text", "text": answer.text})
-    for call_id, call in answer.identified("toolu_", _calls_made(request)):
+    for call_id, call in answer.identified("toolu_", calls_made(request)):
         content.append({"type": "tool_use", "id": call_id, "name": call.name, "input": call.object})
     end = {"stop_reason": _stop(answer), "usage": _usage(answer)}
     return {**_opening(answer, request), "content": content, **end}
@@ -71,21 +70,19 @@ def failure(status: int, message: str) -> dict[str, Any]:
 
 def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any], Iterable[dict[str, str]]]]:
     if _thinks(answer):
-        yield {"type": "thinking", "thinking": "", "signature": ""}, _thinking(answer)
+        thoughts = [
+            {"type": "thinking_delta", "thinking": piece} for piece in answer.pieces(answer.reasoning)
+        ]
+        thoughts.append({"type": "signature_delta", "signature": answer.signature or _SIGNATURE})
+        yield {"type": "thinking", "thinking": "", "signature": ""}, thoughts
     if answer.text is not None:
         said = ({"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text))
         yield {"type": "text", "text": ""}, said
-    for call_id, call in answer.identified("toolu_", _calls_made(request)):
+    for call_id, call in answer.identified("toolu_", calls_made(request)):
         # The first delta is empty, as it is in Anthropic's streams.
         pieces = ["", *answer.pieces(call.text)]
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         yield {"type": "tool_use", "id": call_id, "name": call.name, "input": {}}, deltas
-
-
-def _thinking(answer: Answer) -> Iterator[dict[str, str]]:
-    for piece in answer.pieces(answer.reasoning):
-        yield {"type": "thinking_delta", "thinking": piece}
-    yield {"type": "signature_delta", "signature": answer.signature or _SIGNATURE}
 
 
 def _thinks(answer: Answer) -> bool:
@@ -113,8 +110,3 @@ def _usage(answer: Answer) -> dict[str, int]:
     sent, said = answer.usage
     cache = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     return {"input_tokens": sent, **cache, "output_tokens": said}
-
-
-def _calls_made(request: Received) -> int:
-    contents = [message["content"] for message in request.body.get("messages") or ()]
-    return sum(block["type"] == "tool_use" for blocks in contents if is_array(blocks) for block in blocks)

@@ -39,17 +39,16 @@ def streams(path: str, body: Mapping[str, Any]) -> bool:
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    parts = [*_texts(answer, _whole), *_calls(answer)]
-    return _body(parts, _finish(answer), answer, request)
+    parts = [*_texts(answer, lambda text: () if text is None else (text,)), *_calls(answer)]
+    return _body(parts, answer, request)
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
     texts = [[part] for part in _texts(answer, answer.pieces)]
     calls = list(_calls(answer))
     events = [*texts, *([calls] if calls else [])] or [[{"text": ""}]]
-    for parts in events[:-1]:
-        yield _body(parts, None, answer, request)
-    yield _body(events[-1], _finish(answer), answer, request)
+    for number, parts in enumerate(events, 1):
+        yield _body(parts, answer, request, is_last=number == len(events))
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
@@ -74,21 +73,15 @@ def _signature(answer: Answer) -> dict[str, str]:
     return {} if answer.signature is None else {"thoughtSignature": answer.signature}
 
 
-def _whole(text: str | None) -> Iterable[str]:
-    return () if text is None else (text,)
-
-
-def _finish(answer: Answer) -> str:
-    return _FINISH_REASONS.get(answer.reason, answer.reason)
-
-
 def _body(
-    parts: list[dict[str, Any]], finish: str | None, answer: Answer, request: Received
+    parts: list[dict[str, Any]], answer: Answer, request: Received, *, is_last: bool = True
 ) -> dict[str, Any]:
     sent, said = answer.usage
     candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    if is_last:
+        candidate["finishReason"] = _FINISH_REASONS.get(answer.reason, answer.reason)
     return {
-        "candidates": [candidate if finish is None else {**candidate, "finishReason": finish}],
+        "candidates": [candidate],
         "usageMetadata": {
             "promptTokenCount": sent,
             "candidatesTokenCount": said,

@@ -30,7 +30,10 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    for said in _messages(answer):
+    messages: list[dict[str, Any]] = [{"thinking": piece} for piece in answer.pieces(answer.reasoning)]
+    messages += [{"content": piece} for piece in answer.pieces(answer.text)]
+    messages += [{"tool_calls": [_call(call)]} for call in answer.calls]
+    for said in messages:
         yield {**_head({"role": "assistant", "content": "", **said}, request), "done": False}
     yield {**_head({"role": "assistant", "content": ""}, request), **_end(answer)}
 
@@ -42,15 +45,6 @@ def encode(events: Iterable[Event]) -> Iterator[bytes]:
 
 def failure(status: int, message: str) -> dict[str, Any]:
     return {"error": message}
-
-
-def _messages(answer: Answer) -> Iterator[dict[str, Any]]:
-    for piece in answer.pieces(answer.reasoning):
-        yield {"thinking": piece}
-    for piece in answer.pieces(answer.text):
-        yield {"content": piece}
-    for call in answer.calls:
-        yield {"tool_calls": [_call(call)]}
 
 
 def _call(call: Call) -> dict[str, Any]:

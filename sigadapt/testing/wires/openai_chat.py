@@ -10,7 +10,7 @@ from typing import Any
 
 from sigadapt.testing.answers import Answer
 from sigadapt.testing.script import Received
-from sigadapt.testing.wires.wire import SSE, Event, sse
+from sigadapt.testing.wires.wire import SSE, Event, calls_made, sse
 
 PATH = re.compile(r"(/v1)?/chat/completions(\?.*)?")
 STREAM_TYPE = SSE
@@ -27,7 +27,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
     if answer.calls:
         message["tool_calls"] = [
             {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
-            for call_id, call in answer.identified("call_", _calls_made(request))
+            for call_id, call in answer.identified("call_", calls_made(request))
         ]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.reason}
     return {**_head(request, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
@@ -38,9 +38,10 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
     options: dict[str, Any] = request.body.get("stream_options") or {}
     usage = options.get("include_usage") is True
     blank = {"usage": None} if usage else {}
-    for delta in _deltas(answer, request):
-        yield {**head, "choices": [_choice(delta, None)], **blank}
-    yield {**head, "choices": [_choice({}, answer.reason)], **blank}
+    deltas = [(delta, None) for delta in _deltas(answer, request)]
+    for delta, finish in (*deltas, ({}, answer.reason)):
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        yield {**head, "choices": [choice], **blank}
     if usage:
         yield {**head, "choices": [], "usage": _usage(answer)}
 
@@ -63,15 +64,11 @@ def _deltas(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         yield {"reasoning_content": piece}
     for piece in answer.pieces(answer.text):
         yield {"content": piece}
-    for index, (call_id, call) in enumerate(answer.identified("call_", _calls_made(request))):
+    for index, (call_id, call) in enumerate(answer.identified("call_", calls_made(request))):
         opened = {"name": call.name, "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": opened}]}
         for piece in answer.pieces(call.text):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-
-
-def _choice(delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
-    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
 def _head(request: Received, kind: str) -> dict[str, Any]:
@@ -82,7 +79,3 @@ def _head(request: Received, kind: str) -> dict[str, Any]:
 def _usage(answer: Answer) -> dict[str, int]:
     sent, said = answer.usage
     return {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
-
-
-def _calls_made(request: Received) -> int:
-    return sum(len(message.get("tool_calls") or ()) for message in request.body.get("messages") or ())

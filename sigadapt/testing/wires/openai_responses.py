@@ -5,16 +5,14 @@ items: reasoning, message, function calls. A stream opens each item, sends its t
 with the whole item. The last event holds the whole response.
 """
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer
 from sigadapt.testing.script import Received
 from sigadapt.testing.wires import openai_chat
-from sigadapt.testing.wires.wire import SSE, Event, named_sse
+from sigadapt.testing.wires.wire import SSE, Event, calls_made, named_sse
 
 PATH = re.compile(r"(/v1)?/responses(\?.*)?")
 STREAM_TYPE = SSE
@@ -47,9 +45,8 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    numbers = itertools.count()
-    for event in _events(answer, request):
-        yield {**event, "sequence_number": next(numbers)}
+    for number, event in enumerate(_events(answer, request)):
+        yield {**event, "sequence_number": number}
 
 
 def _events(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
@@ -104,7 +101,7 @@ def _items(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         part: dict[str, Any] = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
         role = {"role": "assistant", "status": "completed" if answer.calls else status}
         yield {"id": f"msg_{number}", "type": "message", **role, "content": [part]}
-    for place, (call_id, call) in enumerate(answer.identified("call_", _calls_made(request)), 1):
+    for place, (call_id, call) in enumerate(answer.identified("call_", calls_made(request)), 1):
         last = place == len(answer.calls)
         yield {
             "id": f"fc_{number}_{place}",
@@ -136,8 +133,3 @@ def _opening(request: Received) -> dict[str, Any]:
         "top_p": request.body.get("top_p", 1.0),
         "usage": None,
     }
-
-
-def _calls_made(request: Received) -> int:
-    asked = request.body.get("input")
-    return sum(item.get("type") == "function_call" for item in asked) if is_array(asked) else 0

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from sigadapt.schemas.json_values import is_array
 from sigadapt.testing.answers import Answer, dumps
 from sigadapt.testing.script import Received
 
@@ -23,6 +24,15 @@ def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
     """Write server-sent events that are named by the event's `type`."""
     for event in events:
         yield f"event: {event['type']}\ndata: {dumps(event)}\n\n".encode()
+
+
+def calls_made(request: Received) -> int:
+    """Count the calls that the conversation in a request holds, on any wire whose calls have ids."""
+    sent = request.body.get("messages") or request.body.get("input")
+    rows: list[Any] = sent if is_array(sent) else []
+    blocks = [block for row in rows if is_array(row.get("content")) for block in row["content"]]
+    named = sum(each.get("type") in ("function_call", "tool_use") for each in (*rows, *blocks))
+    return named + sum(len(row.get("tool_calls") or ()) for row in rows)
 
 
 class Format(Protocol):
