@@ -52,17 +52,7 @@ def read_text(
     call_format: str = "",
     layout: Layout = NO_LAYOUT,
 ) -> TextReading:
-    """Read a text.
-
-    Args:
-        text: what the model wrote.
-        schemas: the schemas of arguments by the names of the declared tools.
-        formats: the formats that the caller named; None for all.
-        starts_in_reasoning: whether the prompt has already opened the thinking.
-        undeclared: whether markup with a name that is not declared is a call too.
-        call_format: the format in which the model was asked to write; empty if nobody asked.
-        layout: how a prompted answer marks its output fields.
-    """
+    """Read what a model wrote, in all formats or in those that the caller named."""
     scan = Scan(text, frozenset(each.name for each in formats or ()), call_format)
     grammar = grammar_of(FORMATS if formats is None else tuple(formats))
     reader = _Reader(scan, Tools(schemas, undeclared=undeclared), grammar, layout)

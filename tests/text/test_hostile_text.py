@@ -93,6 +93,14 @@ def test_depth_ends_in_a_bad_call() -> None:
     assert [call.code for call in calls.invalid] == ["truncated"]
 
 
+def test_nested_sets_are_read_once() -> None:
+    """text-calls: Hostile text ends."""
+    deep = "{" * 90 + "1" + "}" * 90  # reading each level twice would take 2 to the power of 90 steps
+    calls = choice_from_text(f"[get_weather(city={deep})]", [{"name": "get_weather"}]).tool_calls
+    assert calls is not None
+    assert calls[0].arguments.count("[") == 90
+
+
 def test_the_work_on_a_text_is_a_multiple_of_its_length() -> None:
     scan = Scan("{" * 1_000)
     scan.charge(1_000_000)

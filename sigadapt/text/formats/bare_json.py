@@ -19,6 +19,7 @@ from sigadapt.text.contract import (
     TextFormat,
     Tools,
     as_written,
+    closed,
     writer,
 )
 from sigadapt.text.formats.json_calls import ARGUMENTS, IDS, NAMES, call_of
@@ -71,24 +72,14 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     if fence is None or fence[1] not in ("", "json", "tool_call", "tool_calls", "tool"):
         return None
     found = _read_wrapped(scan, fence.end(), tools, whole=True)
-    if found is None:
-        return None
-    close = scan.space(found.end)
-    if close < len(scan.text) and not scan.text.startswith("```", close):
-        return None
-    return found._replace(end=min(close + 3, len(scan.text)))
+    return closed(scan, found, "```") if found else None
 
 
 def _read_wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
     """Read what `_sequence` does, or `{"tool_calls": [...]}` around it."""
     wrapper = _WRAPPER.match(scan.text, scan.space(at))
     found = _sequence(scan, wrapper.end() if wrapper else at, tools, whole=whole)
-    if wrapper is None or found is None:
-        return found
-    closing = scan.space(found.end)
-    if closing < len(scan.text) and not scan.text.startswith("}", closing):
-        return None
-    return found._replace(end=min(closing + 1, len(scan.text)))
+    return closed(scan, found, "}") if wrapper and found else found
 
 
 def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
