@@ -89,11 +89,7 @@ _LONGEST_KEPT = 16_384
 
 
 def check(schema: object, *, tool: str | None) -> Checked:
-    """Compile a schema; refuse it if it breaks one of the rules at the top of this file.
-
-    Raises:
-        InvalidToolDecl: `invalid_schema` or `remote_ref`, with the path of the offending keyword.
-    """
+    """Compile a schema; refuse it if it breaks one of the rules at the top of this file."""
     if not is_object(schema):
         _refuse(f"expected a JSON Schema object as parameters, got a {type(schema).__name__}", tool, "")
     check_json(schema, tool=tool)
@@ -101,7 +97,12 @@ def check(schema: object, *, tool: str | None) -> Checked:
     known = _VALIDATORS.get(text)
     if known is not None:
         return known
-    _check_root(schema, tool)
+    if "type" not in schema and _OF_OBJECTS.isdisjoint(schema):
+        _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
+    if schema.get("type", "object") != "object":
+        _check_type(schema["type"], tool, ("type",))
+        reason = f"arguments have the type 'object', not {schema['type']!r}"
+        _refuse(reason, tool, "/type", fix="Use 'object'.")
     places = list(subschemas(schema))
     check_references(places, tool=tool)
     for place in places:
@@ -199,27 +200,15 @@ def _misfits(checked: Checked) -> Misfits:
     return Misfits(schema, _draft_of(schema), _OPTIONS)
 
 
-def _check_root(root: Json, tool: str | None) -> None:
-    if "type" not in root:
-        if _OF_OBJECTS.isdisjoint(root):
-            _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
-    elif root["type"] != "object":
-        _check_type(root["type"], tool, ("type",))
-        _refuse(f"arguments have the type 'object', not {root['type']!r}", tool, "/type", fix="Use 'object'.")
-
-
 def _check_type(words: object, tool: str | None, path: Keys) -> None:
     for word in words if is_array(words) else [words]:
         if type(word) is str and word not in _TYPES:
-            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=_hint(word))
-
-
-def _hint(word: str) -> str:
-    plain = word.strip().lower()
-    if plain == "any":
-        return "Leave `type` out to allow any value."
-    known = _OTHER_WORDS.get(plain) or closest(plain, _TYPES)
-    return f"Use '{known}'." if known else f"Use one of {', '.join(_TYPES)}."
+            plain = word.strip().lower()
+            known = _OTHER_WORDS.get(plain) or closest(plain, _TYPES)
+            fix = f"Use '{known}'." if known else f"Use one of {', '.join(_TYPES)}."
+            if plain == "any":
+                fix = "Leave `type` out to allow any value."
+            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=fix)
 
 
 def _patterns(places: list[Place], tool: str | None) -> list[str]:
