@@ -87,6 +87,7 @@ _SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
         "McpServer": {"type": "mcp_toolset", "mcp_server_name": "$server_label", **_MCP},
     }
 }
+_OF_FUNCTION = ("name", "description", "input_schema", "strict")
 _OF_SERVER = {"mcp_server_name", "server_url"}
 _HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
 
@@ -385,14 +386,13 @@ class Anthropic(Provider):
     headers_of_late_tools: Mapping[str, str] = {"anthropic-beta": "inline-tools-2026-09-15"}
 
     def tool_change(self, added: list[Json], removed: list[str]) -> Json:
-        gone = [
-            {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}} for name in removed
+        gone = ({"type": "tool_reference", "name": name} for name in removed)
+        new = ({"type": "tool_definition", "definition": tool} for tool in added)
+        content = [
+            *({"type": "tool_removal", "tool": tool} for tool in gone),
+            *({"type": "tool_addition", "tool": tool} for tool in new),
         ]
-        new = [
-            {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": tool}}
-            for tool in added
-        ]
-        return {"role": "system", "content": [*gone, *new]}
+        return {"role": "system", "content": content}
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools
@@ -414,13 +414,19 @@ class Anthropic(Provider):
         return {"mcp_servers": servers} if servers else {}
 
     def tools(self, given: list[Json]) -> list[Json]:
-        sent = [_tool(tool) if "function" in tool else tool for tool in given]
-        for place, tool in enumerate(sent):
-            if tool.keys() >= _OF_SERVER:
+        sent: list[Json] = []
+        for tool in given:
+            own = tool
+            if "function" in tool:
+                function: Json = {"input_schema": tool["function"]["parameters"], **tool["function"]}
+                own = {key: function[key] for key in _OF_FUNCTION if key in function}
+                own |= {key: tool[key] for key in tool if key not in ("type", "function")}
+            elif tool.keys() >= _OF_SERVER:
                 configs = {name: {"enabled": True} for name in tool.get("allowed_tools", ())}
                 chosen = {"default_config": {"enabled": False}, "configs": configs}
-                sent[place] = {key: tool[key] for key in tool if key not in _MCP}
-                sent[place] |= chosen if "allowed_tools" in tool else {}
+                own = {key: tool[key] for key in tool if key not in _MCP}
+                own |= chosen if "allowed_tools" in tool else {}
+            sent.append(own)
         return sent
 
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
@@ -442,14 +448,6 @@ def _names_of_own(message: Json) -> Iterator[str]:
         yield "citations"
 
 
-def _tool(tool: Json) -> Json:
-    function: Json = {"input_schema": tool["function"]["parameters"], **tool["function"]}
-    sent = {
-        key: function[key] for key in ("name", "description", "input_schema", "strict") if key in function
-    }
-    return {**sent, **{key: tool[key] for key in tool if key not in ("type", "function")}}
-
-
 def block_of(part: Json, model: str) -> Json | None:
     """Return a part of a result as a content block; None if Claude takes no such part."""
     # Source: Anthropic's Messages reference (`tool_result.content` of text, image and document; sources
@@ -462,15 +460,16 @@ def block_of(part: Json, model: str) -> Json | None:
     title = {"title": part["name"]} if kind == "document" and part.get("name") else {}
     if part["type"] == "audio":
         return None
-    if "url" in part:
-        return {"type": kind, "source": {"type": "url", "url": part["url"]}, **title}
-    if "file_id" in part:
-        return {"type": kind, "source": {"type": "file", "file_id": part["file_id"]}, **title}
-    if mime in IMAGES or mime == PDF:
-        return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": part["data"]}, **title}
-    text = decoded_text(part) if kind == "document" else None
-    plain = {"type": "text", "media_type": "text/plain", "data": text}
-    return None if text is None else {"type": "document", "source": plain, **title}
+    if "url" in part or "file_id" in part:
+        place = "url" if "url" in part else "file_id"
+        source = {"type": place.removesuffix("_id"), place: part[place]}
+    elif mime in IMAGES or mime == PDF:
+        source = {"type": "base64", "media_type": mime, "data": part["data"]}
+    elif kind == "image" or (plain := decoded_text(part)) is None:
+        return None
+    else:
+        source = {"type": "text", "media_type": "text/plain", "data": plain}
+    return {"type": kind, "source": source, **title}
 
 
 def _part(block: Json) -> Json | None:

@@ -192,10 +192,8 @@ _RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
 # https://ai.google.dev/api/generate-content#GroundingMetadata
 def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
     """Find what Google's own tools left in a candidate; its searches come as metadata alone."""
-    ground, pages = (
-        an_object(candidate.get("groundingMetadata")),
-        an_object(candidate.get("urlContextMetadata")),
-    )
+    ground = an_object(candidate.get("groundingMetadata"))
+    pages = an_object(candidate.get("urlContextMetadata"))
     parts = [part for part in parts if not part.get("thought")]
     for place, part in enumerate(parts):
         for key, answer in _RAN.items():
@@ -204,9 +202,8 @@ def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
                 answers = [an_object(each[answer]) for each in parts[place:] if answer in each]
                 own = [each for each in answers if each.get("id") == sent.get("id")]
                 status = own[0].get("outcome", "done") if own else "pending"
-                asked = sent.get("args") or {
-                    each: sent[each] for each in ("code", "language") if each in sent
-                }
+                code = {each: sent[each] for each in ("code", "language") if each in sent}
+                asked = sent.get("args") or code
                 found.call(sent.get("toolType", "code_execution"), sent.get("id"), status, asked)
         file = an_object(part.get("inlineData") or part.get("fileData"))
         if file:
@@ -412,10 +409,8 @@ class Gemini(Provider):
             calling = an_object(config.get("functionCallingConfig"))
             mode = calling.get("mode")
             # AUTO is refused with this setting; VALIDATED, too, leaves the choice to the model.
-            config["functionCallingConfig"] = {
-                **calling,
-                "mode": "VALIDATED" if mode in (None, "AUTO") else mode,
-            }
+            mode = "VALIDATED" if mode in (None, "AUTO") else mode
+            config["functionCallingConfig"] = {**calling, "mode": mode}
         return {**body, **fields, **({"toolConfig": config} if config else {})}
 
     def chat_message(self, message: Json, state: Json) -> Json:
@@ -440,9 +435,7 @@ class Gemini(Provider):
         return {**message, **beside, "tool_calls": calls}
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
-        said = [{"text": text}] if text else []
-        bare: list[Json] = [{"functionCall": {}} for _ in range(calls)]
-        return [*said, *bare]
+        return [*([{"text": text}] if text else []), *({"functionCall": {}} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
         return _is_call(block)

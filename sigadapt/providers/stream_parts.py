@@ -191,18 +191,7 @@ _PATH = re.compile(rf"\$(?:{_STEP})+", re.DOTALL)
 
 
 def whole_arguments(partials: Sequence[Json]) -> Any:
-    """Return the arguments object that streamed leaves make; the leaves if they make none.
-
-    Example:
-        >>> whole_arguments(
-        ...     [
-        ...         {"jsonPath": "$.city", "stringValue": "Par", "willContinue": True},
-        ...         {"jsonPath": "$.city", "stringValue": "is"},
-        ...         {"jsonPath": "$.days[0]", "numberValue": 3},
-        ...     ]
-        ... )
-        {'city': 'Paris', 'days': [3]}
-    """
+    """Return the arguments object that streamed leaves make; the leaves if they make none."""
     leaves: dict[str, Any] = {}
     for partial in partials:
         path = partial.get("jsonPath")
@@ -217,27 +206,19 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
         else:
             leaves[path] = leaf
     root: Json = {}
-    for path, leaf in leaves.items():
-        steps = _steps(path)
-        if not steps or not _put_at(root, steps, leaf):
-            return list(partials)
-    return root
+    are_put = all(_put_at(root, path, leaf) for path, leaf in leaves.items())
+    return root if are_put else list(partials)
 
 
-def _steps(path: str) -> list[str | int]:
-    """Return the steps of a JSON path; an empty list if it is not a path to a member."""
-    if not _PATH.fullmatch(path):
-        return []
-    return [
+def _put_at(root: Json, path: str, value: Any) -> bool:
+    """Put a value at the place of a JSON path, which is made; return whether it was free."""
+    steps = [
         int(index) if index else name or re.sub(r"\\(.)", r"\1", quoted[1:-1])
         for name, index, quoted in re.findall(_STEP, path, re.DOTALL)
     ]
-
-
-def _put_at(root: Any, steps: list[str | int], value: Any) -> bool:
-    """Put a value at its place, which is made; return whether it was free."""
-    at = root
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
+    at: Any = root
+    is_free = False
+    for step, following in zip(steps if _PATH.fullmatch(path) else (), [*steps[1:], None], strict=False):
         made: Any = value if following is None else [] if isinstance(following, int) else {}
         if is_object(at) and isinstance(step, str):
             is_free = step not in at
@@ -248,6 +229,4 @@ def _put_at(root: Any, steps: list[str | int], value: Any) -> bool:
             at = at[step]
         else:
             return False
-        if following is None and not is_free:
-            return False
-    return True
+    return is_free
