@@ -12,16 +12,7 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 
 import re
 
-from sigadapt.text.contract import (
-    MOST_CALLS,
-    Found,
-    TextCall,
-    TextFormat,
-    Tools,
-    as_written,
-    closed,
-    writer,
-)
+from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, as_written, closed, writer
 from sigadapt.text.formats.json_calls import ARGUMENTS, IDS, NAMES, call_of
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.quotations import is_open
