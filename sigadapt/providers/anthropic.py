@@ -16,7 +16,7 @@ calls, the request with their results names that `container` (source: "Programma
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers.provider import (
@@ -292,11 +292,15 @@ class Anthropic(Provider):
         # Blocks of tools that Claude ran itself have lost their places there and parts of their content, so
         # that only their names are kept: the next request records what stays behind.
         signed = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
-        lost = list(dict.fromkeys(_names_of_own(message)))
+        calls, beside = objects(message.get("tool_calls")), an_object(message.get("provider_specific_fields"))
+        ran = [call["id"] for call in calls if ran_itself(call.get("id"))]
+        names = ["mcp_tool_use" if call_id.startswith("mcp") else "server_tool_use" for call_id in ran]
+        for key in ("web_search_results", "tool_results", "compaction_blocks"):
+            names += (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
+        lost = list(dict.fromkeys([*names, *(("citations",) if beside.get("citations") else ())]))
         if not signed and not lost:
             return None
-        own = [call for call in objects(message.get("tool_calls")) if not ran_itself(call.get("id"))]
-        blocks = [*signed, *self.plain_blocks(text, len(own))]
+        blocks = [*signed, *self.plain_blocks(text, len(calls) - len(ran))]
         return {"dialect": NAME, "blocks": blocks, **({"lost": lost} if lost else {})}
 
     # {"role": "assistant", "content": [{"type": "thinking", "thinking": "They want Paris.", "signature":
@@ -435,17 +439,6 @@ class Anthropic(Provider):
             return None
         beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
         return {"tool_choice": {"type": "tool", "name": chosen["name"], **beside}}
-
-
-def _names_of_own(message: Json) -> Iterator[str]:
-    for call in objects(message.get("tool_calls")):
-        if ran_itself(call.get("id")):
-            yield "mcp_tool_use" if call["id"].startswith("mcp") else "server_tool_use"
-    beside = an_object(message.get("provider_specific_fields"))
-    for key in ("web_search_results", "tool_results", "compaction_blocks"):
-        yield from (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
-    if beside.get("citations"):
-        yield "citations"
 
 
 def block_of(part: Json, model: str) -> Json | None:

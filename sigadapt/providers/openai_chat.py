@@ -244,35 +244,25 @@ def _state(message: Json, text: str | None) -> Json | None:
         of_other = provider.state_from_chat(message, text)
         if of_other is not None:
             return of_other
-    held = dict(_wanted_back(message))
+    # What its server wants back; LiteLLM puts it in `provider_specific_fields`. DeepSeek, Moonshot and Ollama
+    # want their reasoning back, in the field that it came in.
+    field = next((field for field in _REASONING if is_text(message.get(field))), None)
+    held: Json = {} if field is None else {field: message[field]}
+    beside = an_object(message.get("provider_specific_fields"))
+    if details := objects(message.get("reasoning_details") or beside.get("reasoning_details")):
+        held["reasoning_details"] = details
+    if is_text(audio := an_object(message.get("audio")).get("id")):
+        held["audio"] = {"id": audio}
+    noted = objects(message.get("annotations") or beside.get("annotations"))
+    if files := [note for note in noted if note.get("type") == "file"]:
+        held["annotations"] = files
+    if is_array(content := message.get("content")) and any("thinking" in part for part in objects(content)):
+        held["content"] = content
     sent = calls_of(message.get("tool_calls"))
     calls = [{key: call[key] for key in call if key not in ("function", "custom", "index")} for call in sent]
     names = [*held, *(name for call in calls if (name := _more_of(call)))]
     described = Described("message", ", ".join(names), {**held, "tool_calls": calls})
     return state(NAME, [described]) if names else None
-
-
-def _wanted_back(message: Json) -> Iterator[tuple[str, Any]]:
-    """Yield the fields that the server wants back; LiteLLM puts them in `provider_specific_fields`."""
-    # DeepSeek, Moonshot and Ollama want their reasoning back, in the field that it came in.
-    for field in _REASONING:
-        if is_text(message.get(field)):
-            yield field, message[field]
-            break
-    beside = an_object(message.get("provider_specific_fields"))
-    details = objects(message.get("reasoning_details") or beside.get("reasoning_details"))
-    if details:
-        yield "reasoning_details", details
-    audio = an_object(message.get("audio")).get("id")
-    if is_text(audio):
-        yield "audio", {"id": audio}
-    noted = objects(message.get("annotations") or beside.get("annotations"))
-    files = [note for note in noted if note.get("type") == "file"]
-    if files:
-        yield "annotations", files
-    content = message.get("content")
-    if is_array(content) and any("thinking" in part for part in objects(content)):
-        yield "content", content
 
 
 def reasoning_in(state: Json) -> Json | None:

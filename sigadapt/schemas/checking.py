@@ -42,7 +42,7 @@ from sigadapt.schemas.json_values import (
 )
 from sigadapt.schemas.misfits import Misfits
 from sigadapt.schemas.references import check_references
-from sigadapt.schemas.subschemas import Place, judgements, subschemas
+from sigadapt.schemas.subschemas import judgements, subschemas
 
 MAX_VALUES = 100_000
 MAX_PATTERNS = 500
@@ -108,7 +108,13 @@ def check(schema: object, *, tool: str | None) -> Checked:
     for place in places:
         if "type" in place.schema:
             _check_type(place.schema["type"], tool, (*place.path, "type"))
-    patterns = _patterns(places, tool)
+    patterns: list[str] = []
+    for place in places:
+        pattern, named = place.schema.get("pattern"), place.schema.get("patternProperties")
+        patterns += [pattern] if isinstance(pattern, str) else []
+        patterns += named if is_object(named) else ()
+    if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile
+        _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
     checked = Checked(_compile(schema, tool), text, sum(map(bool, map(_BEYOND_LINEAR.search, patterns))))
     if len(text) <= _LONGEST_KEPT and not patterns:  # a pattern may take half a megabyte
         _VALIDATORS.put(text, checked, weight=len(text) * _COMPILED_WEIGHS)
@@ -209,17 +215,6 @@ def _check_type(words: object, tool: str | None, path: Keys) -> None:
             if plain == "any":
                 fix = "Leave `type` out to allow any value."
             _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=fix)
-
-
-def _patterns(places: list[Place], tool: str | None) -> list[str]:
-    patterns: list[str] = []
-    for place in places:
-        pattern, named = place.schema.get("pattern"), place.schema.get("patternProperties")
-        patterns += [pattern] if isinstance(pattern, str) else []
-        patterns += named if is_object(named) else ()
-    if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile
-        _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
-    return patterns
 
 
 def _refuse(

@@ -102,12 +102,10 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
 
 def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
     """Return the call that the text ends in."""
-    named = [members.fields[key][0] for key in NAMES if key in members.fields]
-    name = tools.name_of(named[0]) if named else None
-    if name is None or name not in tools.schemas or members.broken is None:
-        return None
-    key, begin = members.broken
-    if key not in ARGUMENTS or not scan.text.startswith(("{", '"{'), begin) or not is_open(scan.text, begin):
+    name = tools.name_of(next((members.fields[key][0] for key in NAMES if key in members.fields), None))
+    key, begin = members.broken or ("", 0)
+    begins = key in ARGUMENTS and scan.text.startswith(("{", '"{'), begin)
+    if name is None or name not in tools.schemas or not begins or not is_open(scan.text, begin):
         return None
     return as_written(scan, name, begin, len(scan.text))
 
