@@ -21,7 +21,7 @@ becomes a bad call that holds all of the text, never a good call with wrong argu
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.wire.values import json_text
@@ -72,42 +72,23 @@ class Blocks:
         self.at(index).deltas.append(delta if isinstance(delta, dict) else _NOTHING)
 
 
-class _Fragment(NamedTuple):
-    """What a fragment of a call says."""
-
-    index: Any
-    id: str | None
-    name: str | None
-    piece: Any  # of the arguments
-    is_custom: bool  # of a custom tool's call, whose arguments are free text
-
-
-def _fragment(sent: Json) -> _Fragment:
-    is_function = isinstance(sent.get("function"), dict)
-    is_custom = not is_function and isinstance(sent.get("custom"), dict)
-    part: Json = sent["function"] if is_function else sent["custom"] if is_custom else _NOTHING
-    call_id, name = sent.get("id"), part.get("name")
-    return _Fragment(
-        sent.get("index"),
-        call_id if isinstance(call_id, str) and call_id else None,
-        name if isinstance(name, str) and name else None,
-        part.get("input" if is_custom else "arguments"),
-        is_custom,
-    )
-
-
 class Call:
-    """A call, as far as its fragments have arrived; the first one is still to be added."""
+    """A call, as far as its fragments have arrived; or a single fragment, which is still to be added."""
 
-    def __init__(self, head: Json, *, is_custom: bool) -> None:
-        self.head = head
-        self.is_custom = is_custom
-        self.id: str | None = None
-        self.name: str | None = None
+    def __init__(self, sent: Json) -> None:
+        is_function = isinstance(sent.get("function"), dict)
+        self.head = sent
+        self.index: Any = sent.get("index")
+        self.is_custom = not is_function and isinstance(sent.get("custom"), dict)
+        part: Json = sent["function"] if is_function else sent["custom"] if self.is_custom else _NOTHING
+        call_id, name = sent.get("id"), part.get("name")
+        self.id = call_id if isinstance(call_id, str) and call_id else None
+        self.name = name if isinstance(name, str) and name else None
+        self.piece = part.get("input" if self.is_custom else "arguments")
         self.pieces: list[Any] = []
         self.came_whole = False
 
-    def add(self, fragment: _Fragment) -> None:
+    def add(self, fragment: "Call") -> None:
         """Add a fragment of this call."""
         self.id = self.id or fragment.id
         if self.takes_name_of(fragment):
@@ -119,7 +100,7 @@ class Call:
             self.came_whole = text.lstrip()[:1] == "{" and isinstance(parse_arguments(text), dict)
             self.pieces.append(piece)
 
-    def takes_name_of(self, fragment: _Fragment) -> bool:
+    def takes_name_of(self, fragment: "Call") -> bool:
         """Return whether a fragment brings a further piece of this call's name."""
         is_other = bool(fragment.name and self.name and fragment.name != self.name)
         return is_other and self.id is not None and fragment.id is None and not self.pieces
@@ -146,10 +127,10 @@ class Fold:
 
     def add(self, sent: Json) -> Call:
         """Add a fragment to its call, a new one if the rules above say so, and return that call."""
-        fragment = _fragment(sent)
+        fragment = Call(sent)
         call = self._continued(fragment)
         if call is None:
-            call = Call(sent, is_custom=fragment.is_custom)
+            call = fragment
             self.calls.append(call)
         call.add(fragment)
         if isinstance(fragment.index, int):
@@ -158,7 +139,7 @@ class Fold:
             self._by_id[call.id] = call
         return call
 
-    def _continued(self, fragment: _Fragment) -> Call | None:
+    def _continued(self, fragment: Call) -> Call | None:
         """Return the call that a fragment continues; None if it starts a new one."""
         call_id, name = fragment.id, fragment.name
         latest = self.calls[-1] if self.calls else None
