@@ -71,6 +71,23 @@ def test_another_tools_call_is_text(name: str) -> None:
         assert choice.text == form.example
 
 
+def test_a_bare_call_is_the_whole_answer() -> None:
+    """text-calls: What is no call stays text."""
+    text = 'get_weather(city="Paris")\nThat is it.'
+    choice = choice_from_text(text, TOOLS)
+    assert choice.tool_calls is None
+    assert choice.text == text
+
+
+def test_a_tool_may_be_named_as_llama_names_a_call() -> None:
+    """text-calls: Calls in a text are typed calls."""
+    (call,) = (
+        choice_from_text("[phone.call(number=1)]", [{"name": "phone.call"}, {"name": "phone"}]).tool_calls
+        or ()
+    )
+    assert call.name == "phone.call"
+
+
 def test_names_and_openers_are_there_once() -> None:
     assert len(NAMES) == len(set(NAMES))
     assert all(each.models and each.servers and each.reads.endswith(".") for each in FORMATS)
@@ -132,7 +149,13 @@ IN_ROLE = "<|start|>assistant to=functions.get_weather<|channel|>commentary json
 DEEPSEEK = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather```json\n{}<｜tool▁call▁end｜>"
 CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 NESTED = '{"type":"function","function":{"name":"get_weather","arguments":{"city":"Paris"}}}'
+ESCAPED: Any = {"city": "New_York", "tags": ["a_b"], "near": {"k_m": 1}}
 MADE: list[tuple[str, list[tuple[str, Any]]]] = [
+    # Calls as Python writes them
+    (r'[get\_weather(city="New\_York", tags=["a\_b"], near={"k\_m": 1})]', [("get_weather", ESCAPED)]),
+    ('[\'get_weather(city="Paris")]', PARIS),  # the quote around the call is not closed
+    (r"""["get_weather(city='a\\nb')"]""", [("get_weather", {"city": "a\nb"})]),
+    ('[get_weather(city="Paris")].', PARIS),
     # Hermes and other JSON behind markers
     ('<tool_call>{"arguments": {"city": "Paris"}, "name": "get_weather"}', PARIS),
     ('<tool_call>[{"name":"get_weather","arguments":{"city":"Paris"}},{"name":"now"}]</tool_call>', BOTH),
@@ -202,6 +225,7 @@ def test_what_models_make_of_a_format(text: str, want: list[tuple[str, Any]]) ->
         ('<|tool_call>call:get_weather{"\\q":1}<tool_call|>', "invalid_json", '{"\\q":1}'),
         (GLM.replace("</arg_key>", ""), "invalid_json", "<arg_key>city<arg_value>Paris</arg_value>"),
         (f"<tool_call>{NESTED[:-10]}", "truncated", '{"city":'),
+        ('<|python_tag|>get_weather(city="Par', "truncated", 'get_weather(city="Par'),
         ('<|tools_prefix|>[{"get_weather": {"city": "Pa', "truncated", '{"city": "Pa'),
         ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Pa', "truncated", '"{\\"city\\": \\"Pa'),
         (INVOKE[:40], "truncated", INVOKE[:40]),
