@@ -52,7 +52,6 @@ from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, CHAT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
-from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.runs.field_texts import NOWHERE, field_texts
 from sigadapt.schemas import checking
@@ -61,10 +60,7 @@ from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
 from sigadapt.schemas.checking import check, flaw_in
 from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import (
-    ARGUMENT_LEVELS,
-    Json,
     RepeatedKeys,
-    closest,
     compact,
     cut,
     decode,
@@ -109,25 +105,21 @@ from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.script import Received
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES
-from sigadapt.text.contract import MOST_CALLS
 from sigadapt.text.formats import FORMATS, formats_named
 from sigadapt.text.gate import TextGate
 from sigadapt.text.layout import Layout
 from sigadapt.text.reader import read_text
-from sigadapt.text.scan import Scan, Spent
-from sigadapt.text.written_values import literal_at, property_of, types_of, value_of
+from sigadapt.text.scan import Scan
 from sigadapt.trust.canonical import canonical
 from sigadapt.trust.masking import Masking
 
 __all__ = [
-    "ARGUMENT_LEVELS",
     "BUDGET",
     "BY_DIALECT",
     "CHAT",
     "DEFAULT_MODELS",
     "DIALECTS",
     "FORMATS",
-    "MOST_CALLS",
     "NOT_JSON",
     "NOWHERE",
     "OWN_ENGINE",
@@ -145,7 +137,6 @@ __all__ = [
     "DeclaredCache",
     "Excerpt",
     "Flaw",
-    "Json",
     "JsonText",
     "Layout",
     "Lowered",
@@ -166,7 +157,6 @@ __all__ = [
     "Route",
     "Scan",
     "Server",
-    "Spent",
     "Steps",
     "StrictRules",
     "StrictTool",
@@ -192,7 +182,6 @@ __all__ = [
     "checked",
     "checking",
     "cli",
-    "closest",
     "compact",
     "complaint",
     "content_of",
@@ -231,7 +220,6 @@ __all__ = [
     "lines",
     "listed",
     "litellm_only",
-    "literal_at",
     "load",
     "looks_like",
     "lower",
@@ -250,7 +238,6 @@ __all__ = [
     "programs",
     "prompt_of",
     "prompted_request",
-    "property_of",
     "question",
     "read",
     "read_from",
@@ -283,11 +270,8 @@ __all__ = [
     "tool_decl",
     "transport",
     "typed_calls",
-    "types_of",
     "unwrap",
-    "value_of",
     "weights",
-    "whole_arguments",
     "with_declared_names",
     "with_earlier_calls",
     "with_later_calls",

@@ -81,16 +81,20 @@ def test_a_bare_call_is_the_whole_answer() -> None:
 
 def test_a_tool_may_be_named_as_llama_names_a_call() -> None:
     """text-calls: Calls in a text are typed calls."""
-    (call,) = (
-        choice_from_text("[phone.call(number=1)]", [{"name": "phone.call"}, {"name": "phone"}]).tool_calls
-        or ()
-    )
-    assert call.name == "phone.call"
+    read = choice_from_text("[phone.call(n=1)]", [{"name": "phone.call"}, {"name": "phone"}]).tool_calls
+    assert [call.name for call in read or ()] == ["phone.call"]
 
 
 def test_names_and_openers_are_there_once() -> None:
     assert len(NAMES) == len(set(NAMES))
     assert all(each.models and each.servers and each.reads.endswith(".") for each in FORMATS)
+
+
+def test_the_closest_format_is_found_for_a_name_of_any_length() -> None:
+    """text-calls: Formats are chosen by name."""
+    for name, fix in (("hermess", "Did you mean 'hermes'?"), ("x" * 1_000_000, "Use one of hermes, ")):
+        with pytest.raises(InvalidOption, match=re.escape(fix)):
+            choice_from_text("", TOOLS, formats=[name])
 
 
 def test_a_format_that_does_not_exist_is_refused() -> None:
@@ -156,6 +160,7 @@ MADE: list[tuple[str, list[tuple[str, Any]]]] = [
     ('[\'get_weather(city="Paris")]', PARIS),  # the quote around the call is not closed
     (r"""["get_weather(city='a\\nb')"]""", [("get_weather", {"city": "a\nb"})]),
     ('[get_weather(city="Paris")].', PARIS),
+    (r'[get_weather(city="a\_b")]', [("get_weather", {"city": r"a\_b"})]),  # its name is not escaped
     # Hermes and other JSON behind markers
     ('<tool_call>{"arguments": {"city": "Paris"}, "name": "get_weather"}', PARIS),
     ('<tool_call>[{"name":"get_weather","arguments":{"city":"Paris"}},{"name":"now"}]</tool_call>', BOTH),
@@ -225,6 +230,7 @@ def test_what_models_make_of_a_format(text: str, want: list[tuple[str, Any]]) ->
         ('<|tool_call>call:get_weather{"\\q":1}<tool_call|>', "invalid_json", '{"\\q":1}'),
         (GLM.replace("</arg_key>", ""), "invalid_json", "<arg_key>city<arg_value>Paris</arg_value>"),
         (f"<tool_call>{NESTED[:-10]}", "truncated", '{"city":'),
+        ('[get_weather(ab{"city": "Paris"})]', "invalid_json", 'ab{"city": "Paris"}'),
         ('<|python_tag|>get_weather(city="Par', "truncated", 'get_weather(city="Par'),
         ('<|tools_prefix|>[{"get_weather": {"city": "Pa', "truncated", '{"city": "Pa'),
         ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Pa', "truncated", '"{\\"city\\": \\"Pa'),
