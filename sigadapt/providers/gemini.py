@@ -135,7 +135,20 @@ def _whole_parts(parts: list[Json]) -> list[Json]:
             runs[-1].append(part)
         else:
             runs.append([part])
-    return [_whole_part(run) for run in runs]
+    wholes: list[Json] = []
+    for run in runs:
+        whole = _merged(run)
+        if len(run) == 1:
+            whole = run[0]
+        elif _is_call(run[0]):
+            chunks: list[Json] = [part["functionCall"] for part in run]
+            partials = [partial for chunk in chunks for partial in objects(chunk.get("partialArgs"))]
+            goes_on = bool(chunks[-1].get("willContinue"))
+            whole["functionCall"] = {**_merged(chunks), "partialArgs": partials, "willContinue": goes_on}
+        else:
+            whole["text"] = joined(part.get("text") for part in run) or ""
+        wholes.append(whole)
+    return wholes
 
 
 def _continues(part: Json, first: Json, last: Json) -> bool:
@@ -148,19 +161,6 @@ def _continues(part: Json, first: Json, last: Json) -> bool:
         return is_same and (bool(last["functionCall"].get("willContinue")) or not any(call.values()))
     are_texts = set(part) | set(first) <= _TEXT_PART and not last.get("thoughtSignature")
     return are_texts and bool(part.get("thought")) == bool(first.get("thought"))
-
-
-def _whole_part(run: list[Json]) -> Json:
-    if len(run) == 1:
-        return run[0]
-    whole = _merged(run)
-    if _is_call(run[0]):
-        chunks: list[Json] = [part["functionCall"] for part in run]
-        partials = [partial for chunk in chunks for partial in objects(chunk.get("partialArgs"))]
-        goes_on = bool(chunks[-1].get("willContinue"))
-        call = {**_merged(chunks), "partialArgs": partials, "willContinue": goes_on}
-        return {**whole, "functionCall": call}
-    return {**whole, "text": joined(part.get("text") for part in run) or ""}
 
 
 def _merged(pieces: list[Json]) -> Json:
@@ -415,17 +415,12 @@ class Gemini(Provider):
 
     def chat_message(self, message: Json, state: Json) -> Json:
         """Return a chat message with the signatures in `provider_specific_fields`, which LiteLLM sends on."""
-        signed = {
-            call["id"]: part["thoughtSignature"]
+        fields = {
+            call["id"]: {"provider_specific_fields": {"thought_signature": part["thoughtSignature"]}}
             for part, call in blocks_with_calls(self, message, state)
             if call is not None and is_text(part.get("thoughtSignature"))
         }
-        calls = [
-            {**call, "provider_specific_fields": {"thought_signature": signed[call["id"]]}}
-            if call["id"] in signed
-            else call
-            for call in message.get("tool_calls") or ()
-        ]
+        calls = [{**call, **fields.get(call["id"], {})} for call in message.get("tool_calls") or ()]
         texts = [
             part["thoughtSignature"]
             for part in state["blocks"]
