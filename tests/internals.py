@@ -105,7 +105,7 @@ from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.script import Received
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import WIRES
-from sigadapt.text.formats import FORMATS, formats_named
+from sigadapt.text.formats import FORMATS
 from sigadapt.text.gate import TextGate
 from sigadapt.text.layout import Layout
 from sigadapt.text.reader import read_text
@@ -202,7 +202,6 @@ __all__ = [
     "fault_in",
     "field_texts",
     "flaw_in",
-    "formats_named",
     "heal",
     "identity",
     "in_json_schema",

@@ -184,8 +184,7 @@ class Anthropic(Provider):
         finish = finish_word(body.get("stop_reason"), _FINISH)
         uses = [block for block in blocks if block.get("type") == "tool_use"]
         calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
-        if ends_in(blocks, self.is_call):
-            calls = mark_last_cut_off(calls, finish)
+        calls = mark_last_cut_off(calls, finish if ends_in(blocks, self.is_call) else None)
         text = in_paragraphs([block.get("text") if block.get("type") == "text" else None for block in blocks])
         thinking = joined([block.get("thinking") for block in blocks if block.get("type") == "thinking"])
         # Code in a container that made calls waits there for their results.

@@ -100,8 +100,7 @@ class BedrockConverse(Provider):
         finish = finish_word(body.get("stopReason"), _FINISH)
         uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
         calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
-        if ends_in(blocks, _is_call):
-            calls = mark_last_cut_off(calls, finish)
+        calls = mark_last_cut_off(calls, finish if ends_in(blocks, _is_call) else None)
         # Converse says nothing of such a call but the stop reason.
         # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
         calls = with_reported_call(calls, finish, None)

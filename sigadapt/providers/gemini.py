@@ -257,8 +257,7 @@ class Gemini(Provider):
         reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
         finish = finish_word(reason, _FINISH)
         calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
-        if ends_in(parts, _is_call):
-            calls = mark_last_cut_off(calls, finish)
+        calls = mark_last_cut_off(calls, finish if ends_in(parts, _is_call) else None)
         says_no_more = finish in ("content_filter", "error")
         why = message if is_text(message) else finish_word(reason, {}) if says_no_more else None
         # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
