@@ -152,6 +152,7 @@ SEED = """<seed:tool_call>
 </seed:tool_call>"""
 TWICE_CLOSED = "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</parameter>\n</function>"
 CLOSER_INSIDE = "<function=get_weather><parameter=city>a</parameter> b</parameter></function>"
+FLAGGED = '<invoke name="get_weather"><parameter name="n" string="{}">3</parameter></invoke>'
 UNCLOSED = "<function=get_weather><parameter=city>Paris</function>"
 GLM = "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>"
 GLM_OPEN = (
@@ -180,6 +181,9 @@ MADE: list[tuple[str, list[tuple[str, Any]]]] = [
     (f"<tool_call>{NESTED}", PARIS),
     ('<|tool_call|> [{"name": "get_weather", "arguments": {"city": "Paris"}}]', PARIS),
     ('{"name":"get_weather","arguments":{"city":"Paris"}}</tool_call>', PARIS),
+    # GLM's line breaks are the value's; a flag types what the schema does not
+    (GLM.replace("Paris", "\nParis\n"), [("get_weather", {"city": "\nParis\n"})]),
+    *((FLAGGED.format(flag), [("get_weather", {"n": n})]) for flag, n in (("false", 3), ("true", "3"))),
     # Qwen3-Coder
     ('<function=get_weather>{"city": "Paris"}', PARIS),
     ('<function=get_weather><parameter=arguments>{"city": "Paris"}</parameter></function>', PARIS),
