@@ -44,7 +44,6 @@ from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
-from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.runs.field_texts import field_texts
 from sigadapt.schemas import checking
@@ -53,10 +52,7 @@ from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
 from sigadapt.schemas.checking import check, flaw_in
 from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import (
-    ARGUMENT_LEVELS,
-    Json,
     RepeatedKeys,
-    closest,
     compact,
     cut,
     decode,
@@ -85,22 +81,18 @@ from sigadapt.signatures.tool_results.results import result_object, result_text
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.server import Server
-from sigadapt.text.contract import MOST_CALLS
-from sigadapt.text.formats import FORMATS, formats_named
+from sigadapt.text.formats import FORMATS
 from sigadapt.text.gate import TextGate
 from sigadapt.text.layout import Layout
 from sigadapt.text.reader import read_text
-from sigadapt.text.scan import Scan, Spent
-from sigadapt.text.written_values import literal_at, property_of, types_of, value_of
+from sigadapt.text.scan import Scan
 from sigadapt.trust.canonical import canonical
 from sigadapt.trust.masking import Masking
 
 __all__ = [
-    "ARGUMENT_LEVELS",
     "BUDGET",
     "BY_DIALECT",
     "FORMATS",
-    "MOST_CALLS",
     "OWN_ENGINE",
     "PROVIDERS",
     "ROUTES",
@@ -113,7 +105,6 @@ __all__ = [
     "DeclaredCache",
     "Excerpt",
     "Flaw",
-    "Json",
     "JsonText",
     "Layout",
     "Masking",
@@ -129,7 +120,6 @@ __all__ = [
     "Route",
     "Scan",
     "Server",
-    "Spent",
     "Steps",
     "StrictRules",
     "StrictTool",
@@ -151,7 +141,6 @@ __all__ = [
     "check_decoded",
     "checked",
     "checking",
-    "closest",
     "compact",
     "controls_of",
     "cut",
@@ -166,7 +155,6 @@ __all__ = [
     "fault_in",
     "field_texts",
     "flaw_in",
-    "formats_named",
     "heal",
     "identity",
     "in_json_schema",
@@ -179,7 +167,6 @@ __all__ = [
     "json_of",
     "layout",
     "listed",
-    "literal_at",
     "looks_like",
     "lower",
     "main",
@@ -193,7 +180,6 @@ __all__ = [
     "printable",
     "prompt_of",
     "prompted_request",
-    "property_of",
     "question",
     "read",
     "read_from",
@@ -217,11 +203,8 @@ __all__ = [
     "tool_decl",
     "transport",
     "typed_calls",
-    "types_of",
     "unwrap",
-    "value_of",
     "weights",
-    "whole_arguments",
     "with_declared_names",
     "with_earlier_calls",
     "with_later_calls",

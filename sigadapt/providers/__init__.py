@@ -37,11 +37,7 @@ BY_DIALECT = {provider.name: provider for provider in PROVIDERS}
 
 
 def provider_named(dialect: str) -> Provider:
-    """Return the provider that a caller named as the `dialect` to read.
-
-    Raises:
-        InvalidOption: for an unknown name; the message lists the known ones.
-    """
+    """Return the provider that a caller named as the `dialect` to read; InvalidOption for an unknown one."""
     provider = BY_DIALECT.get(dialect)
     if provider is None:
         fix = f"Use one of {', '.join(BY_DIALECT)}."

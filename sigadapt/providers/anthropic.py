@@ -16,7 +16,7 @@ calls, the request with their results names that `container` (source: "Programma
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers.provider import (
@@ -87,6 +87,7 @@ _SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
         "McpServer": {"type": "mcp_toolset", "mcp_server_name": "$server_label", **_MCP},
     }
 }
+_OF_FUNCTION = ("name", "description", "input_schema", "strict")
 _OF_SERVER = {"mcp_server_name", "server_url"}
 _HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
 
@@ -183,8 +184,7 @@ class Anthropic(Provider):
         finish = finish_word(body.get("stop_reason"), _FINISH)
         uses = [block for block in blocks if block.get("type") == "tool_use"]
         calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
-        if ends_in(blocks, self.is_call):
-            calls = mark_last_cut_off(calls, finish)
+        calls = mark_last_cut_off(calls, finish if ends_in(blocks, self.is_call) else None)
         text = in_paragraphs([block.get("text") if block.get("type") == "text" else None for block in blocks])
         thinking = joined([block.get("thinking") for block in blocks if block.get("type") == "thinking"])
         # Code in a container that made calls waits there for their results.
@@ -291,11 +291,15 @@ class Anthropic(Provider):
         # Blocks of tools that Claude ran itself have lost their places there and parts of their content, so
         # that only their names are kept: the next request records what stays behind.
         signed = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
-        lost = list(dict.fromkeys(_names_of_own(message)))
+        calls, beside = objects(message.get("tool_calls")), an_object(message.get("provider_specific_fields"))
+        ran = [call["id"] for call in calls if ran_itself(call.get("id"))]
+        names = ["mcp_tool_use" if call_id.startswith("mcp") else "server_tool_use" for call_id in ran]
+        for key in ("web_search_results", "tool_results", "compaction_blocks"):
+            names += (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
+        lost = list(dict.fromkeys([*names, *(("citations",) if beside.get("citations") else ())]))
         if not signed and not lost:
             return None
-        own = [call for call in objects(message.get("tool_calls")) if not ran_itself(call.get("id"))]
-        blocks = [*signed, *self.plain_blocks(text, len(own))]
+        blocks = [*signed, *self.plain_blocks(text, len(calls) - len(ran))]
         return {"dialect": NAME, "blocks": blocks, **({"lost": lost} if lost else {})}
 
     # {"role": "assistant", "content": [{"type": "thinking", "thinking": "They want Paris.", "signature":
@@ -385,14 +389,13 @@ class Anthropic(Provider):
     headers_of_late_tools: Mapping[str, str] = {"anthropic-beta": "inline-tools-2026-09-15"}
 
     def tool_change(self, added: list[Json], removed: list[str]) -> Json:
-        gone = [
-            {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}} for name in removed
+        gone = ({"type": "tool_reference", "name": name} for name in removed)
+        new = ({"type": "tool_definition", "definition": tool} for tool in added)
+        content = [
+            *({"type": "tool_removal", "tool": tool} for tool in gone),
+            *({"type": "tool_addition", "tool": tool} for tool in new),
         ]
-        new = [
-            {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": tool}}
-            for tool in added
-        ]
-        return {"role": "system", "content": [*gone, *new]}
+        return {"role": "system", "content": content}
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools
@@ -414,13 +417,19 @@ class Anthropic(Provider):
         return {"mcp_servers": servers} if servers else {}
 
     def tools(self, given: list[Json]) -> list[Json]:
-        sent = [_tool(tool) if "function" in tool else tool for tool in given]
-        for place, tool in enumerate(sent):
-            if tool.keys() >= _OF_SERVER:
+        sent: list[Json] = []
+        for tool in given:
+            own = tool
+            if "function" in tool:
+                function: Json = {"input_schema": tool["function"]["parameters"], **tool["function"]}
+                own = {key: function[key] for key in _OF_FUNCTION if key in function}
+                own |= {key: tool[key] for key in tool if key not in ("type", "function")}
+            elif tool.keys() >= _OF_SERVER:
                 configs = {name: {"enabled": True} for name in tool.get("allowed_tools", ())}
                 chosen = {"default_config": {"enabled": False}, "configs": configs}
-                sent[place] = {key: tool[key] for key in tool if key not in _MCP}
-                sent[place] |= chosen if "allowed_tools" in tool else {}
+                own = {key: tool[key] for key in tool if key not in _MCP}
+                own |= chosen if "allowed_tools" in tool else {}
+            sent.append(own)
         return sent
 
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
@@ -429,25 +438,6 @@ class Anthropic(Provider):
             return None
         beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
         return {"tool_choice": {"type": "tool", "name": chosen["name"], **beside}}
-
-
-def _names_of_own(message: Json) -> Iterator[str]:
-    for call in objects(message.get("tool_calls")):
-        if ran_itself(call.get("id")):
-            yield "mcp_tool_use" if call["id"].startswith("mcp") else "server_tool_use"
-    beside = an_object(message.get("provider_specific_fields"))
-    for key in ("web_search_results", "tool_results", "compaction_blocks"):
-        yield from (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
-    if beside.get("citations"):
-        yield "citations"
-
-
-def _tool(tool: Json) -> Json:
-    function: Json = {"input_schema": tool["function"]["parameters"], **tool["function"]}
-    sent = {
-        key: function[key] for key in ("name", "description", "input_schema", "strict") if key in function
-    }
-    return {**sent, **{key: tool[key] for key in tool if key not in ("type", "function")}}
 
 
 def block_of(part: Json, model: str) -> Json | None:
@@ -462,15 +452,16 @@ def block_of(part: Json, model: str) -> Json | None:
     title = {"title": part["name"]} if kind == "document" and part.get("name") else {}
     if part["type"] == "audio":
         return None
-    if "url" in part:
-        return {"type": kind, "source": {"type": "url", "url": part["url"]}, **title}
-    if "file_id" in part:
-        return {"type": kind, "source": {"type": "file", "file_id": part["file_id"]}, **title}
-    if mime in IMAGES or mime == PDF:
-        return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": part["data"]}, **title}
-    text = decoded_text(part) if kind == "document" else None
-    plain = {"type": "text", "media_type": "text/plain", "data": text}
-    return None if text is None else {"type": "document", "source": plain, **title}
+    if "url" in part or "file_id" in part:
+        place = "url" if "url" in part else "file_id"
+        source = {"type": place.removesuffix("_id"), place: part[place]}
+    elif mime in IMAGES or mime == PDF:
+        source = {"type": "base64", "media_type": mime, "data": part["data"]}
+    elif kind == "image" or (plain := decoded_text(part)) is None:
+        return None
+    else:
+        source = {"type": "text", "media_type": "text/plain", "data": plain}
+    return {"type": kind, "source": source, **title}
 
 
 def _part(block: Json) -> Json | None:

@@ -11,7 +11,6 @@ its `contentBlockStop`, or with `messageStop`.
 
 import mimetypes
 from collections.abc import Iterable
-from typing import Any
 
 from sigadapt.providers import anthropic
 from sigadapt.providers.provider import NO_SUBSET, SIGNED_ID, JsonText, Provider, Reading, Route
@@ -29,6 +28,7 @@ from sigadapt.providers.wire.values import (
     json_text,
     objects,
     one_call_each,
+    text_of,
 )
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
@@ -55,17 +55,6 @@ _EVENTS = {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlo
 def _is_call(block: Json) -> bool:
     use = block.get("toolUse")
     return isinstance(use, dict) and an_object(use).get("type") != "server_tool_use"
-
-
-def _text(block: Json) -> Any:
-    if "citationsContent" in block:
-        cited = content_parts(an_object(block["citationsContent"]).get("content"))
-        return joined(piece.get("text") for piece in cited)
-    return block.get("text")
-
-
-def _thinking(block: Json) -> Any:
-    return an_object(an_object(block.get("reasoningContent")).get("reasoningText")).get("text")
 
 
 def _whole_block(block: Block, *, ended: bool) -> Json:
@@ -111,12 +100,20 @@ class BedrockConverse(Provider):
         finish = finish_word(body.get("stopReason"), _FINISH)
         uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
         calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
-        if ends_in(blocks, _is_call):
-            calls = mark_last_cut_off(calls, finish)
+        calls = mark_last_cut_off(calls, finish if ends_in(blocks, _is_call) else None)
         # Converse says nothing of such a call but the stop reason.
         # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
         calls = with_reported_call(calls, finish, None)
-        return [Reading(in_paragraphs(map(_text, blocks)), joined(map(_thinking, blocks)), calls, finish)]
+        text = in_paragraphs(
+            text_of(an_object(block["citationsContent"]).get("content"))
+            if "citationsContent" in block
+            else block.get("text")
+            for block in blocks
+        )
+        thoughts = (
+            an_object(an_object(block.get("reasoningContent")).get("reasoningText")) for block in blocks
+        )
+        return [Reading(text, joined(thought.get("text") for thought in thoughts), calls, finish)]
 
     def is_event(self, event: Json) -> bool:
         return not _EVENTS.isdisjoint(event)
@@ -158,7 +155,8 @@ class BedrockConverse(Provider):
     def request(self, body: Json) -> Recorded:
         recorded, config = Recorded(NAME, _part), an_object(body.get("toolConfig"))
         recorded.tools = [tool for tool in objects(config.get("tools")) if "cachePoint" not in tool]
-        recorded.set({**body, **an_object(body.get("inferenceConfig"))}, _SETTINGS, _NOT_SETTINGS)
+        left_out = ("messages", "system", "toolConfig", "inferenceConfig")
+        recorded.set({**body, **an_object(body.get("inferenceConfig"))}, _SETTINGS, left_out)
         recorded.set({"tool_choice": config.get("toolChoice")}, {})
         recorded.instruct([block for block in objects(body.get("system")) if "text" in block], ("system",))
         for place, message in enumerate(objects(body["messages"])):
@@ -178,9 +176,6 @@ class BedrockConverse(Provider):
                 elif "cachePoint" not in block:
                     recorded.ask(block, (*where, at))
         return recorded
-
-
-_NOT_SETTINGS = ("messages", "system", "toolConfig", "inferenceConfig")
 
 
 def _part(block: Json) -> Json | None:

@@ -43,12 +43,6 @@ _EVENTS = {
 }  # fmt: skip
 
 
-def _whole_part(block: Block) -> Json:
-    """Return the content part that a streamed part makes."""
-    part: Json = {"type": next((piece["type"] for piece in block.deltas if "type" in piece), "text")}
-    return {**part, **{key: joined(block.pieces(key)) for key in ("text", "thinking")}}
-
-
 def _whole_call(block: Block, *, ended: bool) -> Json:
     """Return the call that a streamed call makes."""
     fragments = [usual_call(fragment) for fragment in block.deltas] or [{}]
@@ -111,7 +105,13 @@ class Cohere(Provider):
         message = {
             "role": "assistant",
             "tool_plan": joined(plan),
-            "content": [_whole_part(part) for part in parts.all],
+            "content": [
+                {
+                    "type": next((piece["type"] for piece in part.deltas if "type" in piece), "text"),
+                    **{key: joined(part.pieces(key)) for key in ("text", "thinking")},
+                }
+                for part in parts.all
+            ],
             "tool_calls": [_whole_call(call, ended=ended) for call in calls.all],
         }
         return {**body, "message": message}

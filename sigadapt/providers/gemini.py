@@ -135,7 +135,20 @@ def _whole_parts(parts: list[Json]) -> list[Json]:
             runs[-1].append(part)
         else:
             runs.append([part])
-    return [_whole_part(run) for run in runs]
+    wholes: list[Json] = []
+    for run in runs:
+        whole = _merged(run)
+        if len(run) == 1:
+            whole = run[0]
+        elif _is_call(run[0]):
+            chunks: list[Json] = [part["functionCall"] for part in run]
+            partials = [partial for chunk in chunks for partial in objects(chunk.get("partialArgs"))]
+            goes_on = bool(chunks[-1].get("willContinue"))
+            whole["functionCall"] = {**_merged(chunks), "partialArgs": partials, "willContinue": goes_on}
+        else:
+            whole["text"] = joined(part.get("text") for part in run) or ""
+        wholes.append(whole)
+    return wholes
 
 
 def _continues(part: Json, first: Json, last: Json) -> bool:
@@ -148,19 +161,6 @@ def _continues(part: Json, first: Json, last: Json) -> bool:
         return is_same and (bool(last["functionCall"].get("willContinue")) or not any(call.values()))
     are_texts = set(part) | set(first) <= _TEXT_PART and not last.get("thoughtSignature")
     return are_texts and bool(part.get("thought")) == bool(first.get("thought"))
-
-
-def _whole_part(run: list[Json]) -> Json:
-    if len(run) == 1:
-        return run[0]
-    whole = _merged(run)
-    if _is_call(run[0]):
-        chunks: list[Json] = [part["functionCall"] for part in run]
-        partials = [partial for chunk in chunks for partial in objects(chunk.get("partialArgs"))]
-        goes_on = bool(chunks[-1].get("willContinue"))
-        call = {**_merged(chunks), "partialArgs": partials, "willContinue": goes_on}
-        return {**whole, "functionCall": call}
-    return {**whole, "text": joined(part.get("text") for part in run) or ""}
 
 
 def _merged(pieces: list[Json]) -> Json:
@@ -192,10 +192,8 @@ _RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
 # https://ai.google.dev/api/generate-content#GroundingMetadata
 def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
     """Find what Google's own tools left in a candidate; its searches come as metadata alone."""
-    ground, pages = (
-        an_object(candidate.get("groundingMetadata")),
-        an_object(candidate.get("urlContextMetadata")),
-    )
+    ground = an_object(candidate.get("groundingMetadata"))
+    pages = an_object(candidate.get("urlContextMetadata"))
     parts = [part for part in parts if not part.get("thought")]
     for place, part in enumerate(parts):
         for key, answer in _RAN.items():
@@ -204,9 +202,8 @@ def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
                 answers = [an_object(each[answer]) for each in parts[place:] if answer in each]
                 own = [each for each in answers if each.get("id") == sent.get("id")]
                 status = own[0].get("outcome", "done") if own else "pending"
-                asked = sent.get("args") or {
-                    each: sent[each] for each in ("code", "language") if each in sent
-                }
+                code = {each: sent[each] for each in ("code", "language") if each in sent}
+                asked = sent.get("args") or code
                 found.call(sent.get("toolType", "code_execution"), sent.get("id"), status, asked)
         file = an_object(part.get("inlineData") or part.get("fileData"))
         if file:
@@ -260,8 +257,7 @@ class Gemini(Provider):
         reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
         finish = finish_word(reason, _FINISH)
         calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
-        if ends_in(parts, _is_call):
-            calls = mark_last_cut_off(calls, finish)
+        calls = mark_last_cut_off(calls, finish if ends_in(parts, _is_call) else None)
         says_no_more = finish in ("content_filter", "error")
         why = message if is_text(message) else finish_word(reason, {}) if says_no_more else None
         # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
@@ -412,25 +408,18 @@ class Gemini(Provider):
             calling = an_object(config.get("functionCallingConfig"))
             mode = calling.get("mode")
             # AUTO is refused with this setting; VALIDATED, too, leaves the choice to the model.
-            config["functionCallingConfig"] = {
-                **calling,
-                "mode": "VALIDATED" if mode in (None, "AUTO") else mode,
-            }
+            mode = "VALIDATED" if mode in (None, "AUTO") else mode
+            config["functionCallingConfig"] = {**calling, "mode": mode}
         return {**body, **fields, **({"toolConfig": config} if config else {})}
 
     def chat_message(self, message: Json, state: Json) -> Json:
         """Return a chat message with the signatures in `provider_specific_fields`, which LiteLLM sends on."""
-        signed = {
-            call["id"]: part["thoughtSignature"]
+        fields = {
+            call["id"]: {"provider_specific_fields": {"thought_signature": part["thoughtSignature"]}}
             for part, call in blocks_with_calls(self, message, state)
             if call is not None and is_text(part.get("thoughtSignature"))
         }
-        calls = [
-            {**call, "provider_specific_fields": {"thought_signature": signed[call["id"]]}}
-            if call["id"] in signed
-            else call
-            for call in message.get("tool_calls") or ()
-        ]
+        calls = [{**call, **fields.get(call["id"], {})} for call in message.get("tool_calls") or ()]
         texts = [
             part["thoughtSignature"]
             for part in state["blocks"]
@@ -440,9 +429,7 @@ class Gemini(Provider):
         return {**message, **beside, "tool_calls": calls}
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
-        said = [{"text": text}] if text else []
-        bare: list[Json] = [{"functionCall": {}} for _ in range(calls)]
-        return [*said, *bare]
+        return [*([{"text": text}] if text else []), *({"functionCall": {}} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
         return _is_call(block)

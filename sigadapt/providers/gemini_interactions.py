@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading
 from sigadapt.providers.stream_parts import Block, Blocks
-from sigadapt.providers.wire.ends import details_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.ends import UNENDED, details_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.turn_state import Described, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -40,7 +40,6 @@ _FINISH = {
     "failed": "error",
     "cancelled": "error",
 }
-_UNENDED = frozenset(("in_progress", "queued"))
 
 
 def _whole_step(block: Block, *, ended: bool) -> Json:
@@ -84,7 +83,7 @@ class GeminiInteractions(Provider):
             (step.get("id"), step.get("name"), decoded(step.get("arguments"))) for step in waiting
         ]
         if waiting and steps[-1] is waiting[-1]:
-            calls = mark_last_cut_off(calls, "length" if finish in _UNENDED else finish)
+            calls = mark_last_cut_off(calls, "length" if finish in UNENDED else finish)
         text = in_paragraphs(
             text_of(step.get("content")) if kind_of(step) == "model_output" else None for step in steps
         )

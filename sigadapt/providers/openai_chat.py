@@ -186,29 +186,26 @@ def _work(message: Json, body: Json) -> ServerWork:
         if note.get("type") == "url_citation":
             cited = an_object(note.get("url_citation")) or note
             found.source(cited.get("url"), cited.get("title"), cited.get("content"), cited=True)
-    for address in _items(body.get("citations")):
+    for address in body["citations"] if is_array(body.get("citations")) else ():
         found.source(address, None, cited=True)
     for image in objects(message.get("images") or beside.get("images")):
         found.file(an_object(image.get("image_url")).get("url"), "image/png")
     # LiteLLM's places for the blocks of Claude and the metadata of Gemini.
     for ground in objects(body.get("vertex_ai_grounding_metadata")):
         gemini.find(found, {"groundingMetadata": ground})
-    own = [
-        call for call in map(chat_call, calls_of(message.get("tool_calls"))) if anthropic.ran_itself(call[0])
-    ]
-    keys = "web_search_results", "tool_results"
-    citations = [each for part in _items(beside.get("citations")) for each in objects(part)]
+    parts: list[Any] = beside["citations"] if is_array(beside.get("citations")) else []
+    sent = map(chat_call, calls_of(message.get("tool_calls")))
     blocks: list[Json] = [
-        *({"type": "server_tool_use", "id": each, "name": name, "input": sent} for each, name, sent in own),
-        *(block for key in keys for block in objects(beside.get(key))),
-        {"type": "text", "citations": citations},
+        *(
+            {"type": "server_tool_use", "id": call_id, "name": name, "input": arguments}
+            for call_id, name, arguments in sent
+            if anthropic.ran_itself(call_id)
+        ),
+        *(block for key in ("web_search_results", "tool_results") for block in objects(beside.get(key))),
+        {"type": "text", "citations": [each for part in parts for each in objects(part)]},
     ]
     anthropic.find(found, blocks)
     return found.work()
-
-
-def _items(value: Any) -> list[Any]:
-    return value if is_array(value) else []
 
 
 def _closes_calls(message: Json, choice: Json) -> bool:
@@ -247,35 +244,25 @@ def _state(message: Json, text: str | None) -> Json | None:
         of_other = provider.state_from_chat(message, text)
         if of_other is not None:
             return of_other
-    held = dict(_wanted_back(message))
+    # What its server wants back; LiteLLM puts it in `provider_specific_fields`. DeepSeek, Moonshot and Ollama
+    # want their reasoning back, in the field that it came in.
+    field = next((field for field in _REASONING if is_text(message.get(field))), None)
+    held: Json = {} if field is None else {field: message[field]}
+    beside = an_object(message.get("provider_specific_fields"))
+    if details := objects(message.get("reasoning_details") or beside.get("reasoning_details")):
+        held["reasoning_details"] = details
+    if is_text(audio := an_object(message.get("audio")).get("id")):
+        held["audio"] = {"id": audio}
+    noted = objects(message.get("annotations") or beside.get("annotations"))
+    if files := [note for note in noted if note.get("type") == "file"]:
+        held["annotations"] = files
+    if is_array(content := message.get("content")) and any("thinking" in part for part in objects(content)):
+        held["content"] = content
     sent = calls_of(message.get("tool_calls"))
     calls = [{key: call[key] for key in call if key not in ("function", "custom", "index")} for call in sent]
     names = [*held, *(name for call in calls if (name := _more_of(call)))]
     described = Described("message", ", ".join(names), {**held, "tool_calls": calls})
     return state(NAME, [described]) if names else None
-
-
-def _wanted_back(message: Json) -> Iterator[tuple[str, Any]]:
-    """Yield the fields that the server wants back; LiteLLM puts them in `provider_specific_fields`."""
-    # DeepSeek, Moonshot and Ollama want their reasoning back, in the field that it came in.
-    for field in _REASONING:
-        if is_text(message.get(field)):
-            yield field, message[field]
-            break
-    beside = an_object(message.get("provider_specific_fields"))
-    details = objects(message.get("reasoning_details") or beside.get("reasoning_details"))
-    if details:
-        yield "reasoning_details", details
-    audio = an_object(message.get("audio")).get("id")
-    if is_text(audio):
-        yield "audio", {"id": audio}
-    noted = objects(message.get("annotations") or beside.get("annotations"))
-    files = [note for note in noted if note.get("type") == "file"]
-    if files:
-        yield "annotations", files
-    content = message.get("content")
-    if is_array(content) and any("thinking" in part for part in objects(content)):
-        yield "content", content
 
 
 def reasoning_in(state: Json) -> Json | None:
@@ -334,20 +321,19 @@ def _join_parts(pieces: Any, same: Sequence[str]) -> list[Json]:
     parts: list[Json] = []
     for piece in objects(pieces):
         last = parts[-1] if parts else {}
-        if all(key in piece and piece[key] == last.get(key) for key in same):
-            parts[-1] = {**last, **{key: _longer(last.get(key), value, key) for key, value in piece.items()}}
-        else:
+        if not all(key in piece and piece[key] == last.get(key) for key in same):
             parts.append(piece)
+            continue
+        parts[-1] = {**last}
+        for key, value in piece.items():  # texts and lists of texts grow, others are replaced
+            before = last.get(key)
+            if key in _GROWING and isinstance(before, str) and isinstance(value, str):
+                parts[-1][key] = before + value
+            elif key in _GROWING and is_array(before) and is_array(value):
+                parts[-1][key] = _join_parts([*before, *value], ("type",))
+            else:
+                parts[-1][key] = before if value is None else value
     return parts
-
-
-def _longer(before: Any, piece: Any, key: str) -> Any:
-    """Return a field of a part after one more piece: texts and lists of texts grow, others are replaced."""
-    if key in _GROWING and isinstance(before, str) and isinstance(piece, str):
-        return before + piece
-    if key in _GROWING and is_array(before) and is_array(piece):
-        return _join_parts([*before, *piece], ("type",))
-    return before if piece is None else piece
 
 
 class OpenAIChat(Provider):
@@ -423,7 +409,13 @@ class OpenAIChat(Provider):
         field = next((field for field in _REASONING if sent.get(field)), None)
         if field is not None and route.replays_reasoning is not None:
             row[route.replays_reasoning or field] = sent[field]
-        calls = [_without_known(call, places.get(call["id"], {})) for call in message.get("tool_calls") or ()]
+        calls: list[Json] = []
+        for call in message.get("tool_calls") or ():  # with the fields that its server sent beside it
+            kind, name = "custom" if "custom" in call else "function", named_part(call)["name"]
+            custom = {"name": name, "input": written_text(call)}
+            function = {"name": name, "arguments": text_of_arguments(call)}
+            own = {"id": call["id"], "type": kind, kind: custom if kind == "custom" else function}
+            calls.append({**places.get(call["id"], {}), **own})
         return [{**row, **held, **({"tool_calls": calls} if calls else {})}]
 
     # {"role": "tool", "tool_call_id": "call_1", "content": "18 C"}
@@ -454,15 +446,6 @@ class OpenAIChat(Provider):
 
     def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
         return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
-
-
-def _without_known(call: Json, held: Json) -> Json:
-    """Return a call as it goes back, with the fields that its server sent beside it."""
-    if "custom" in call:
-        custom = {"name": named_part(call)["name"], "input": written_text(call)}
-        return {**held, "id": call["id"], "type": "custom", "custom": custom}
-    function = {"name": named_part(call)["name"], "arguments": text_of_arguments(call)}
-    return {**held, "id": call["id"], "type": "function", "function": function}
 
 
 # Sources: `FunctionDefinition` and `ChatCompletionCustomToolParam` of OpenAI's SDK 2.54; read on 2026-11-21.

@@ -91,7 +91,7 @@ def client_call(item: Json) -> RawCall:
     return (item.get("call_id"), _NAMES[kind], item.get(key))
 
 
-def client_output(result: Result, call: Json) -> Json | None:  # noqa: PLR0911  (one for each item)
+def client_output(result: Result, call: Json) -> Json | None:
     """Return the item that answers the item of a call; None if it is no call of such a tool."""
     kind = kind_of(call)
     if not is_client_call(call):
@@ -99,42 +99,33 @@ def client_output(result: Result, call: Json) -> Json | None:  # noqa: PLR0911  
     answer: Json = {"type": f"{kind}_output", "call_id": result.id}
     given = an_object(result.given)
     if kind == "shell_call":
+        output: Sequence[Json] = objects(result.given)
+        if not is_array(result.given) or any("outcome" not in an_object(part) for part in result.given):
+            outcome = {"type": "exit", "exit_code": int(result.failed)}
+            said, complained = ("", result.text) if result.failed else (result.text, "")
+            output = [{"stdout": said, "stderr": complained, "outcome": outcome}]
         limit = an_object(call.get("action")).get("max_output_length")
-        beside = {} if limit is None else {"max_output_length": limit}
-        return {**answer, "output": given.get("output") or _shell_output(result), **beside}
-    if kind == "local_shell_call":
-        return {"type": answer["type"], "id": result.id, "output": result.text}
-    if kind == "apply_patch_call":
-        return {**answer, "status": "failed" if result.failed else "completed", "output": result.text}
-    if kind == "tool_search_call":
-        tools = objects(given.get("tools", result.given))
-        status = {"execution": "client", "status": "completed"}
-        return {"type": "tool_search_output", "call_id": result.id, **status, "tools": tools}
-    if kind == "computer_call":
-        return {**answer, **_screenshot(result, given)}
-    # Approvals fail closed: anything but a clear yes is a no.
-    approve = not result.failed and (result.given is True or given.get("approve") is True)
-    reason = given.get("reason") if given else result.text if not approve else None
-    response: Json = {
-        "type": "mcp_approval_response",
-        "approval_request_id": call.get("id"),
-        "approve": approve,
-    }
-    return {**response, "reason": reason} if is_text(reason) else response
-
-
-def _shell_output(result: Result) -> Sequence[Json]:
-    if is_array(result.given) and all(is_object(part) and "outcome" in part for part in result.given):
-        return objects(result.given)
-    outcome = {"type": "exit", "exit_code": int(result.failed)}
-    said, complained = ("", result.text) if result.failed else (result.text, "")
-    return [{"stdout": said, "stderr": complained, "outcome": outcome}]
-
-
-def _screenshot(result: Result, given: Json) -> Json:
-    images = [block for block in result.blocks or () if kind_of(block) == "input_image"]
-    if not images:
-        return {"output": given.get("output") or {"type": "computer_screenshot", "image_url": result.text}}
-    shot = {key: images[0][key] for key in ("image_url", "file_id") if key in images[0]}
-    checks = {key: given[key] for key in ("acknowledged_safety_checks",) if key in given}
-    return {"output": {"type": "computer_screenshot", **shot}, **checks}
+        answer["output"] = given.get("output") or output
+        answer |= {} if limit is None else {"max_output_length": limit}
+    elif kind == "local_shell_call":
+        answer = {"type": answer["type"], "id": result.id, "output": result.text}
+    elif kind == "apply_patch_call":
+        answer |= {"status": "failed" if result.failed else "completed", "output": result.text}
+    elif kind == "tool_search_call":
+        answer |= {"type": "tool_search_output", "execution": "client", "status": "completed"}
+        answer["tools"] = objects(given.get("tools", result.given))
+    elif kind == "computer_call":
+        images = [block for block in result.blocks or () if kind_of(block) == "input_image"]
+        shown: Json = images[0] if images else {"image_url": result.text}
+        shot = {key: shown[key] for key in ("image_url", "file_id") if key in shown}
+        told = None if images else given.get("output")
+        answer["output"] = told or {"type": "computer_screenshot", **shot}
+        if images and "acknowledged_safety_checks" in given:
+            answer["acknowledged_safety_checks"] = given["acknowledged_safety_checks"]
+    else:
+        # Approvals fail closed: anything but a clear yes is a no.
+        approve = not result.failed and (result.given is True or given.get("approve") is True)
+        reason = given.get("reason") if given else result.text if not approve else None
+        answer = {"type": "mcp_approval_response", "approval_request_id": call.get("id"), "approve": approve}
+        answer |= {"reason": reason} if is_text(reason) else {}
+    return answer

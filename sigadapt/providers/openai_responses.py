@@ -111,21 +111,17 @@ _FINAL = {"response.completed", "response.incomplete", "response.failed", "respo
 
 
 def _texts(items: list[Json]) -> tuple[str | None, str | None]:
-    """Return the answer and the commentary.
-
-    Without a final message, commentary is all that the model said, and so it is the answer.
-    """
+    """Return the answer and the commentary, which is the answer where there is no final message."""
     # Newer models give a message a `phase`, "commentary" or "final_answer".
     # https://developers.openai.com/api/reference/resources/responses/methods/create
-    texts: list[tuple[bool, str | None]] = []
+    texts: tuple[list[str | None], list[str | None]] = [], []
     for item in items:
         parts = content_parts(item.get("content")) if kind_of(item) == "message" else []
         text = joined(part.get("text") or part.get("refusal") for part in parts)
-        texts.append((item.get("phase") == "commentary", text))
-    answer, commentary = (
-        in_paragraphs(text if is_beside is wanted else None for is_beside, text in texts)
-        for wanted in (False, True)
-    )
+        is_beside = item.get("phase") == "commentary"
+        texts[is_beside].append(text)
+        texts[not is_beside].append(None)
+    answer, commentary = map(in_paragraphs, texts)
     return (answer, commentary) if answer else (commentary, None)
 
 
@@ -148,10 +144,6 @@ def _call(item: Json) -> RawCall:
     return (item.get("call_id"), item.get("name"), arguments)
 
 
-def _thinking(item: Json) -> str | None:
-    return text_of(content_parts(item.get("content"))) or text_of(content_parts(item.get("summary")))
-
-
 def _without(item: Json, *keys: str) -> Json:
     return {key: value for key, value in item.items() if key not in keys}
 
@@ -161,11 +153,7 @@ def _input_item(item: Json) -> Json:
     # Nulls, and what OpenAI's SDK adds to its objects, are left out, because the API refuses them.
     kind = kind_of(item)
     if kind not in _OWN_KINDS:
-        return {
-            key: value
-            for key, value in item.items()
-            if key != ANSWERED and (key != "status" or value is not None)
-        }
+        return _without(item, ANSWERED, *(("status",) if item.get("status") is None else ()))
     sent = {key: value for key, value in item.items() if value is not None}
     if kind == "message" and any("parsed" in part for part in objects(sent.get("content"))):
         sent["content"] = [_without(part, "parsed") for part in content_parts(sent["content"])]
@@ -229,7 +217,8 @@ class OpenAIResponses(Provider):
         error = body.get("error")
         why = details_in(error) or (status if finish == "error" else None)
         text, commentary = _texts(items)
-        thinking = joined(_thinking(item) for item in items if item.get("type") == "reasoning")
+        thoughts = (item for item in items if item.get("type") == "reasoning")
+        thinking = joined(text_of(item.get("content")) or text_of(item.get("summary")) for item in thoughts)
         kept = state(NAME, map(self.describe, items))
         work = NO_WORK if kept is None else self.work(items)
         return [Reading(text, thinking, calls, finish, kept, why, commentary, error, work=work)]
@@ -418,10 +407,14 @@ class OpenAIResponses(Provider):
         searches = (tool for tool in given if tool.get("type") == "tool_search")
         is_hosted = any(tool.get("execution") != "client" for tool in searches)
         for tool in in_namespaces(given) if is_hosted else given:
-            entry = dict(tool)
-            is_own = "function" not in tool and "custom" not in tool
-            namespace = None if is_own else entry.pop("namespace", None)
-            flat = _flat(entry)
+            kind = next((kind for kind in ("function", "custom") if kind in tool), None)
+            if kind is None:
+                sent.append(dict(tool))
+                continue
+            function, namespace = dict(tool[kind]), tool.get("namespace")
+            if "grammar" in an_object(function.get("format")):
+                function["format"] = {"type": "grammar", **function["format"]["grammar"]}
+            flat = {"type": kind, **function, **_without(tool, kind, "namespace")}
             if namespace is None:
                 sent.append(flat)
             elif sent and {**sent[-1], "tools": []} == {"type": "namespace", **namespace, "tools": []}:
@@ -486,17 +479,6 @@ def _part(block: Json) -> Json | None:
             return {**part_at(media, block[key], name.get("name")), **name}
     held = block.get("file_id")
     return {"type": media, "file_id": held, **name} if isinstance(held, str) else None
-
-
-def _flat(tool: Json) -> Json:
-    """Return a function or a custom tool with its fields side by side, as Responses has them."""
-    kind = next((kind for kind in ("function", "custom") if kind in tool), None)
-    if kind is None:
-        return tool
-    function = dict(tool.pop(kind))
-    if "grammar" in an_object(function.get("format")):
-        function["format"] = {"type": "grammar", **function["format"]["grammar"]}
-    return {"type": kind, **function, **tool}
 
 
 def _searches(model: str) -> bool:

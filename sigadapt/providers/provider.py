@@ -121,11 +121,9 @@ def _no_block(part: Json, model: str) -> Json | None:
 
 
 class Route(NamedTuple):
-    """One way to a provider, and what its client gets wrong or cannot know.
+    """One way to a provider, and what its client gets wrong or cannot know."""
 
-    Measured on dspy 3.4.1 and litellm 1.106.
-    """
-
+    # Measured on dspy 3.4.1 and litellm 1.106.
     dialect: str  # the wire format's name
     client: Literal["lm15", "litellm", "engine"]  # who writes the request; `engine`: the user's own
 
@@ -211,11 +209,9 @@ OWN_ENGINE = Route(
 
 
 class Provider:
-    """One provider's wire format, in both directions, and the routes to it.
+    """One provider's wire format, in both directions, and the routes to it."""
 
-    A provider overrides what differs from these defaults. A `block` is one of a turn's state.
-    """
-
+    # A provider overrides what differs from these defaults. A `block` is one of a turn's state.
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
@@ -290,10 +286,7 @@ class Provider:
     # Writing
 
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
-        """Return an assistant message of the canonical Request as rows of the body.
-
-        `state` is its state, if it is this provider's.
-        """
+        """Return an assistant message of the canonical Request, with its own state, as rows of the body."""
         raise NotImplementedError
 
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:

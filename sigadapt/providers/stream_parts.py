@@ -21,7 +21,7 @@ becomes a bad call that holds all of the text, never a good call with wrong argu
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sigadapt.providers.provider import CutOff
 from sigadapt.providers.wire.values import json_text
@@ -72,42 +72,23 @@ class Blocks:
         self.at(index).deltas.append(delta if isinstance(delta, dict) else _NOTHING)
 
 
-class _Fragment(NamedTuple):
-    """What a fragment of a call says."""
-
-    index: Any
-    id: str | None
-    name: str | None
-    piece: Any  # of the arguments
-    is_custom: bool  # of a custom tool's call, whose arguments are free text
-
-
-def _fragment(sent: Json) -> _Fragment:
-    is_function = isinstance(sent.get("function"), dict)
-    is_custom = not is_function and isinstance(sent.get("custom"), dict)
-    part: Json = sent["function"] if is_function else sent["custom"] if is_custom else _NOTHING
-    call_id, name = sent.get("id"), part.get("name")
-    return _Fragment(
-        sent.get("index"),
-        call_id if isinstance(call_id, str) and call_id else None,
-        name if isinstance(name, str) and name else None,
-        part.get("input" if is_custom else "arguments"),
-        is_custom,
-    )
-
-
 class Call:
-    """A call, as far as its fragments have arrived; the first one is still to be added."""
+    """A call, as far as its fragments have arrived; or a single fragment, which is still to be added."""
 
-    def __init__(self, head: Json, *, is_custom: bool) -> None:
-        self.head = head
-        self.is_custom = is_custom
-        self.id: str | None = None
-        self.name: str | None = None
+    def __init__(self, sent: Json) -> None:
+        is_function = isinstance(sent.get("function"), dict)
+        self.head = sent
+        self.index: Any = sent.get("index")
+        self.is_custom = not is_function and isinstance(sent.get("custom"), dict)
+        part: Json = sent["function"] if is_function else sent["custom"] if self.is_custom else _NOTHING
+        call_id, name = sent.get("id"), part.get("name")
+        self.id = call_id if isinstance(call_id, str) and call_id else None
+        self.name = name if isinstance(name, str) and name else None
+        self.piece = part.get("input" if self.is_custom else "arguments")
         self.pieces: list[Any] = []
         self.came_whole = False
 
-    def add(self, fragment: _Fragment) -> None:
+    def add(self, fragment: "Call") -> None:
         """Add a fragment of this call."""
         self.id = self.id or fragment.id
         if self.takes_name_of(fragment):
@@ -119,7 +100,7 @@ class Call:
             self.came_whole = text.lstrip()[:1] == "{" and isinstance(parse_arguments(text), dict)
             self.pieces.append(piece)
 
-    def takes_name_of(self, fragment: _Fragment) -> bool:
+    def takes_name_of(self, fragment: "Call") -> bool:
         """Return whether a fragment brings a further piece of this call's name."""
         is_other = bool(fragment.name and self.name and fragment.name != self.name)
         return is_other and self.id is not None and fragment.id is None and not self.pieces
@@ -146,10 +127,10 @@ class Fold:
 
     def add(self, sent: Json) -> Call:
         """Add a fragment to its call, a new one if the rules above say so, and return that call."""
-        fragment = _fragment(sent)
+        fragment = Call(sent)
         call = self._continued(fragment)
         if call is None:
-            call = Call(sent, is_custom=fragment.is_custom)
+            call = fragment
             self.calls.append(call)
         call.add(fragment)
         if isinstance(fragment.index, int):
@@ -158,7 +139,7 @@ class Fold:
             self._by_id[call.id] = call
         return call
 
-    def _continued(self, fragment: _Fragment) -> Call | None:
+    def _continued(self, fragment: Call) -> Call | None:
         """Return the call that a fragment continues; None if it starts a new one."""
         call_id, name = fragment.id, fragment.name
         latest = self.calls[-1] if self.calls else None
@@ -191,18 +172,7 @@ _PATH = re.compile(rf"\$(?:{_STEP})+", re.DOTALL)
 
 
 def whole_arguments(partials: Sequence[Json]) -> Any:
-    """Return the arguments object that streamed leaves make; the leaves if they make none.
-
-    Example:
-        >>> whole_arguments(
-        ...     [
-        ...         {"jsonPath": "$.city", "stringValue": "Par", "willContinue": True},
-        ...         {"jsonPath": "$.city", "stringValue": "is"},
-        ...         {"jsonPath": "$.days[0]", "numberValue": 3},
-        ...     ]
-        ... )
-        {'city': 'Paris', 'days': [3]}
-    """
+    """Return the arguments object that streamed leaves make; the leaves if they make none."""
     leaves: dict[str, Any] = {}
     for partial in partials:
         path = partial.get("jsonPath")
@@ -217,27 +187,19 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
         else:
             leaves[path] = leaf
     root: Json = {}
-    for path, leaf in leaves.items():
-        steps = _steps(path)
-        if not steps or not _put_at(root, steps, leaf):
-            return list(partials)
-    return root
+    are_put = all(_put_at(root, path, leaf) for path, leaf in leaves.items())
+    return root if are_put else list(partials)
 
 
-def _steps(path: str) -> list[str | int]:
-    """Return the steps of a JSON path; an empty list if it is not a path to a member."""
-    if not _PATH.fullmatch(path):
-        return []
-    return [
+def _put_at(root: Json, path: str, value: Any) -> bool:
+    """Put a value at the place of a JSON path, which is made; return whether it was free."""
+    steps = [
         int(index) if index else name or re.sub(r"\\(.)", r"\1", quoted[1:-1])
         for name, index, quoted in re.findall(_STEP, path, re.DOTALL)
     ]
-
-
-def _put_at(root: Any, steps: list[str | int], value: Any) -> bool:
-    """Put a value at its place, which is made; return whether it was free."""
-    at = root
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
+    at: Any = root
+    is_free = False
+    for step, following in zip(steps if _PATH.fullmatch(path) else (), [*steps[1:], None], strict=False):
         made: Any = value if following is None else [] if isinstance(following, int) else {}
         if is_object(at) and isinstance(step, str):
             is_free = step not in at
@@ -248,6 +210,4 @@ def _put_at(root: Any, steps: list[str | int], value: Any) -> bool:
             at = at[step]
         else:
             return False
-        if following is None and not is_free:
-            return False
-    return True
+    return is_free

@@ -109,15 +109,11 @@ def _undecodable(text: str, reason: str, *, cut_off: bool) -> "Json | Flaw":
         return Flaw("truncated", f"the answer was cut off inside the arguments: {cut(text, from_end=True)}")
     if not text.strip():
         return {}
-    whole = _HALF.sub(_whole, without_halves(text))
+    # Six characters are half of a pair, and no backslash and no pair.
+    whole = _HALF.sub(lambda it: r"\ufffd" if len(it[0]) == 6 else it[0], without_halves(text))
     if whole != text:
         return parse_arguments(whole, cut_off=cut_off)
     return Flaw("invalid_json", f"the arguments are not JSON ({reason}): {cut(text)}")
-
-
-def _whole(escape: re.Match[str]) -> str:
-    is_half = len(escape[0]) == 6  # not a backslash, nor a pair
-    return r"\ufffd" if is_half else escape[0]
 
 
 def _holds_infinity(value: Any) -> bool:

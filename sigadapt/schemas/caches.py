@@ -17,11 +17,9 @@ _V = TypeVar("_V")
 
 
 class WeakCache(Generic[_V]):
-    """Keep a value for each object, by identity, until the object is deleted.
+    """Keep a value for each object, by identity, until the object is deleted."""
 
-    A value must not refer to its object, or neither would ever be deleted.
-    """
-
+    # A value must not refer to its object, or neither would ever be deleted.
     def __init__(self) -> None:
         self._kept: dict[int, tuple[weakref.ref[Any], _V]] = {}
 

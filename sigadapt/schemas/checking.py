@@ -42,7 +42,7 @@ from sigadapt.schemas.json_values import (
 )
 from sigadapt.schemas.misfits import Misfits
 from sigadapt.schemas.references import check_references
-from sigadapt.schemas.subschemas import Place, judgements, subschemas
+from sigadapt.schemas.subschemas import judgements, subschemas
 
 MAX_VALUES = 100_000
 MAX_PATTERNS = 500
@@ -89,11 +89,7 @@ _LONGEST_KEPT = 16_384
 
 
 def check(schema: object, *, tool: str | None) -> Checked:
-    """Compile a schema; refuse it if it breaks one of the rules at the top of this file.
-
-    Raises:
-        InvalidToolDecl: `invalid_schema` or `remote_ref`, with the path of the offending keyword.
-    """
+    """Compile a schema; refuse it if it breaks one of the rules at the top of this file."""
     if not is_object(schema):
         _refuse(f"expected a JSON Schema object as parameters, got a {type(schema).__name__}", tool, "")
     check_json(schema, tool=tool)
@@ -101,13 +97,24 @@ def check(schema: object, *, tool: str | None) -> Checked:
     known = _VALIDATORS.get(text)
     if known is not None:
         return known
-    _check_root(schema, tool)
+    if "type" not in schema and _OF_OBJECTS.isdisjoint(schema):
+        _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
+    if schema.get("type", "object") != "object":
+        _check_type(schema["type"], tool, ("type",))
+        reason = f"arguments have the type 'object', not {schema['type']!r}"
+        _refuse(reason, tool, "/type", fix="Use 'object'.")
     places = list(subschemas(schema))
     check_references(places, tool=tool)
     for place in places:
         if "type" in place.schema:
             _check_type(place.schema["type"], tool, (*place.path, "type"))
-    patterns = _patterns(places, tool)
+    patterns: list[str] = []
+    for place in places:
+        pattern, named = place.schema.get("pattern"), place.schema.get("patternProperties")
+        patterns += [pattern] if isinstance(pattern, str) else []
+        patterns += named if is_object(named) else ()
+    if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile
+        _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
     checked = Checked(_compile(schema, tool), text, sum(map(bool, map(_BEYOND_LINEAR.search, patterns))))
     if len(text) <= _LONGEST_KEPT and not patterns:  # a pattern may take half a megabyte
         _VALIDATORS.put(text, checked, weight=len(text) * _COMPILED_WEIGHS)
@@ -199,38 +206,15 @@ def _misfits(checked: Checked) -> Misfits:
     return Misfits(schema, _draft_of(schema), _OPTIONS)
 
 
-def _check_root(root: Json, tool: str | None) -> None:
-    if "type" not in root:
-        if _OF_OBJECTS.isdisjoint(root):
-            _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
-    elif root["type"] != "object":
-        _check_type(root["type"], tool, ("type",))
-        _refuse(f"arguments have the type 'object', not {root['type']!r}", tool, "/type", fix="Use 'object'.")
-
-
 def _check_type(words: object, tool: str | None, path: Keys) -> None:
     for word in words if is_array(words) else [words]:
         if type(word) is str and word not in _TYPES:
-            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=_hint(word))
-
-
-def _hint(word: str) -> str:
-    plain = word.strip().lower()
-    if plain == "any":
-        return "Leave `type` out to allow any value."
-    known = _OTHER_WORDS.get(plain) or closest(plain, _TYPES)
-    return f"Use '{known}'." if known else f"Use one of {', '.join(_TYPES)}."
-
-
-def _patterns(places: list[Place], tool: str | None) -> list[str]:
-    patterns: list[str] = []
-    for place in places:
-        pattern, named = place.schema.get("pattern"), place.schema.get("patternProperties")
-        patterns += [pattern] if isinstance(pattern, str) else []
-        patterns += named if is_object(named) else ()
-    if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile
-        _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
-    return patterns
+            plain = word.strip().lower()
+            known = _OTHER_WORDS.get(plain) or closest(plain, _TYPES)
+            fix = f"Use '{known}'." if known else f"Use one of {', '.join(_TYPES)}."
+            if plain == "any":
+                fix = "Leave `type` out to allow any value."
+            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=fix)
 
 
 def _refuse(

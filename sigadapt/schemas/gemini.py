@@ -7,7 +7,7 @@ Source: `Schema` of the Gemini API, v1beta.
 
 from typing import Any
 
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import rebuilt
 
 _CAMEL = {
@@ -37,15 +37,10 @@ def in_json_schema(schema: Any) -> Any:
         if isinstance(size := words.get(key), str) and size.isdecimal():
             words[key] = int(size)
     if words.pop("nullable", None) is True:
-        _allow_null(words)
+        if type(words.get("type")) is str:
+            words["type"] = [words["type"], "null"]
+        for key, null in (("anyOf", {"type": "null"}), ("enum", None)):
+            if is_array(held := words.get(key)) and (key == "anyOf" or None not in held):
+                words[key] = [*held, null]
     words = rebuilt(words, lambda held, _: in_json_schema(held))
     return schema if words == schema else words
-
-
-def _allow_null(schema: Json) -> None:
-    if type(schema.get("type")) is str:
-        schema["type"] = [schema["type"], "null"]
-    if type(schema.get("anyOf")) is list:
-        schema["anyOf"] = [*schema["anyOf"], {"type": "null"}]
-    if type(schema.get("enum")) is list and None not in schema["enum"]:
-        schema["enum"] = [*schema["enum"], None]

@@ -9,7 +9,7 @@ arguments that look like good ones (nothing silent). `check_decoded` refuses it 
 import json
 import math
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
@@ -130,62 +130,47 @@ class Fault(NamedTuple):
 
 
 def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | None:
-    """Find a place where a Python value is not JSON or exceeds a limit; None if there is none.
-
-    Args:
-        value: any value. One that contains itself exceeds `levels`.
-        levels: how many objects and arrays may be around a value, the outermost included.
-        most: how many values there may be in total; None sets no limit.
-    """
+    """Find where a value is no JSON, has more levels around it than `levels`, or exceeds `most` values."""
     pending: list[tuple[Any, Keys]] = [(value, ())]
     count = 1
     while pending:
         item, path = pending.pop()
         members: Iterable[tuple[Any, Any]] = ()
+        reason = _own_fault(item)
         if is_object(item) or is_array(item):
-            is_too_deep = item and len(path) >= levels  # an empty one is a value like a number
-            reason = f"nested deeper than {levels} levels" if is_too_deep else _key_fault(item)
+            if item and len(path) >= levels:  # an empty one is a value like a number
+                reason = f"nested deeper than {levels} levels"
             members = item.items() if is_object(item) else enumerate(item)
             count += len(item)
-        else:
-            reason = _scalar_fault(item)
         if reason is None and most is not None and count > most:
             reason = f"more than {most} values"
         if reason is not None:
             return Fault(reason, pointer(path))
-        pending += [(member, (*path, key)) for key, member in members if not _is_plain(member)]
+        for key, member in members:  # the most frequent values have no fault
+            if not (member is None or member is True or (type(member) is str and member.isascii())):
+                pending.append((member, (*path, key)))
     return None
 
 
-def _is_plain(item: object) -> bool:
-    """Return whether a value is one of the most frequent that have no fault."""
-    return item is None or item is True or item is False or (type(item) is str and item.isascii())
-
-
-def _key_fault(holder: Iterable[object]) -> str | None:
-    keys = () if is_array(holder) else holder
-    for key in keys:
-        if not isinstance(key, str):
-            return f"the key {cut(repr(key))} is not a string"
-        if not is_unicode(key):
-            return "a key with half of a surrogate pair"
-    return None
-
-
-def _scalar_fault(item: Any) -> str | None:
+def _own_fault(item: Any) -> str | None:
+    """Return why a value is no JSON by itself, or by its keys."""
+    if is_object(item):
+        keys: list[object] = [*item]
+        odd = next((key for key in keys if not (isinstance(key, str) and is_unicode(key))), "")
+        if isinstance(odd, str):
+            return "a key with half of a surrogate pair" if odd else None
+        return f"the key {cut(repr(odd))} is not a string"
     if isinstance(item, str):
         return None if is_unicode(item) else "half of a surrogate pair"
     if isinstance(item, float):
         return None if math.isfinite(item) else f"{item} is not a JSON number"
     if isinstance(item, int):
         return None if item.bit_length() <= _MOST_BITS else "an integer of more than 4,300 digits"
-    return None if item is None else f"a Python {type(item).__name__} is not a JSON value"
+    return None if item is None or is_array(item) else f"a Python {type(item).__name__} is not a JSON value"
 
 
 def is_unicode(text: str) -> bool:
     """Whether a text has no half of a surrogate pair, which JSON and UTF-8 cannot hold."""
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -251,48 +236,32 @@ def closest(word: str, known: Iterable[str], *, at_least: float = 0.6) -> str | 
 
 
 def json_like(value: Any) -> str:
-    """Write any value as JSON-like text, even if it is not JSON or is nested too deep for an encoder.
-
-    Of a `RepeatedKeys` it writes every pair. A value inside itself is written as `"..."` there.
-    """
+    """Write any value as JSON-like text: every pair of a `RepeatedKeys`, and `"..."` for one in itself."""
+    # Without recursion, because a value may be nested too deep for it. By `id`, the objects and arrays that
+    # are open: their members that are still to be written, each behind what stands before it, and their end.
     pieces: list[str] = []
-    pending: list[Any] = [value]
-    around: dict[int, None] = {}
-    while pending:
-        item = pending.pop()
-        if type(item) is _Verbatim:
-            pieces.append(item)
-        elif type(item) is _Closing:
-            pieces.append(item)
+    around: dict[int, tuple[Iterator[tuple[str, Any]], str]] = {0: (iter([("", value)]), "")}
+    while around:
+        members, closing = next(reversed(around.values()))
+        member = next(members, None)
+        if member is None:
+            pieces.append(closing)
             around.popitem()
-        elif id(item) in around:
-            pieces.append('"..."')
+            continue
+        before, item = member
+        if id(item) in around:
+            pieces += before, '"..."'
         elif is_object(item):
-            around[id(item)] = None
             pairs = item.pairs if isinstance(item, RepeatedKeys) else item.items()
-            members = [(f"{_scalar(key)}:", child) for key, child in pairs]
-            pending.extend(reversed(_enclose("{", members, "}")))
+            named = ((f"{',' * (n > 0)}{_scalar(key)}:", child) for n, (key, child) in enumerate(pairs))
+            pieces += before, "{"
+            around[id(item)] = named, "}"
         elif is_array(item):
-            around[id(item)] = None
-            pending.extend(reversed(_enclose("[", [("", child) for child in item], "]")))
+            pieces += before, "["
+            around[id(item)] = (("," * (n > 0), child) for n, child in enumerate(item)), "]"
         else:
-            pieces.append(_scalar(item))
+            pieces += before, _scalar(item)
     return "".join(pieces)
-
-
-class _Verbatim(str):
-    __slots__ = ()
-
-
-class _Closing(str):
-    __slots__ = ()
-
-
-def _enclose(opening: str, members: "list[tuple[str, Any]]", closing: str) -> list[Any]:
-    parts: list[Any] = [_Verbatim(opening)]
-    for n, (label, child) in enumerate(members):
-        parts += [_Verbatim(("," if n else "") + label), child]
-    return [*parts, _Closing(closing)]
 
 
 def _scalar(item: Any) -> str:

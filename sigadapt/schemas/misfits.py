@@ -56,7 +56,11 @@ class Misfits:
             own = list(self._errors(_own_assertions(schema), part))
             below = self._below(schema, part)
             errors = own if own or below else list(self._errors(schema, part))
-            pending += [Misfit((*keys, *each.instance_path), _words(each)) for each in reversed(errors)]
+            for each in reversed(errors):
+                alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(each.kind, "context", [])
+                firsts = ", ".join(cut(errors[0].message) for errors in alternatives[:4] if errors)
+                reason = f"fits no alternative ({firsts})" if firsts else cut(each.message)
+                pending.append(Misfit((*keys, *each.instance_path), reason))
             pending += [(held, inner, keys if key is None else (*keys, key)) for held, inner, key in below]
 
     def fits(self, schema: Any, value: Any) -> bool:
@@ -107,12 +111,6 @@ class Misfits:
                 validator = self._draft({**schema, **self._shared}, **self._options)
             self._compiled[id(schema)] = schema, validator
         return self._compiled[id(schema)][1]
-
-
-def _words(error: jsonschema_rs.ValidationError) -> str:
-    alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", [])
-    firsts = ", ".join(cut(errors[0].message) for errors in alternatives[:4] if errors)
-    return f"fits no alternative ({firsts})" if firsts else cut(error.message)
 
 
 def _only(schema: Json, *keywords: str) -> Json:

@@ -34,12 +34,10 @@ class _Reference(NamedTuple):
 
 
 class _Targets:
-    """What references can lead to: resources by identifier, and anchors by resource and name.
+    """What references can lead to: resources by identifier, and anchors by resource and name."""
 
-    A resource, in JSON Schema, is the root or a schema with an `$id`. A reference is relative to the resource
-    around it: `of_schema` maps the `id` of each schema object to its resource.
-    """
-
+    # A resource, in JSON Schema, is the root or a schema with an `$id`. A reference is relative to the
+    # resource around it: `of_schema` maps the `id` of each schema object to its resource.
     def __init__(self) -> None:
         self.base: dict[int, str] = {}
         self.resources: dict[str, Json] = {}
@@ -65,7 +63,16 @@ def check_references(places: list[Place], *, tool: str | None) -> None:
                 targets.of_schema[id(target)] = reference.resource
                 places.extend(subschemas(target))
         followed = len(references)
-    _check_work(edges, tool)
+    same = {
+        key: {edge for edge in below if edge[0] == "$ref" or edge[0] in SAME_VALUE}
+        for key, below in edges.items()
+    }
+    flaw = "a schema applies itself to the same value without end" if _recursive(same) else None
+    for each, remembered in ((same, set[int]()), (edges, _recursive(edges))):
+        if flaw is None and _most_judged(each, remembered) > MAX_APPLIED:
+            flaw = f"its schemas judge one value more than {MAX_APPLIED} times"
+    if flaw is not None:
+        raise InvalidToolDecl(flaw, code="invalid_schema", tool=tool)
 
 
 def _enter(place: Place, targets: _Targets) -> list[_Reference]:
@@ -106,22 +113,6 @@ def _resolve(reference: _Reference, targets: _Targets, tool: str | None) -> obje
         reason = f"'{cut(reference.target)}' does not exist in this schema"
         raise InvalidToolDecl(reason, code="invalid_schema", tool=tool, path=path)
     return place
-
-
-def _check_work(edges: _Edges, tool: str | None) -> None:
-    """Refuse cycles (b) and excess (c)."""
-    same = {
-        key: {edge for edge in below if edge[0] == "$ref" or edge[0] in SAME_VALUE}
-        for key, below in edges.items()
-    }
-    if _recursive(same):
-        reason = "a schema applies itself to the same value without end"
-        raise InvalidToolDecl(reason, code="invalid_schema", tool=tool)
-    recursive = _recursive(edges)
-    for each, remembered in ((same, set[int]()), (edges, recursive)):
-        if _most_judged(each, remembered) > MAX_APPLIED:
-            reason = f"its schemas judge one value more than {MAX_APPLIED} times"
-            raise InvalidToolDecl(reason, code="invalid_schema", tool=tool)
 
 
 def _most_judged(edges: _Edges, remembered: set[int]) -> int:

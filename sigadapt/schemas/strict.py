@@ -25,11 +25,9 @@ _SAYS_WHAT = ("type", "enum", "const", "anyOf", "$ref", "properties")
 
 
 class StrictRules(NamedTuple):
-    """What the strict mode of one provider takes; the defaults are OpenAI's.
+    """What the strict mode of one provider takes."""
 
-    Source of the defaults: OpenAI's structured outputs guide, "Supported schemas".
-    """
-
+    # The defaults are OpenAI's. Source: "Supported schemas" of its structured outputs guide.
     requires_all: bool = True  # every property must be required
     refused: frozenset[str] = frozenset()  # keywords, beyond those that no strict mode takes
     most: tuple[tuple[str, int], ...] = ()  # the largest value of a keyword, by keyword
@@ -44,11 +42,7 @@ class StrictTool(NamedTuple):
 
 
 def strict_tool(tool: Json, rules: StrictRules = StrictRules()) -> StrictTool:  # noqa: B008  (immutable)
-    """Return the tool with a schema that strict mode accepts.
-
-    Raises:
-        InvalidToolDecl: `not_strict`, with the path of the keyword or property that strict mode refuses.
-    """
+    """Return the tool with a schema that strict mode accepts; refuse it where strict mode would."""
     function = tool["function"]
     closing = _Closing(function["name"], rules)
     parameters = closing.schema(function["parameters"], ())
@@ -92,10 +86,8 @@ class _Closing:
         for reference, path in self._references:
             if not reference.startswith("#") or unquote(reference[1:]) not in self._seen:
                 self._refuse(f"strict mode cannot follow {reference!r}", path, fix="Put it under `$defs`.")
-        if not self._rules.recursion:
-            self._check_cycles()
-
-    def _check_cycles(self) -> None:
+        if self._rules.recursion:
+            return
         uses: dict[str, set[str]] = {}
         for reference, path in self._references:
             uses.setdefault(_definition(pointer(path)), set()).add(_definition(unquote(reference[1:])))

@@ -16,11 +16,8 @@ _PARTS = ("properties", "patternProperties", "additionalProperties", "items")
 
 
 def with_defaults(args: Json, schema: Json) -> Json:
-    """Return arguments with the default of each property that is left out, at every depth.
-
-    Of alternatives, the first that the value fits counts; of their defaults, the first. Nothing is changed in
-    place.
-    """
+    """Return a copy of arguments with the default of each property that is left out, at every depth."""
+    # Of alternatives, the first that the value fits counts; of their defaults, the first.
     return _fill(args, schema, schema, 0, lambda value, _: value)
 
 

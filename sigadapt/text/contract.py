@@ -40,6 +40,14 @@ class Found(NamedTuple):
     kept: str = ""
 
 
+def closed(scan: Scan, found: Found, mark: str) -> Found | None:
+    """Return what was read with the mark that closes it; None if anything but the text's end follows."""
+    end = scan.space(found.end)
+    if end < len(scan.text) and not scan.text.startswith(mark, end):
+        return None
+    return found._replace(end=min(end + len(mark), len(scan.text)))
+
+
 def as_written(scan: Scan, name: str | None, begin: int, end: int, call_id: str | None = None) -> TextCall:
     """Return a call whose arguments are what stands between two places, cut off if the text ends there."""
     raw = scan.text[begin:end].rstrip()
@@ -51,13 +59,9 @@ def _alias(name: str) -> str:
 
 
 class Tools:
-    """The declared tools: which written name means which tool, and the schema of its arguments.
+    """The declared tools: which written name means which tool, and the schema of its arguments."""
 
-    Args:
-        schemas: the schemas of arguments by the names of the tools.
-        undeclared: whether markup with a name that is not declared, or without one, is a call too.
-    """
-
+    # `undeclared`: markup with a name that is not declared, or without one, is a call too.
     def __init__(self, schemas: Mapping[str, Json], *, undeclared: bool = False) -> None:
         self.schemas, self.undeclared = schemas, undeclared
         aliases = [_alias(name) for name in schemas]
@@ -75,12 +79,10 @@ class Tools:
         bare = written.strip()
         short = bare.removeprefix("functions.")
         # Models escape names for Markdown: `get\_weather`.
-        for name in (written, bare, bare.strip("\"'"), short, f"functions.{bare}", bare.replace("\\_", "_")):
+        plain = bare.replace("\\_", "_")
+        for name in (written, bare, bare.strip("\"'"), short, f"functions.{bare}", plain, _alias(plain)):
             if name in self.schemas:
                 return name
-        plain = bare.replace("\\_", "_")
-        if _alias(plain) in self.schemas:
-            return _alias(plain)
         return self._by_alias.get(plain) or (bare or None if self.undeclared else None)
 
     def schema_of(self, name: str) -> Json:

@@ -22,7 +22,7 @@ from sigadapt.text.formats.json_calls import OBJECT
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import grammar_of, opened
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
-from sigadapt.text.reader import TextReading, read_text
+from sigadapt.text.reader import read_text
 from sigadapt.text.scan import Scan
 from sigadapt.text.thinking import CLOSER, OPENER, SILENT, is_mention
 from sigadapt.text.written_values import space
@@ -172,8 +172,9 @@ class TextGate:
     def _behind_text(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind what is no markup; None if it is or may become some."""
         kind, at, end = opener.lastgroup, opener.start(), opener.end()
-        if opener["field"]:
-            return self._behind_field(opener)
+        if opener["field"]:  # a tag such as `<answer>` may stand around a call, too, which takes it away
+            holds = self._near[end:].lstrip()[:1] if opener[0] in self._tags else "text"
+            return None if holds in ("", "<", "[", "{") else end
         if kind in ("code", "fence"):
             return self._behind_code(opener) if kind == "code" else self._behind_fence(opener)
         if kind in ("json", "html", "escaped"):
@@ -216,13 +217,11 @@ class TextGate:
         begin = self._begins.match(self._near, at, partial=True)
         if begin is None or begin.end() == len(self._near):
             return begin is not None
-        return any(self._names_tool(head.match(self._near, at, partial=True)) for head in self._heads)
-
-    def _names_tool(self, head: regex.Match[str] | None) -> bool:
-        if head is None or head.end() == len(self._near):
-            return head is not None
-        name = head.groupdict().get("name")
-        return name is None or self._tools.name_of(name.removesuffix(".call")) is not None
+        for head in filter(None, (each.match(self._near, at, partial=True) for each in self._heads)):
+            name = None if head.end() == len(self._near) else head.groupdict().get("name")
+            if name is None or self._tools.name_of(name.removesuffix(".call")) is not None:
+                return True
+        return False
 
     def _behind_no_call(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind what is no call; None if it is or may become one."""
@@ -279,25 +278,19 @@ class TextGate:
         self._found = _Quotation(closing(opener[0])[1])
         return self._behind_quotation(fence.inner)
 
-    def _behind_field(self, mark: regex.Match[str]) -> int | None:
-        """Return the place behind the mark of an output field; None if it may hold a call."""
-        # A tag such as `<answer>` may stand around a call, too, which takes it away.
-        holds = self._near[mark.end() :].lstrip()[:1] if mark[0] in self._tags else "text"
-        return None if holds in ("", "<", "[", "{") else mark.end()
-
     def _as_read(self) -> str:
         """Read the text before the next call, and pass what it says if nothing in it is still open."""
         place = self._first_opener(self._behind_no_call)
         text = "".join(self._pieces)[: self._length - len(self._near) + place]
         if place == self._settled or _SILENT_END.search(text, max(0, len(text) - _LONGEST_TAG)):
             return ""
-        reading = self._read(text)
+        reading = read_text(text, self._schemas, **self._how)
         if any(isinstance(call.arguments, (CutOff, Unread)) for _, call in reading.calls):
             return ""
         said = text
         if reading.text != text:
             # With a mark behind it, a reading shows whether it is still said, and the space before it.
-            marked = self._read(f"{text}{_MARK}")
+            marked = read_text(f"{text}{_MARK}", self._schemas, **self._how)
             if not (marked.text or "").endswith(_MARK) or len(marked.calls) < len(reading.calls):
                 return ""
             said, self._lacks = (marked.text or "")[:-1], True
@@ -327,9 +320,6 @@ class TextGate:
         cut = max(place - _SEEN, 0)
         self._near, self._settled = self._near[cut:], place - cut
         self._quotation = self._found
-
-    def _read(self, text: str) -> TextReading:
-        return read_text(text, self._schemas, **self._how)
 
 
 def _either(words: Iterable[str]) -> str:

@@ -52,17 +52,7 @@ def read_text(
     call_format: str = "",
     layout: Layout = NO_LAYOUT,
 ) -> TextReading:
-    """Read a text.
-
-    Args:
-        text: what the model wrote.
-        schemas: the schemas of arguments by the names of the declared tools.
-        formats: the formats that the caller named; None for all.
-        starts_in_reasoning: whether the prompt has already opened the thinking.
-        undeclared: whether markup with a name that is not declared is a call too.
-        call_format: the format in which the model was asked to write; empty if nobody asked.
-        layout: how a prompted answer marks its output fields.
-    """
+    """Read what a model wrote, in all formats or in those that the caller named."""
     scan = Scan(text, frozenset(each.name for each in formats or ()), call_format)
     grammar = grammar_of(FORMATS if formats is None else tuple(formats))
     reader = _Reader(scan, Tools(schemas, undeclared=undeclared), grammar, layout)
@@ -268,15 +258,10 @@ class _Reader:
     def _faulty(self, begin: int, formats: Sequence[TextFormat]) -> int | None:
         """Read a faulty call in the format that the prompt asked for, and return the place behind it."""
         name = self.scan.call_format
-        if self.open_thought or not (
-            any(each.name == name for each in formats) or begins_block(self.scan, begin)
-        ):
-            return None
-        found = read_faulty(self.scan, begin, self.tools)
-        if found is None:
-            return None
-        around = self._around(begin, found.end)
-        return None if self._is_quoted(*around) else self._take_calls(name, found, around)
+        is_asked = any(each.name == name for each in formats) or begins_block(self.scan, begin)
+        found = read_faulty(self.scan, begin, self.tools) if is_asked and not self.open_thought else None
+        around = self._around(begin, found.end) if found else (begin, begin)
+        return None if found is None or self._is_quoted(*around) else self._take_calls(name, found, around)
 
     def _field(self, opener: re.Match[str]) -> int | None:
         """Read the calls field, and return the place behind it; None if what stands there is text."""

@@ -60,10 +60,8 @@ def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -
     char = text[at : at + 1]
     if char in ("'", '"') and char:
         return _string(text, at, is_strict=is_strict)
-    if char in ("[", "("):
-        return _sequence(text, at + 1, "]" if char == "[" else ")", level + 1, is_strict=is_strict)
-    if char == "{":
-        return _braces(text, at + 1, level + 1, is_strict=is_strict)
+    if close := {"[": "]", "(": ")", "{": "}"}.get(char):
+        return _bracketed(text, at + 1, close, level + 1, is_strict=is_strict)
     number = _NUMBER.match(text, at)
     if number is not None:
         return _number(number[0]), number.end()
@@ -131,46 +129,25 @@ def _escape(text: str, at: int) -> tuple[str, int]:
     return _ESCAPES.get(char, "\\" + char), at + 1
 
 
-def _sequence(text: str, at: int, close: str, level: int, *, is_strict: bool) -> tuple[list[Any], int]:
-    items = list[Any]()
-    while True:
-        at = space(text, at)
-        if text.startswith(close, at):
-            return items, at + 1
-        if items:
-            at = _comma(text, at)
-            if text.startswith(close, at):
-                return items, at + 1
+def _bracketed(text: str, at: int, close: str, level: int, *, is_strict: bool) -> tuple[Any, int]:
+    """Read what stands between brackets: an object, or a list of what is no pair of a key and a value."""
+    items, pairs, at = list[Any](), list[tuple[str, Any]](), space(text, at)
+    while not text.startswith(close, at):
         item, at = literal_at(text, at, level, is_strict=is_strict)
-        items.append(item)
-
-
-def _comma(text: str, at: int) -> int:
-    if not text.startswith(",", at):
-        raise NoLiteral("expected a comma", at)
-    return space(text, at + 1)
-
-
-def _braces(text: str, at: int, level: int, *, is_strict: bool) -> tuple[Any, int]:
-    at = space(text, at)
-    if text.startswith("}", at):
-        return {}, at + 1
-    _, behind = literal_at(text, at, level, is_strict=is_strict)
-    if not text.startswith(":", space(text, behind)):
-        return _sequence(text, at, "}", level, is_strict=is_strict)
-    pairs = list[tuple[str, Any]]()
-    while True:
-        key, at = literal_at(text, at, level, is_strict=is_strict)
-        if isinstance(key, (list, dict)) or not text.startswith(":", at := space(text, at)):
-            raise NoLiteral("not a key", at)
-        value, at = literal_at(text, at + 1, level, is_strict=is_strict)
-        name = key if isinstance(key, str) else json.dumps(key)
-        pairs.append((name, value))
         at = space(text, at)
-        if not text.startswith("}", at):
-            at = _comma(text, at)
-        if text.startswith("}", at):
-            return object_of(pairs), at + 1
+        if close != "}" or items or not (pairs or text.startswith(":", at)):
+            items.append(item)
+        elif isinstance(item, (list, dict)) or not text.startswith(":", at):
+            raise NoLiteral("not a key", at)
+        else:
+            value, at = literal_at(text, at + 1, level, is_strict=is_strict)
+            pairs.append((item if isinstance(item, str) else json.dumps(item), value))
+            at = space(text, at)
+        if text.startswith(",", at):
+            at = space(text, at + 1)
+        elif not text.startswith(close, at):
+            raise NoLiteral("expected a comma", at)
+    return (items if items or close != "}" else object_of(pairs)), at + 1
 
 
 def types_of(schema: Any, root: Json) -> set[str]:
@@ -232,8 +209,18 @@ def value_of(raw: str, schema: Any, root: Json) -> Any:
     number = _number(word) if is_number else None
     if number is not None and number - number == 0 and ("number" in types or number == int(number)):
         return number if "number" in types else int(number)
-    kinds = (("array", list), ("object", dict))
-    return _structure(word, raw, tuple(kind for name, kind in kinds if name in types or not types))
+    kinds: tuple[type, ...] = tuple(kind for kind in (list, dict) if not types or _KINDS[kind] in types)
+    if not kinds or word[:1] not in ("[", "{"):
+        return raw
+    end = len(word)
+    try:
+        value: Any = decode(word)
+    except ValueError:
+        try:
+            value, end = literal_at(word, 0)
+        except ValueError:
+            return raw
+    return value if end == len(word) and isinstance(value, kinds) else raw
 
 
 def written(key: str, value: Any, schema: Json, marks: Iterable[str]) -> str | None:
@@ -252,18 +239,3 @@ def _is_constant(word: str, types: set[str]) -> bool:
     if word == "null":
         return "null" in types or (bool(types) and "string" not in types)
     return word == "none" and "null" in types and "string" not in types
-
-
-def _structure(word: str, raw: str, kinds: tuple[type, ...]) -> Any:
-    if not kinds or word[:1] not in ("[", "{"):
-        return raw
-    try:
-        value: Any = decode(word)
-    except ValueError:
-        try:
-            value, end = literal_at(word, 0)
-        except ValueError:
-            return raw
-        if end != len(word):
-            return raw
-    return value if isinstance(value, kinds) else raw

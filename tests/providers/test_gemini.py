@@ -6,7 +6,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import whole_arguments
 from wire_cases import SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
 from sigadapt import choice_from_response, choice_from_stream, choices_from_response
@@ -347,10 +346,18 @@ def leaves(path: str, value: Any) -> list[Json]:
 
 
 @pytest.mark.slow
+def of_leaves(entries: list[Json]) -> Any:
+    """Return the arguments of a call that came leaf by leaf; the text of a bad call's, read as JSON."""
+    call = {"functionCall": {"name": "f", "partialArgs": entries}}
+    calls = choice_from_response(body(call)).tool_calls
+    assert calls is not None
+    return calls[0].args if calls.tool_calls else json.loads(calls.invalid[0].arguments)
+
+
 @given(st.dictionaries(st.text(), trees, min_size=1))
 def test_any_arguments_come_back_from_their_leaves(args: Json) -> None:
     """response-choice: Arguments come out as they were sent"""
-    assert whole_arguments(leaves("$", args)) == args
+    assert of_leaves(leaves("$", args)) == args
 
 
 @pytest.mark.parametrize(
@@ -359,7 +366,7 @@ def test_any_arguments_come_back_from_their_leaves(args: Json) -> None:
 def test_a_path_that_names_no_place_keeps_the_entries(path: Any) -> None:
     """response-choice: Arguments that are no object become a tagged bad call"""
     entries = [{"jsonPath": path, "numberValue": 1}]
-    assert whole_arguments(entries) == entries
+    assert of_leaves(entries) == entries
 
 
 TWICE: dict[str, list[Json]] = {
@@ -375,7 +382,7 @@ TWICE: dict[str, list[Json]] = {
 @pytest.mark.parametrize("entries", TWICE.values(), ids=TWICE)
 def test_a_place_that_is_taken_keeps_the_entries(entries: list[Json]) -> None:
     """response-choice: Arguments that are no object become a tagged bad call"""
-    assert whole_arguments(entries) == entries
+    assert of_leaves(entries) == entries
 
 
 def both(name: str, *parts: Any, finish: str = "tool_calls", **expected: Any) -> Case:

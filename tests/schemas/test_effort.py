@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
-from internals import Flaw, Json
+from internals import Flaw
 from internals import checking as schema
 
 from sigadapt.errors import InvalidToolDecl
+
+Json = dict[str, Any]
 
 
 def of(part: Json, **more: Any) -> Json:

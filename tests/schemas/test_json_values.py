@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import closest, compact, cut, fault_in, json_like, listed, pointer
+from internals import compact, cut, fault_in, json_like, listed, pointer
 from support import json_values
 
 # Python values, most of which JSON cannot hold somewhere
@@ -156,9 +156,3 @@ def test_what_is_not_listed_is_counted(items: list[str], most: int) -> None:
     shown, _, rest = listed(items, most, "|").partition("|and ")
     assert shown.split("|") == (items[:most] or [""])
     assert rest == (f"{len(items) - most} more" if len(items) > most else "")
-
-
-def test_the_closest_word_is_found_in_a_word_of_any_length() -> None:
-    assert closest("get_wether", ["get_time", "get_weather"]) == "get_weather"
-    assert closest("x" * 1_000_000, ["get_time"]) is None
-    assert closest("get_time", []) is None

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from internals import Json, pointer
 from internals import checking as schema
+from internals import pointer
 
 from sigadapt import ToolDecl
+
+Json = dict[str, Any]
 
 TESTS = Path(__file__).resolve().parent.parent
 

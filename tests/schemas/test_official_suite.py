@@ -12,9 +12,11 @@ from functools import cache
 from typing import Any, NamedTuple, cast
 
 import pytest
-from internals import Json, check, flaw_in
+from internals import check, flaw_in
 
 from sigadapt.errors import InvalidToolDecl
+
+Json = dict[str, Any]
 
 ARCHIVE = os.environ.get("SIGADAPT_SCHEMA_SUITE", "")
 FOLDER = "/json/tests/draft2020-12/"

@@ -5,9 +5,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from internals import Json, StrictRules, StrictTool, strict_tool
+from internals import StrictRules, StrictTool, strict_tool
 
 from sigadapt.errors import InvalidToolDecl
+
+Json = dict[str, Any]
 
 TEXT = {"type": "string"}
 CLOSED: Json = {"type": "object", "properties": {"t": TEXT}, "required": ["t"], "additionalProperties": False}

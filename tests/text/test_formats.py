@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from internals import FORMATS, formats_named, looks_like
+from internals import FORMATS, looks_like
 
 from sigadapt import InvalidOption, ToolCalls, choice_from_text
 
@@ -26,6 +26,7 @@ WEATHER: dict[str, Any] = {
 TOOLS: list[Any] = [WEATHER, {"name": "now", "parameters": {"type": "object", "properties": {}}}]
 PARIS: list[tuple[str, Any]] = [("get_weather", {"city": "Paris"})]
 NAMES = [each.name for each in FORMATS]
+BY_NAME = {each.name: each for each in FORMATS}
 
 
 def calls(text: str, **options: Any) -> list[tuple[str, Any]]:
@@ -38,7 +39,7 @@ def calls(text: str, **options: Any) -> list[tuple[str, Any]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_format_reads_its_example(name: str) -> None:
     """text-calls: Every format of the table is read."""
-    (form,) = formats_named([name])
+    form = BY_NAME[name]
     alone = choice_from_text(form.example, TOOLS, formats=[name])
     assert isinstance(alone.tool_calls, ToolCalls)
     assert [(call.name, call.args) for call in alone.tool_calls] == PARIS
@@ -52,7 +53,7 @@ AROUND = [each.name for each in FORMATS if not each.bare and each.name not in ("
 @pytest.mark.parametrize("name", AROUND)
 def test_the_text_around_a_call_stays(name: str) -> None:
     """text-calls: What is no call stays text."""
-    (form,) = formats_named([name])
+    form = BY_NAME[name]
     choice = choice_from_text(f"Let me look.\n{form.example}\nOne moment.", TOOLS)
     assert [call.name for call in choice.tool_calls or ()] == ["get_weather"]
     said = (choice.text or "").split("\n")
@@ -64,16 +65,44 @@ def test_the_text_around_a_call_stays(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_another_tools_call_is_text(name: str) -> None:
     """text-calls: Only declared tools are called."""
-    (form,) = formats_named([name])
+    form = BY_NAME[name]
     choice = choice_from_text(form.example, [{"name": "other"}])
     assert choice.tool_calls is None
     if name not in ("harmony", "inkling"):  # these have tokens around what is said, which say nothing
         assert choice.text == form.example
 
 
+def test_a_bare_call_is_the_whole_answer() -> None:
+    """text-calls: What is no call stays text."""
+    for text in ('get_weather(city="Paris")\nThat is it.', "So:\n[get_weather(city=Paris)]"):
+        choice = choice_from_text(text, TOOLS)
+        assert choice.tool_calls is None
+        assert choice.text == text
+
+
+def test_the_tag_behind_arguments_as_json_is_taken_away() -> None:
+    """text-calls: What models leave out is tolerated."""
+    choice = choice_from_text('Hi.\n<invoke name="get_weather">{"city": "Paris"}</invoke>', TOOLS)
+    assert choice.tool_calls
+    assert choice.text == "Hi."
+
+
+def test_a_tool_may_be_named_as_llama_names_a_call() -> None:
+    """text-calls: Calls in a text are typed calls."""
+    read = choice_from_text("[phone.call(n=1)]", [{"name": "phone.call"}, {"name": "phone"}]).tool_calls
+    assert [call.name for call in read or ()] == ["phone.call"]
+
+
 def test_names_and_openers_are_there_once() -> None:
     assert len(NAMES) == len(set(NAMES))
     assert all(each.models and each.servers and each.reads.endswith(".") for each in FORMATS)
+
+
+def test_the_closest_format_is_found_for_a_name_of_any_length() -> None:
+    """text-calls: Formats are chosen by name."""
+    for name, fix in (("hermess", "Did you mean 'hermes'?"), ("x" * 1_000_000, "Use one of hermes, ")):
+        with pytest.raises(InvalidOption, match=re.escape(fix)):
+            choice_from_text("", TOOLS, formats=[name])
 
 
 def test_a_format_that_does_not_exist_is_refused() -> None:
@@ -123,6 +152,8 @@ SEED = """<seed:tool_call>
 </seed:tool_call>"""
 TWICE_CLOSED = "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</parameter>\n</function>"
 CLOSER_INSIDE = "<function=get_weather><parameter=city>a</parameter> b</parameter></function>"
+FLAGGED = '<invoke name="get_weather"><parameter name="n" string="{}">3</parameter></invoke>'
+UNCLOSED = "<function=get_weather><parameter=city>Paris</function>"
 GLM = "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>"
 GLM_OPEN = (
     "<tool_call>get_weather\n<arg_key>city</arg_key><arg_value>Paris<arg_key>days</arg_key><arg_value>2"
@@ -132,7 +163,14 @@ IN_ROLE = "<|start|>assistant to=functions.get_weather<|channel|>commentary json
 DEEPSEEK = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather```json\n{}<｜tool▁call▁end｜>"
 CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 NESTED = '{"type":"function","function":{"name":"get_weather","arguments":{"city":"Paris"}}}'
+ESCAPED: Any = {"city": "New_York", "tags": ["a_b"], "near": {"k_m": 1}}
 MADE: list[tuple[str, list[tuple[str, Any]]]] = [
+    # Calls as Python writes them
+    (r'[get\_weather(city="New\_York", tags=["a\_b"], near={"k\_m": 1})]', [("get_weather", ESCAPED)]),
+    ('[\'get_weather(city="Paris")]', PARIS),  # the quote around the call is not closed
+    (r"""["get_weather(city='a\\nb')"]""", [("get_weather", {"city": "a\nb"})]),
+    ('[get_weather(city="Paris")].', PARIS),
+    (r'[get_weather(city="a\_b")]', [("get_weather", {"city": r"a\_b"})]),  # its name is not escaped
     # Hermes and other JSON behind markers
     ('<tool_call>{"arguments": {"city": "Paris"}, "name": "get_weather"}', PARIS),
     ('<tool_call>[{"name":"get_weather","arguments":{"city":"Paris"}},{"name":"now"}]</tool_call>', BOTH),
@@ -143,7 +181,14 @@ MADE: list[tuple[str, list[tuple[str, Any]]]] = [
     (f"<tool_call>{NESTED}", PARIS),
     ('<|tool_call|> [{"name": "get_weather", "arguments": {"city": "Paris"}}]', PARIS),
     ('{"name":"get_weather","arguments":{"city":"Paris"}}</tool_call>', PARIS),
+    # GLM's line breaks are the value's; a flag types what the schema does not
+    (GLM.replace("Paris", "\nParis\n"), [("get_weather", {"city": "\nParis\n"})]),
+    *((FLAGGED.format(flag), [("get_weather", {"n": n})]) for flag, n in (("false", 3), ("true", "3"))),
     # Qwen3-Coder
+    ('<function=get_weather>{"city": "Paris"}', PARIS),
+    ('<function=get_weather><parameter=arguments>{"city": "Paris"}</parameter></function>', PARIS),
+    ("<function=get_weather><parameter=city>Paris</function><function=now></function>", BOTH),
+    (UNCLOSED + UNCLOSED.replace("Paris", "Rome</parameter>"), [*PARIS, ("get_weather", {"city": "Rome"})]),
     ("<function=get_weather><parameter=city>Paris</parameter></function><function=now></function>", BOTH),
     ("<function=get_weather>\n<parameter=city>\nParis\n<parameter=days>\n2</parameter></function>", TWO_DAYS),
     (f"<tool_call>\n{TWICE_CLOSED}", PARIS),
@@ -202,6 +247,9 @@ def test_what_models_make_of_a_format(text: str, want: list[tuple[str, Any]]) ->
         ('<|tool_call>call:get_weather{"\\q":1}<tool_call|>', "invalid_json", '{"\\q":1}'),
         (GLM.replace("</arg_key>", ""), "invalid_json", "<arg_key>city<arg_value>Paris</arg_value>"),
         (f"<tool_call>{NESTED[:-10]}", "truncated", '{"city":'),
+        (r'[get\_weather(near={"a\_b": 1, "a\_b": 2})]', "duplicate_key", '{"near":{"a_b":1,"a_b":2}}'),
+        ('[get_weather(ab{"city": "Paris"})]', "invalid_json", 'ab{"city": "Paris"}'),
+        ('<|python_tag|>get_weather(city="Par', "truncated", 'get_weather(city="Par'),
         ('<|tools_prefix|>[{"get_weather": {"city": "Pa', "truncated", '{"city": "Pa'),
         ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Pa', "truncated", '"{\\"city\\": \\"Pa'),
         (INVOKE[:40], "truncated", INVOKE[:40]),
@@ -263,8 +311,8 @@ def test_prefixes_that_a_text_chooses_are_matched_and_not_compiled() -> None:
 
 def test_ids_that_models_write_are_kept() -> None:
     """text-calls: An id in the text is kept."""
-    kimi = choice_from_text(formats_named(["kimi-k2"])[0].example, TOOLS).tool_calls
-    other = choice_from_text(formats_named(["hermes"])[0].example, TOOLS).tool_calls
+    kimi = choice_from_text(BY_NAME["kimi-k2"].example, TOOLS).tool_calls
+    other = choice_from_text(BY_NAME["hermes"].example, TOOLS).tool_calls
     assert kimi is not None
     assert other is not None
     assert (kimi[0].id, other[0].id) == ("functions.get_weather:0", "call_1")

@@ -12,7 +12,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Layout, TextGate, text_read
+from internals import Layout, TextGate, read_text, text_read
 from support import ADAPTERS, May, get_weather, lm_of
 
 import sigadapt
@@ -269,12 +269,12 @@ def test_the_work_is_a_multiple_of_the_length(monkeypatch: pytest.MonkeyPatch) -
     """streaming: Held text that is no call is shown."""
     read = 0
 
-    def counting(self: Any, text: str) -> Any:
+    def counting(text: str, *arguments: Any, **how: Any) -> Any:
         nonlocal read
         read += len(text)
-        return text_read(text, {})
+        return read_text(text, *arguments, **how)
 
-    monkeypatch.setattr(TextGate, "_read", counting)
+    monkeypatch.setattr("sigadapt.text.gate.read_text", counting)
     gate, text = TextGate({}, ()), "<think>a > b\n" * 20_000
     for piece in _cut(text, [10]):
         gate.take(piece)

@@ -5,7 +5,7 @@
 from typing import Any
 
 import pytest
-from internals import FORMATS, MOST_CALLS, Scan, Spent
+from internals import FORMATS
 
 from sigadapt import choice_from_text
 
@@ -72,7 +72,7 @@ def test_many_openers_end(piece: str) -> None:
     """text-calls: Hostile text ends."""
     for text in (piece * MANY, f"x {piece * MANY} y"):
         calls = choice_from_text(text, TOOLS).tool_calls
-        assert calls is None or len(calls.in_order()) <= MOST_CALLS + 1
+        assert calls is None or len(calls.in_order()) <= 1_001
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
@@ -80,7 +80,7 @@ def test_many_calls_are_bounded(each: Any) -> None:
     """text-calls: Hostile text ends."""
     calls = choice_from_text(f"{each.example}\n" * 3_000, TOOLS).tool_calls
     assert calls is not None
-    assert len(calls.in_order()) <= MOST_CALLS + 1
+    assert len(calls.in_order()) <= 1_001
     if each.name != "mistral-bare":
         assert "more calls than the 1,000" in calls.invalid[-1].message
 
@@ -93,16 +93,9 @@ def test_depth_ends_in_a_bad_call() -> None:
     assert [call.code for call in calls.invalid] == ["truncated"]
 
 
-def test_the_work_on_a_text_is_a_multiple_of_its_length() -> None:
-    scan = Scan("{" * 1_000)
-    scan.charge(1_000_000)
-    with pytest.raises(Spent):
-        scan.charge(100_000)
-    scan = Scan("ab" * 10)
-    assert [
-        scan.find("b", 0),
-        scan.find("b", 1),
-        scan.find("b", 2),
-        scan.find("z", 0),
-        scan.find("z", 5),
-    ] == [1, 1, 3, -1, -1]
+def test_nested_sets_are_read_once() -> None:
+    """text-calls: Hostile text ends."""
+    deep = "{" * 90 + "1" + "}" * 90  # reading each level twice would take 2 to the power of 90 steps
+    calls = choice_from_text(f"[get_weather(city={deep})]", [{"name": "get_weather"}]).tool_calls
+    assert calls is not None
+    assert calls[0].arguments.count("[") == 90

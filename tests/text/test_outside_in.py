@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from internals import FORMATS, Layout, Scan, TextGate, formats_named, read_text
+from internals import FORMATS, Layout, Scan, TextGate, read_text
 from support import CORPUS
 
 from benchmarks.answers import measure
@@ -50,7 +50,7 @@ def calls_in(text: str, **how: Any) -> list[tuple[Any, Any]]:
 @given(content=markup, writer=st.sampled_from(WRITERS))
 def test_no_call_comes_out_of_a_value(content: str, writer: str) -> None:
     """text-calls: Markup inside of a value is a value."""
-    (form,) = formats_named([writer])
+    form = next(each for each in FORMATS if each.name == writer)
     args = {"path": "a.md", "content": content}
     assert form.write is not None
     choice = choice_from_text(form.write([("write_file", args)], SCHEMAS), TOOLS)

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import FORMATS, compact, formats_named
+from internals import FORMATS, compact
 from support import json_values
 
 from sigadapt import Choice, choice_from_text
 
 Json = dict[str, Any]
 WRITABLE = [each.name for each in FORMATS if each.write]
+BY_NAME = {each.name: each for each in FORMATS}
 
 no_surrogates = st.characters(exclude_categories=["Cs"])
 names = st.text(string.ascii_letters + string.digits + "_-.", min_size=1, max_size=20).filter(
@@ -96,7 +97,7 @@ def test_what_is_said_is_read_back(
 ) -> None:
     """text-calls: What a format says is read back as it was."""
     schemas, calls = turn
-    (form,) = formats_named([name])
+    form = BY_NAME[name]
     assert form.write is not None
     written = f"{text}\n\n{form.write(calls, schemas)}" if text else form.write(calls, schemas)
     tools = [{"name": tool, "parameters": schema} for tool, schema in schemas.items()]
@@ -120,6 +121,15 @@ def test_the_formats_that_are_said() -> None:
 
 @pytest.mark.parametrize("name", WRITABLE)
 def test_no_calls_are_said_as_nothing(name: str) -> None:
-    (form,) = formats_named([name])
+    form = BY_NAME[name]
     assert form.write is not None
     assert form.write([], {}) == ""
+
+
+def test_python_is_written_with_the_quotes_of_json() -> None:
+    """text-calls: What a format says is read back as it was."""
+    form = BY_NAME["pythonic"]
+    assert form.write is not None
+    args = {"a": "it's", "b": [True, "\n"], "c": {"k": None}}
+    assert form.write([("f", args)], {}) == """[f(a="it's", b=[True, "\\n"], c={"k": None})]"""
+    assert form.write([("f", {"a b": "x"})], {}) == '[f(**{"a b": "x"})]'

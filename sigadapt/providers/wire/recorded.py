@@ -72,9 +72,10 @@ class Recorded:
 
     def ask(self, content: Any, where: Where) -> None:
         """Add what the user said."""
-        parts = [*map(self._part, content_parts(content))]
+        parts = list[Part]()
         for place, block in enumerate(content_parts(content)):
-            if parts[place]["type"] == "text" and (more := more_than(block, _TEXT)):
+            parts.append(self._part(block))
+            if parts[-1]["type"] == "text" and (more := more_than(block, _TEXT)):
                 self.lose((*where, place), f"{more} of a text has no neutral form, and is left out")
         if parts:
             self.said.append(Asked(parts))

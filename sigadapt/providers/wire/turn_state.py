@@ -39,15 +39,7 @@ class Described(NamedTuple):
 
 
 def state(dialect: str, described: Iterable[Described], fields: Json | None = None) -> Json | None:
-    """Return the state of a turn; None if text and calls suffice.
-
-    Example:
-        >>> call, text = Described("call", "", {"type": "tool_use"}), Described("text", "", {"text": "Hi."})
-        >>> state("anthropic", [text, call]) is None
-        True
-        >>> state("anthropic", [call, text])
-        {'dialect': 'anthropic', 'blocks': [{'type': 'tool_use'}, {'text': 'Hi.'}]}
-    """
+    """Return the state of a turn; None if text and calls suffice."""
     # They suffice if no block holds more, and all text stands before the calls.
     suffices, has_call = not fields, False
     blocks: list[Json] = []

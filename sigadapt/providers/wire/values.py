@@ -26,12 +26,7 @@ def an_object(value: Any) -> Json:
 
 
 def content_parts(content: Any) -> list[Json]:
-    """Return content as a list of parts: a text becomes a text part, one object a list of one.
-
-    Example:
-        >>> content_parts("It is sunny."), content_parts([{"type": "image"}, "A cat."])
-        ([{'type': 'text', 'text': 'It is sunny.'}], [{'type': 'image'}, {'type': 'text', 'text': 'A cat.'}])
-    """
+    """Return content as a list of parts: a text becomes a text part, one object a list of one."""
     # Content is documented as a list of objects. Some servers send a text, one part, or texts in the list.
     given = cast("list[Any]", content) if isinstance(content, list) else [content]
     return [
@@ -49,12 +44,7 @@ def text_of(content: Any) -> str | None:
 
 
 def calls_of(sent: Any, key: str = "arguments") -> list[Json]:
-    """Return the calls in a value that is documented as a list of objects; broken JSON is put at `key`.
-
-    Example:
-        >>> calls_of({"id": "c1"}), calls_of(['{"id": "c1"}', {"id": "c2"}]), calls_of("[{")
-        ([{'id': 'c1'}], [{'id': 'c1'}, {'id': 'c2'}], [{'arguments': '[{'}])
-    """
+    """Return the calls in a value that is documented as a list of objects; broken JSON is put at `key`."""
     # Some servers send one object, JSON text of it, or a list with such texts.
     if sent is None:
         return []
@@ -100,12 +90,7 @@ def usual_call(call: Json) -> Json:
 
 
 def one_call_each(parts: list[Json], field: str, key: str) -> list[Json]:
-    """Return the parts with at most one call in each, in a field where some servers send a list of calls.
-
-    Example:
-        >>> one_call_each([{"call": [{"name": "a"}, {"name": "b"}], "id": 1}], "call", "args")
-        [{'id': 1, 'call': {'name': 'a'}}, {'call': {'name': 'b'}}]
-    """
+    """Return the parts with at most one call in each, in a field where some servers send a list of calls."""
     singles: list[Json] = []
     for part in parts:
         if field not in part or isinstance(part[field], dict):
@@ -144,12 +129,7 @@ def joined(pieces: Iterable[Any]) -> str | None:
 
 
 def in_paragraphs(pieces: Iterable[Any]) -> str | None:
-    r"""Join the texts of a turn, with a blank line where something else (None) stands between two texts.
-
-    Example:
-        >>> in_paragraphs(["Let me ", "look:", None, None, "Sunny."]).split("\n")
-        ['Let me look:', '', 'Sunny.']
-    """
+    """Join the texts of a turn, with a blank line where something else (None) stands between two texts."""
     runs = itertools.groupby((piece or "" for piece in pieces if piece is None or is_text(piece)), bool)
     return joined(["\n\n".join("".join(run) for are_texts, run in runs if are_texts)])
 
@@ -163,7 +143,7 @@ def json_text(pieces: Iterable[Any]) -> str:
 
 def _join_halves(text: str) -> str:
     """Return the text with its surrogate pairs joined, which streams of JavaScript servers cut in two."""
-    if text.isascii() or is_unicode(text):
+    if is_unicode(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 

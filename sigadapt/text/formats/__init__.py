@@ -37,11 +37,7 @@ _BY_NAME = {each.name: each for each in FORMATS}
 
 
 def formats_named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
-    """Return the formats that a caller named, in the table's order.
-
-    Raises:
-        InvalidOption: for an unknown name; the message lists the known ones.
-    """
+    """Return the formats that a caller named, in the table's order; InvalidOption for an unknown name."""
     wanted = [formats] if isinstance(formats, str) else list(formats)
     for name in wanted:
         if name not in _BY_NAME:

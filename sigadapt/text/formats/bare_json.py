@@ -12,15 +12,7 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 
 import re
 
-from sigadapt.text.contract import (
-    MOST_CALLS,
-    Found,
-    TextCall,
-    TextFormat,
-    Tools,
-    as_written,
-    writer,
-)
+from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, as_written, closed, writer
 from sigadapt.text.formats.json_calls import ARGUMENTS, IDS, NAMES, call_of
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.quotations import is_open
@@ -71,24 +63,14 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     if fence is None or fence[1] not in ("", "json", "tool_call", "tool_calls", "tool"):
         return None
     found = _read_wrapped(scan, fence.end(), tools, whole=True)
-    if found is None:
-        return None
-    close = scan.space(found.end)
-    if close < len(scan.text) and not scan.text.startswith("```", close):
-        return None
-    return found._replace(end=min(close + 3, len(scan.text)))
+    return closed(scan, found, "```") if found else None
 
 
 def _read_wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
     """Read what `_sequence` does, or `{"tool_calls": [...]}` around it."""
     wrapper = _WRAPPER.match(scan.text, scan.space(at))
     found = _sequence(scan, wrapper.end() if wrapper else at, tools, whole=whole)
-    if wrapper is None or found is None:
-        return found
-    closing = scan.space(found.end)
-    if closing < len(scan.text) and not scan.text.startswith("}", closing):
-        return None
-    return found._replace(end=min(closing + 1, len(scan.text)))
+    return closed(scan, found, "}") if wrapper and found else found
 
 
 def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
@@ -120,12 +102,10 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
 
 def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
     """Return the call that the text ends in."""
-    named = [members.fields[key][0] for key in NAMES if key in members.fields]
-    name = tools.name_of(named[0]) if named else None
-    if name is None or name not in tools.schemas or members.broken is None:
-        return None
-    key, begin = members.broken
-    if key not in ARGUMENTS or not scan.text.startswith(("{", '"{'), begin) or not is_open(scan.text, begin):
+    name = tools.name_of(next((members.fields[key][0] for key in NAMES if key in members.fields), None))
+    key, begin = members.broken or ("", 0)
+    begins = key in ARGUMENTS and scan.text.startswith(("{", '"{'), begin)
+    if name is None or name not in tools.schemas or not begins or not is_open(scan.text, begin):
         return None
     return as_written(scan, name, begin, len(scan.text))
 

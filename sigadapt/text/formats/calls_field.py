@@ -117,21 +117,19 @@ def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
 
 
 def _calls_of(value: Any) -> list[TextCall] | None:
-    """Return the calls in a value of the field; None if it is something else."""
+    """Return the calls in a value of the field, as DSPy or a provider writes them; None if it has others."""
     if is_object(value) and "tool_calls" in value:
         value = value["tool_calls"]
         if value is None:
             return []
     items: list[Any] = [value] if is_object(value) else value if is_array(value) else [None]
-    calls = [_call_of(item) if is_object(item) else None for item in items]
-    return None if None in calls else [call for call in calls if call is not None]
-
-
-def _call_of(call: Json) -> TextCall | None:
-    """Return one call as DSPy or a provider writes it; None if it is something else."""
-    function = call.get("function")
-    inner: Json = function if is_object(function) else call
-    if "name" not in inner and "name" not in call:
-        return None
-    call_id = call.get("id") or call.get("call_id")
-    return TextCall(inner.get("name", call.get("name")), inner.get("args", inner.get("arguments")), call_id)
+    calls = list[TextCall]()
+    for item in items:
+        call: Json = item if is_object(item) else {}
+        function = call.get("function")
+        inner: Json = function if is_object(function) else call
+        if "name" not in inner and "name" not in call:
+            return None
+        name, call_id = inner.get("name", call.get("name")), call.get("id") or call.get("call_id")
+        calls.append(TextCall(name, inner.get("args", inner.get("arguments")), call_id))
+    return calls

@@ -43,22 +43,25 @@ class _Reader:
     def __init__(self, scan: Scan, end: int, markers: Markers) -> None:
         self.scan, self.text, self.end, self.string = scan, scan.text, end, markers.string
 
-    def object_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Json, int]:
-        """Read an object whose brace stands at a place."""
-        pairs = list[tuple[str, Any]]()
-        place = self._space(at + 1)
-        while not self.text.startswith("}", place):
-            key, place = self._key(place)
-            value, place = self.value_at(place, property_of(schema, key, root), root, level)
+    def members_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
+        """Read an object or a list whose bracket stands at a place."""
+        is_list = self.text.startswith("[", at)
+        close = "]" if is_list else "}"
+        items: Any = schema.get("items") if is_object(schema) else None
+        pairs, place = list[tuple[str, Any]](), self._space(at + 1)
+        while not self.text.startswith(close, place):
+            key, place = ("", place) if is_list else self._key(place)
+            declared = items if is_list else property_of(schema, key, root)
+            value, place = self.value_at(place, declared, root, level)
             pairs.append((key, value))
             place = self._space(place)
             if self.text.startswith(",", place):
                 place = self._space(place + 1)
-            elif place >= self.end:
+            elif place >= self.end and not is_list:
                 return object_of(pairs), place
-            elif not self.text.startswith("}", place):
+            elif not self.text.startswith(close, place):
                 raise _Broken
-        return object_of(pairs), place + 1
+        return [value for _, value in pairs] if is_list else object_of(pairs), place + 1
 
     def _key(self, place: int) -> tuple[str, int]:
         if self.text.startswith(self.string, place):
@@ -81,21 +84,14 @@ class _Reader:
         if self.text.startswith(self.string, place):
             return self._string(place + len(self.string))
         char = self.text[place : place + 1]
-        if char == "{":
-            return self.object_at(place, schema, root, level + 1)
-        if char == "[":
-            return self._list(place, schema, root, level + 1)
-        if char in ('"', "'") and char:
-            return self._read_quoted(place)
-        return self._word(at, schema, root)
-
-    def _read_quoted(self, at: int) -> tuple[Any, int]:
-        """Read a string in quotes, behind which a marker may stand."""
-        quoted = _QUOTED.match(self.text, at, self.end)
-        end = quoted.end() if quoted else at
-        if quoted and self.text.startswith(self.string, end):
-            return literal_at(quoted[0], 0)[0], end + len(self.string)
-        value, end = literal_at(self.text, at)
+        if char in ("{", "["):
+            return self.members_at(place, schema, root, level + 1)
+        if char not in ('"', "'") or not char:
+            return self._word(at, schema, root)
+        quoted = _QUOTED.match(self.text, place, self.end)
+        if quoted and self.text.startswith(self.string, quoted.end()):  # a marker that only closes
+            return literal_at(quoted[0], 0)[0], quoted.end() + len(self.string)
+        value, end = literal_at(self.text, place)
         if end > self.end:
             raise _Broken
         return value, end
@@ -110,19 +106,6 @@ class _Reader:
             if self.text[end] == "}":
                 break
         return self.text[at:end], end
-
-    def _list(self, at: int, schema: Any, root: Json, level: int) -> tuple[list[Any], int]:
-        items: Any = schema.get("items") if is_object(schema) else None
-        made, place = list[Any](), self._space(at + 1)
-        while not self.text.startswith("]", place):
-            value, place = self.value_at(place, items, root, level)
-            made.append(value)
-            place = self._space(place)
-            if self.text.startswith(",", place):
-                place = self._space(place + 1)
-            elif not self.text.startswith("]", place):
-                raise _Broken
-        return made, place + 1
 
     def _word(self, at: int, schema: Any, root: Json) -> tuple[Any, int]:
         """Read a value without quotes: a number, a constant, or text that lost its markers."""
@@ -153,7 +136,7 @@ def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None
         end = close if close >= 0 else len(scan.text)
         schema = tools.schema_of(name)
         try:
-            args, behind = _Reader(scan, end, markers).object_at(head.end(), schema, schema, 0)
+            args, behind = _Reader(scan, end, markers).members_at(head.end(), schema, schema, 0)
         except (ValueError, RecursionError):
             scan.charge((end - place) // 4)
             raw = scan.text[head.end() : end]

@@ -11,6 +11,7 @@ servers that drop special tokens leave `analysis...assistantcommentary to=functi
 """
 
 import re
+from contextlib import suppress
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.text.contract import Found, TextCall, TextFormat, Tools
@@ -90,27 +91,22 @@ def read_headless(scan: Scan, tools: Tools) -> tuple[list[str], list[TextCall], 
     thoughts, calls, place = list[str](), list[TextCall](), 0
     while part := _PART.match(scan.text, place):
         name = tools.name_of(part["name"]) if part["name"] else None
-        if name is not None:
-            call, place = _stripped_call(scan, part.end(), name)
-            calls.append(call)
-        elif part["channel"] == "analysis":
-            following = scan.search(_NEXT_PART, part.end())
-            place = following.start() if following else len(scan.text)
-            thoughts.append(scan.text[part.end() : place])
-        else:
+        if name is None and part["channel"] != "analysis":
             return thoughts, calls, part.end()
+        if name is not None:
+            with suppress(ValueError):
+                _, place = scan.value_at(part.end())
+                calls.append(TextCall(name, scan.text[part.end() : place]))
+                continue
+        following = scan.search(_NEXT_PART, part.end())
+        place = following.start() if following else len(scan.text)
+        said = scan.text[part.end() : place]
+        if name is None:
+            thoughts.append(said)
+        else:
+            raw = said.strip()
+            calls.append(TextCall(name, raw if following or not is_open(raw, 0) else CutOff(raw)))
     return thoughts, calls, place
-
-
-def _stripped_call(scan: Scan, at: int, name: str) -> tuple[TextCall, int]:
-    try:
-        _, end = scan.value_at(at)
-    except ValueError:
-        following = scan.search(_NEXT_PART, at)
-        end = following.start() if following else len(scan.text)
-        raw = scan.text[at:end].strip()
-        return TextCall(name, raw if following or not is_open(raw, 0) else CutOff(raw)), end
-    return TextCall(name, scan.text[at:end]), end
 
 
 FORMATS: tuple[TextFormat, ...] = (

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread
-from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
+from sigadapt.schemas.json_values import RepeatedKeys, cut, is_object
 from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, writer
 from sigadapt.text.quotations import without_closers
 from sigadapt.text.scan import Members, Scan
@@ -111,7 +111,10 @@ def call_of(
     is_sole = fields.keys() <= {named, given, "type", *IDS}
     is_object_text = isinstance(value, str) and value.startswith("{")
     is_whole = is_sole and (is_object_text or is_object(value))
-    if _is_declaration(value, tools.schema_of(name)) or (whole and not is_whole):
+    declared: Any = tools.schema_of(name).get("properties")
+    is_declaration = is_object(value) and value.get("type") == "object" and is_object(value.get("properties"))
+    is_declaration = is_declaration and not (is_object(declared) and "properties" in declared)
+    if is_declaration or (whole and not is_whole):  # the model repeats the schema, or says more than a call
         return None
     others = [key for key in (*NAMES, *ARGUMENTS) if key in fields and key not in (named, given)]
     doubles = any(key in ARGUMENTS or tools.name_of(fields[key][0]) for key in others)
@@ -128,14 +131,6 @@ def _name_in(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[
     """Return the key that names a tool, and the tool; None for each that is not there."""
     key = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
     return key, tools.name_of(fields[key][0]) if key else None
-
-
-def _is_declaration(value: Any, schema: Json) -> bool:
-    """Return whether arguments are the schema of a declaration that the model repeats."""
-    if not is_object(value) or value.get("type") != "object":
-        return False
-    declared: Any = schema.get("properties")
-    return is_object(value.get("properties")) and not (is_object(declared) and "properties" in declared)
 
 
 def _looks_like_call(members: Members) -> bool:
@@ -159,7 +154,9 @@ def _broken(
     call = call_of(scan, members, tools)
     if call is not None and call.arguments is not None:  # whole arguments in an object that lacks its end
         end = max(end for _, _, end in members.fields.values())
-        if _ends_behind(scan, end, stops):
+        place = scan.space(end)
+        may_follow = ("<", "[", "]", "}", ",", ";", "{", "```", *(stop.strip() for stop in stops if stop))
+        if place == len(scan.text) or scan.text.startswith(may_follow, place):  # no JSON and no prose
             return call, end
     _, name = _name_in(members.fields, tools)
     if name is None and members.broken and keyed:
@@ -185,14 +182,6 @@ def _next_object(scan: Scan, at: int, end: int, tools: Tools) -> int:
         if call[1] in tools.schemas and ("\n" in before or before.rstrip().endswith((",", ";"))):
             return call.start()
     return end
-
-
-def _ends_behind(scan: Scan, at: int, stops: Sequence[str]) -> bool:
-    """Say whether an object may end here without its brace: nothing that is JSON or prose stands behind."""
-    place = scan.space(at)
-    return place == len(scan.text) or scan.text.startswith(
-        ("<", "[", "]", "}", ",", ";", "{", "```", *(stop.strip() for stop in stops if stop)), place
-    )
 
 
 def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:

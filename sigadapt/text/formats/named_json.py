@@ -10,15 +10,7 @@ from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import (
-    MOST_CALLS,
-    Found,
-    TextCall,
-    TextFormat,
-    Tools,
-    as_written,
-    writer,
-)
+from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, as_written, writer
 from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -65,16 +57,13 @@ def _arguments(
     if isinstance(value, str) and not scan.call_format:
         return TextCall(name, value, given), end
     if not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
-        end = _with_rest(scan, end, stops)
+        # What stands before the mark that closes them, or another object, is a part of the arguments.
+        stop = scan.earliest(stops, end)
+        is_closed = stop < len(scan.text) and not scan.text.startswith(_OPENING, stop)
+        is_part = is_closed and not scan.text.startswith("<", scan.space(end))
+        if is_part or _OBJECT.match(scan.text, end):
+            end += len(scan.text[end:stop].rstrip())
     return TextCall(name, scan.text[begin:end], given), end
-
-
-def _with_rest(scan: Scan, end: int, stops: tuple[str, ...]) -> int:
-    """Return where arguments end: at what closes them, if a part of them stands before it."""
-    stop = scan.earliest(stops, end)
-    is_closed = stop < len(scan.text) and not scan.text.startswith(_OPENING, stop)
-    is_part = is_closed and not scan.text.startswith("<", scan.space(end))
-    return end + len(scan.text[end:stop].rstrip()) if is_part or _OBJECT.match(scan.text, end) else end
 
 
 def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:

@@ -24,8 +24,6 @@ _LEVELS = 200
 class _Element:
     """An element that is open: its key, where its body begins, its children, and its text."""
 
-    __slots__ = ("begin", "children", "key", "texts")
-
     def __init__(self, key: str, begin: int) -> None:
         self.key, self.begin = key, begin
         self.children: list[tuple[_Element, int]] = []

@@ -82,7 +82,8 @@ def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags
     declared: Any = schema.get("properties")
     is_complete = bool(mine.pairs and args) and is_object(declared) and set(args) >= set(declared)
     is_part = bool(mine.pairs) and whole is None and end < len(scan.text)  # a key that is none
-    is_open = _ends_open(scan, place, mine.tag_end) and not (is_complete and scan.ends_at(place))
+    is_half = scan.text.startswith("<", place) and scan.find(mine.tag_end, place) < 0  # a tag that is cut off
+    is_open = (is_half or place == len(scan.text)) and not (is_complete and scan.ends_at(place))
     if (whole is None and not is_part) or (is_open and not is_part):
         return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     if scan.text.startswith(mine.call_end, place) and not is_part:
@@ -105,11 +106,6 @@ def _read_pairs(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tag
         return read(scan, at, tools, head=head, tags=tags)
     opener = tags.call_end.replace("/", "")
     return read_body(scan, at + len(opener), tools, stops=(opener,))
-
-
-def _ends_open(scan: Scan, at: int, tag_end: str) -> bool:
-    """Return whether the text ends at a place, or in a tag that begins there."""
-    return at == len(scan.text) or (scan.text[at] == "<" and scan.find(tag_end, at) < 0)
 
 
 def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
@@ -144,7 +140,17 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
         raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
         place, closed = scan.space(behind), behind > end
     is_half = tags.pairs and scan.text.startswith(tags.pairs, place)
-    return _typed_all(raw, schema, tags), place, None if is_half else closed
+    pairs = [
+        (key, _value(value, opened, property_of(schema, key, schema), schema, tags))
+        for key, value, opened in raw
+    ]
+    args = object_of(pairs)
+    inner = args.get("arguments")
+    if len(args) == 1 and is_object(inner) and inner:  # a wrapper that is not declared, and what is
+        names = ("arguments", *inner)
+        are_declared = [property_of(schema, key, schema) is not None for key in names]
+        args = inner if not are_declared[0] and all(are_declared[1:]) else args
+    return args, place, None if is_half else closed
 
 
 def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
@@ -203,21 +209,6 @@ def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> 
         if tags.opens(opener) and (not declared or opener["key"].strip() in declared):
             return opener.start()
     return None
-
-
-def _typed_all(raw: list[tuple[str, str, str]], schema: Json, tags: Tags) -> Json:
-    made = object_of(
-        [
-            (key, _value(value, opener, property_of(schema, key, schema), schema, tags))
-            for key, value, opener in raw
-        ]
-    )
-    inner = made.get("arguments")
-    if len(made) != 1 or not is_object(inner) or not inner:
-        return made
-    is_wrapper = property_of(schema, "arguments", schema) is None
-    is_declared = all(property_of(schema, key, schema) is not None for key in inner)
-    return inner if is_wrapper and is_declared else made
 
 
 def _value(raw: str, opener: str, schema: Any, root: Json, tags: Tags) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object, object_of
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools, closed
 from sigadapt.text.formats.bare_json import BARE_OPENER, announces_example
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.scan import Scan
@@ -175,22 +175,17 @@ def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
     if found is None:
         return None
     end = scan.space(found[1])
-    end = scan.space(end + 1) if printed and scan.text.startswith(")", end) else end
-    if not scan.text.startswith("```", end) and end < len(scan.text):
-        return None
-    return Found(found[0], min(end + 3, len(scan.text)))
+    return closed(scan, Found(found[0], end + (printed and scan.text.startswith(")", end))), "```")
 
 
 def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as a Python list. Strings are in JSON's quotes, which Python reads in the same way."""
-    listed = [f"{name}({_arguments(args)})" for name, args in calls]
+    listed: list[str] = []
+    for name, args in calls:
+        are_names = all(key.isidentifier() and key.isascii() for key in args)
+        named = ", ".join(f"{key}={_literal(value)}" for key, value in args.items())
+        listed.append(f"{name}({named if are_names else f'**{_literal(args)}'})")
     return f"[{', '.join(listed)}]" if listed else ""
-
-
-def _arguments(args: Json) -> str:
-    if all(key.isidentifier() and key.isascii() for key in args):
-        return ", ".join(f"{key}={_literal(value)}" for key, value in args.items())
-    return f"**{_literal(args)}"
 
 
 def _literal(value: Any) -> str:
