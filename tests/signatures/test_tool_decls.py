@@ -370,6 +370,7 @@ properties = st.fixed_dictionaries({}, optional={"default": json_values, "const"
 parameters = st.fixed_dictionaries(
     {"type": st.just("object"), "properties": st.dictionaries(st.text(), properties), "x-more": json_values}
 )
+OWN_KEYS = {"type", "function", "custom"}  # which the declaration itself says
 declarations = st.builds(
     ToolDecl,
     name=st.text(min_size=1).filter(str.strip),
@@ -379,7 +380,7 @@ declarations = st.builds(
     strict=st.none() | st.booleans(),
     long_running=st.booleans(),
     requires_confirmation=st.booleans(),
-    extras=st.none() | json_objects,
+    extras=st.none() | json_objects.filter(lambda extras: extras.keys().isdisjoint(OWN_KEYS)),
 )
 
 
