@@ -89,23 +89,24 @@ def typed_calls(
             if holds_half([str(whole)] if type(whole) is FreeText else whole):
                 altered = (*altered, "unicode")
             values = without_halves(values)
-        values["altered"] = altered
         if type(args) is dict and name and isinstance(name, str):
+            values["altered"] = altered
             values["turn"] = turn
             good.append(build_unvalidated(ToolCall, values))
         else:
-            bad.append(_invalid_call(values, args))
+            bad.append(_invalid_call(values, args, altered))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return build_unvalidated(ToolCalls, values)
 
 
-def _invalid_call(values: Json, flaw: Json | Flaw) -> InvalidToolCall:
+def _invalid_call(values: Json, flaw: Json | Flaw, altered: tuple[str, ...]) -> InvalidToolCall:
     name = values["name"] if isinstance(values["name"], str) and values["name"] else None
     if not isinstance(flaw, Flaw) or (name is None and flaw.code != "malformed_call"):
         flaw = Flaw("missing_name", f"the call has no name; its arguments: {cut(values['arguments'])}")
     flaw = flaw._replace(message=printable(flaw.message, also="\n\t"))  # as the validator does
     del values["args"]
-    return build_unvalidated(InvalidToolCall, without_halves({**values, "name": name, **flaw._asdict()}))
+    values |= {"name": name, **flaw._asdict(), "altered": altered}
+    return build_unvalidated(InvalidToolCall, without_halves(values))
 
 
 def _turn(reading: Reading, ids: list[str]) -> Turn:
