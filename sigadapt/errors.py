@@ -229,7 +229,13 @@ class UnusableAnswer(SigadaptError):
 
 
 class EmptyAnswer(UnusableAnswer, AdapterParseError):
-    """An agent's turn without a word or a call. DSPy's AdapterParseError too, so the agent goes on."""
+    """An agent's turn without a word or a call. DSPy's AdapterParseError too, so the agent goes on.
+
+    Example:
+        >>> error = EmptyAnswer("the answer is empty", choice=None)
+        >>> error.code, isinstance(error, UnusableAnswer), isinstance(error, AdapterParseError)
+        ('empty', True, True)
+    """
 
     def __init__(self, reason: str, *, choice: Any, field: str | None = None) -> None:
         super().__init__(reason, code="empty", choice=choice, field=field)

@@ -366,3 +366,12 @@ def test_what_gemma_writes_is_read_to_the_letter(written: str, want: Any) -> Non
         assert [len(str(call.args["l"])) for call in calls] == [2 * want]
     else:
         assert [call.args for call in calls] == [want]
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["['get_weather(city='Paris')']", "[\"get_weather(city='Paris')\"]", "['get_weather(city=\"Paris\")']"],
+)
+def test_a_call_written_as_a_string_may_have_quotes_of_its_own(written: str) -> None:
+    """text-calls: What models leave out is tolerated."""
+    assert calls(written) == PARIS

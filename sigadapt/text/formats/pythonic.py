@@ -130,7 +130,7 @@ def _string_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None
         value, end = "", at
     inner = Scan(str(value))
     call = call_at(inner, 0, tools)
-    if call is not None and call[1] == len(inner.text):
+    if call is not None and call[1] == len(inner.text) and not isinstance(call[0].arguments, CutOff):
         return call[0], end
     call = call_at(scan, at + 1, tools)
     if call is not None:
