@@ -118,6 +118,7 @@ def inputs_of(
             if field.annotation is dspy.History:
                 values[name] = dspy.History(messages=[])
             else:
+                # Enough to show the request that would be sent; the command names it as missing.
                 values[name] = f"<{name}>"
                 placeholders.append(name)
     return values, placeholders

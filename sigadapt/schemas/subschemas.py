@@ -116,6 +116,7 @@ def _of_object(schema: Json, value: Json) -> Iterator[Application]:
 
 def _of_array(schema: Json, value: list[Any]) -> Iterator[Application]:
     items = schema.get("items")
+    # Before draft 2020-12, `items` was the list and `additionalItems` the rest.
     prefix = schema.get("prefixItems", items if is_array(items) else ())
     rest = schema.get("additionalItems") if is_array(items) else items
     for number, part in enumerate(value):
@@ -153,6 +154,7 @@ def target_of(reference: object, root: Json) -> Any:
 
 def dereference(schema: Any, root: Json) -> Any:
     """Return what a schema refers to, if it is only a reference; else the schema."""
+    # References may lead in a circle; nobody writes chains of 16.
     for _ in range(16):
         if not is_object(schema) or "$ref" not in schema:
             break
@@ -172,6 +174,7 @@ def judgements(schema: Json, value: Any, most: int) -> int:
     while pending:
         asked, part, is_done = pending.pop()
         key = id(asked), id(part)
+        # The stack visits a part twice: before the parts within it, and after them, to add up.
         if is_done:
             count: dict[str, list[int]] = {}
             for each in applications(asked, part, schema):
@@ -182,6 +185,7 @@ def judgements(schema: Json, value: Any, most: int) -> int:
             if counts[key] > most:
                 return most + 1
         elif key not in counts and is_object(asked):
+            # A schema may have more places than judgements, and counting them takes time too.
             if len(counts) > most:
                 return most + 1
             counts[key] = 1

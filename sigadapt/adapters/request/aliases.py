@@ -28,14 +28,17 @@ def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
     misfits = [name for name in names if len(name) > longest or not fullmatch(name) or not is_unicode(name)]
     if not misfits:
         return {}
+    # An alias must not be the name of another tool either.
     taken = set(names).difference(misfits)
     return {name: _alias(name, longest, taken) for name in dict.fromkeys(misfits)}
 
 
 def _alias(name: str, longest: int, taken: set[str], use: int = 1) -> str:
+    # The digest is of the name alone, so every request has the same alias, and the prompt cache stays.
     counted = name if use == 1 else f"{name}\n{use}"
     digest = hashlib.sha256(counted.encode("utf-8", "surrogatepass")).hexdigest()
     safe = _UNSAFE.sub("_", name.partition(SIGNED_ID)[0]).strip("_-") or "tool"
+    # Gemini wants a letter or an underscore first.
     if not safe[0].isalpha():
         safe = f"t_{safe}"
     spelled = (

@@ -148,6 +148,7 @@ class _Placing:
             )
         self.below += 1
         result = f"result {self._place} ({self._row['name']})"
+        # The model has to know which result a picture below belongs to.
         label = {"type": "text", "text": f"Attachment {self.below}: {name[1:-1]} of {result}"}
         named = self._route.in_questions(label, self._model)
         self._after += [block] if named is None else [named, block]

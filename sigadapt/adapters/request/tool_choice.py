@@ -22,6 +22,7 @@ from sigadapt.signatures.tool_decls import ToolDecls
 
 MODES = ("auto", "required", "none")
 
+# OpenAI's words, Anthropic's `any`, and the capitals of Gemini's FunctionCallingConfig.
 _MODE_WORDS = {
     **{mode: mode for mode in MODES},
     "any": "required",
@@ -81,6 +82,7 @@ def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     entries = [named_choice(name, decls, config) for name in names]
     if mode == "required" and len(entries) == 1:
         return entries[0]
+    # `validated` is Gemini's alone and no mode of OpenAI's, so it needs the object even without names.
     return mode if not entries and mode != "validated" else _several(mode, entries)
 
 
@@ -96,6 +98,7 @@ def named_choice(name: object, decls: ToolDecls, choice: object) -> Json:
         kind = "function" if decls[name].format is None else "custom"
         return {"type": kind, kind: {"name": name}}
     natives = _native_tools(decls)
+    # Several server tools may be of one kind (MCP servers), so the name is tried before the kind.
     by_name = [entry for entry in natives if entry.spec.get("name") == name]
     for own in (*by_name, *(entry for entry in natives if entry.kind == name)):
         return {key: own.spec[key] for key in ("type", "tool", "name", "server_label") if key in own.spec}

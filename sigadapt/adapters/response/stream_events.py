@@ -64,6 +64,7 @@ def _text(pieces: list[Any]) -> str:
     if all(isinstance(piece, str) for piece in pieces):
         text = "".join(pieces)
     elif all(isinstance(piece, (bytes, bytearray)) for piece in pieces):
+        # Bytes are joined first, because a character may be cut between two pieces.
         text = b"".join(pieces).decode("utf-8", "surrogateescape")
     else:
         raise UnreadableResponse("the stream mixes text or bytes with other pieces")
@@ -71,10 +72,12 @@ def _text(pieces: list[Any]) -> str:
 
 
 def _decode(text: str) -> Iterator[Any]:
+    # NDJSON (Ollama) and the JSON array of Gemini without `alt=sse` have no fields.
     if text.lstrip()[:1] in {"{", "["}:
         yield from _values(text, may_break_off=True)
         return
     for data, ended in _server_sent(text):
+        # An event that a blank line ended is whole: what cannot be read there is broken, not cut.
         yield from _values(data, may_break_off=not ended)
 
 

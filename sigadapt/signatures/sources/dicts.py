@@ -82,6 +82,7 @@ def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
     kind, marks = source.get("type"), [mark for mark in (*_SHAPES, *_GEMINI_LISTS) if mark in source]
     if kind == "custom" and not marks:
         return [_custom(source)]
+    # People pass the schema alone, whose `type` would read as a kind of tool.
     if kind == "object":
         fix = "Give {'name': …, 'parameters': the schema}."
         _refuse(source, "expected a tool, got a JSON Schema", fix)
@@ -105,6 +106,7 @@ def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
     schema = function.get(shape.schema)
     if shape.under == "toolSpec" and schema is not None:
         schema = _part(function, shape.schema).get("json")
+    # A declaration of Gemini's that was put into the shape of another provider.
     if is_object(schema) and schema.get("type") == "OBJECT":  # Gemini's capitals
         schema = _translate(schema, function)
     beside = _rest(source, "type", shape.under) if shape.under else {}
@@ -196,6 +198,7 @@ def _part(source: Json, key: str) -> Json:
 
 def _join(source: Json, beside: Json, within: Json) -> Json:
     """Return the fields beside a function and those within it, unless these contradict each other."""
+    # OpenAI's two APIs put a field beside the function or within it; a tool copied from both may differ.
     for key in beside.keys() & within.keys():
         if beside[key] != within[key]:
             _refuse(source, f"it says {cut(repr(key))} twice, with two values", "Keep one.")

@@ -53,6 +53,7 @@ def read_plain(scan: Scan, at: int, tools: Tools) -> Found | None:
     found = _read_wrapped(scan, at, tools, whole=whole)
     if found is None or whole:
         return found
+    # Text that goes on with a quote or a backtick talks about a call.
     rest = scan.text[found.end : found.end + 1]
     return None if rest in ("`", '"', "'") and rest else found
 
@@ -86,11 +87,13 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
             cut = _read_cut_off(scan, members, tools) if whole else None
             if cut is not None:
                 return Found([*calls, cut], len(scan.text))
+            # A list that holds anything but calls is data.
             if listed or not calls:
                 return None
             break
         calls.append(call)
         end, place = members.end, scan.space(members.end)
+        # Small models write `;` between calls, and a comma behind the last.
         if scan.text.startswith((",", ";"), place):
             place = scan.space(place + 1)
     if not calls or not listed:

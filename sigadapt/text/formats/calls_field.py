@@ -83,6 +83,7 @@ def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Found 
     if not keys <= {layout.field, *layout.others}:
         return None
     if members.end is None and not end:
+        # The object is cut off: the fields before the calls are whole, so they stay as text.
         key = re.compile(rf'"{re.escape(layout.field)}"\s*:').search(scan.text, at)
         if key is None:
             return None
@@ -107,6 +108,7 @@ def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
         calls = _calls_of(decode(value))
         if calls is not None:
             return calls
+    # Some models write a word where they make no call.
     if len(value) <= _LONGEST_NOTHING and _NOTHING.match(value):
         return []
     wrapper = _WRAPPER.match(value)
