@@ -29,9 +29,9 @@ from sigadapt.adapters.text_listeners import TextSubscription, response_to, with
 from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, own_listeners
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
-from sigadapt.providers.stream_parts import Call, Fold, fold
+from sigadapt.providers.wire.stream_parts import Call, Fold, fold
 from sigadapt.providers.wire.values import json_text
-from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.arguments import Flaw, Unread, parse_arguments
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 AnyCall = ToolCall | InvalidToolCall
 _NO_FRAGMENTS: list[Json] = []
+_NOT_READ = Unread("", Flaw("invalid_json", "the arguments of another call"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +265,9 @@ class CallSubscription(CallTap):
             return  # the text of a custom tool's call is complete only when the answer ends
         if not isinstance(parse_arguments(text), dict):
             return
-        # All calls so far, because ids depend on them, but the arguments of this call only.
-        raw = [(each.id, each.name, text if n == index else "") for n, each in enumerate(self._fold.calls)]
+        # All calls so far, because ids depend on them; each of the others is read by itself.
+        calls = enumerate(self._fold.calls)
+        raw = [(each.id, each.name, text if n == index else _NOT_READ) for n, each in calls]
         partial = Answer(None)
         partial.reading = Reading(None, None, raw, None)
         for whole in self._new_calls(self._read(partial)):

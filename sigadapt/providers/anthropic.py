@@ -30,10 +30,10 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
-from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
+from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -47,7 +47,7 @@ from sigadapt.providers.wire.values import (
     named_part,
     objects,
 )
-from sigadapt.providers.writing import arguments_of, blocks_with_calls
+from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules

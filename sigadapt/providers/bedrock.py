@@ -14,10 +14,10 @@ from collections.abc import Iterable
 
 from sigadapt.providers import anthropic
 from sigadapt.providers.provider import NO_SUBSET, SIGNED_ID, JsonText, Provider, Reading, Route
-from sigadapt.providers.result_blocks import chat_block
-from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
 from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.result_blocks import chat_block
+from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,

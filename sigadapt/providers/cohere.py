@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import NO_SUBSET, Provider, Reading, Route
-from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
+from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     an_object,
     calls_of,

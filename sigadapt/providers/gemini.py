@@ -29,10 +29,10 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.result_blocks import chat_block
-from sigadapt.providers.stream_parts import whole_arguments
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
 from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.result_blocks import chat_block
+from sigadapt.providers.wire.stream_parts import whole_arguments
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -45,7 +45,7 @@ from sigadapt.providers.wire.values import (
     objects,
     one_call_each,
 )
-from sigadapt.providers.writing import arguments_of, blocks_with_calls, written_text
+from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, written_text
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.server.work import Findings

@@ -12,8 +12,8 @@ step ends with its `step.stop`, or with an interaction that says that it ended.
 from collections.abc import Iterable
 
 from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading
-from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import UNENDED, details_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import Described, state
 from sigadapt.providers.wire.values import (
     an_object,

@@ -11,9 +11,9 @@ from typing import Any
 
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider, RawCall, Reading, Route
-from sigadapt.providers.result_blocks import chat_image
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.result_blocks import chat_image
 from sigadapt.providers.wire.values import (
     an_object,
     calls_of,

@@ -32,8 +32,6 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.result_blocks import chat_block, chat_text
-from sigadapt.providers.stream_parts import fold
 from sigadapt.providers.wire.ends import (
     CUTTING,
     MALFORMED_CALLS,
@@ -43,6 +41,8 @@ from sigadapt.providers.wire.ends import (
     with_reported_call,
 )
 from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.result_blocks import chat_block, chat_text
+from sigadapt.providers.wire.stream_parts import fold
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -57,7 +57,7 @@ from sigadapt.providers.wire.values import (
     text_of,
     usual_call,
 )
-from sigadapt.providers.writing import text_of_arguments, written_text
+from sigadapt.providers.wire.writing import text_of_arguments, written_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork

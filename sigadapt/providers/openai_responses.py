@@ -41,11 +41,11 @@ from sigadapt.providers.provider import (
     Result,
     Route,
 )
-from sigadapt.providers.result_blocks import data_uri, file_name, text_in
-from sigadapt.providers.stream_parts import Block, Blocks
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.result_blocks import data_uri, file_name, text_in
+from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import Described, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
@@ -59,7 +59,7 @@ from sigadapt.providers.wire.values import (
     objects,
     text_of,
 )
-from sigadapt.providers.writing import blocks_with_calls, text_of_arguments, written_text
+from sigadapt.providers.wire.writing import blocks_with_calls, text_of_arguments, written_text
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 from sigadapt.signatures.tool_results.dspy_media import part_at

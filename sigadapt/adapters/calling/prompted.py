@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.states import state_of
 from sigadapt.errors import InvalidHistory, InvalidOption
-from sigadapt.providers.result_blocks import chat_block
+from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, closest, compact, cut

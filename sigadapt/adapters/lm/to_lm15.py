@@ -18,10 +18,10 @@ from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_DIALECT, CHAT
 from sigadapt.providers.provider import Route
-from sigadapt.providers.result_blocks import text_in
 from sigadapt.providers.wire.recorded import MARKED
+from sigadapt.providers.wire.result_blocks import text_in
 from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.providers.writing import arguments_of
+from sigadapt.providers.wire.writing import arguments_of
 from sigadapt.schemas.json_values import Json, as_unicode, is_object
 from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
 

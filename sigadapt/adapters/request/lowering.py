@@ -18,7 +18,7 @@ from sigadapt.providers import BY_DIALECT, CHAT
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import ANY, Route
 from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.providers.writing import drops_thinking
+from sigadapt.providers.wire.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, is_unicode, listed
 from sigadapt.signatures.tool_decls import CanonicalTools

@@ -15,8 +15,8 @@ from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers import CHAT
 from sigadapt.providers.provider import Route
-from sigadapt.providers.result_blocks import decoded_text, text_in
 from sigadapt.providers.wire.recorded import MARKED
+from sigadapt.providers.wire.result_blocks import decoded_text, text_in
 from sigadapt.schemas.json_values import Json, compact, cut
 from sigadapt.signatures.tool_results.content import PLACED, Part, name_of, text_of
 

@@ -1,1 +1,1 @@
-"""What the wire formats have in common: values of a body, ends of an answer, and states of a turn."""
+"""What the wire formats have in common: values of a body, pieces of a stream, ends, turns and results."""

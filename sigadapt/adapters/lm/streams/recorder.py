@@ -49,6 +49,12 @@ _FIELD = re.compile(rb"(data|event|id|retry)?(:|\s*$)")  # the beginning of a li
 _Parse = Callable[[Any, Any], Iterator[Any]]
 
 
+def _readable(parse: _Parse, request: Any, event: Any) -> Iterator[Any]:
+    """Yield what lm15 makes of an event, up to what it cannot read: the answer is read from the events."""
+    with suppress(Exception):
+        yield from parse(request, event)
+
+
 class Recorder:
     """The lines of one stream, its events, and what lm15 gets of them. Also its transport, as lm15 sees it.
 
@@ -169,22 +175,19 @@ class Recorder:
         text = self._long.pop(event.data, event.data)
         if text:
             self._keep(text)
-        try:
-            for each in parse(request, self._known(event, text)):
-                kind = each.type
-                if kind == "error":
-                    if any(not answer.is_empty or answer.finish for answer in self._readings()):
-                        self._is_failed = True
-                        return
-                    if is_rate_limit({"code": each.error.provider_code}):
-                        yield replace(each, error=replace(each.error, code="rate_limit"))
-                        return
-                if kind == "end" or (kind == "delta" and each.delta.type == "tool_call"):
-                    yield from self._deltas.taken(each)
-                else:
-                    yield each
-        except Exception:  # noqa: BLE001, S110  (whatever lm15 cannot read; the answer is read from the events)
-            pass
+        for each in _readable(parse, request, self._known(event, text)):
+            kind = each.type
+            if kind == "error":
+                if any(not answer.is_empty or answer.finish for answer in self._readings()):
+                    self._is_failed = True
+                    return
+                if is_rate_limit({"code": each.error.provider_code}):
+                    yield replace(each, error=replace(each.error, code="rate_limit"))
+                    return
+            if kind == "end" or (kind == "delta" and each.delta.type == "tool_call"):
+                yield from self._deltas.taken(each)
+            else:
+                yield each
 
     def _keep(self, text: str) -> None:
         self._texts.append(text)
