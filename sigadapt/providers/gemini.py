@@ -232,7 +232,7 @@ def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
 class Gemini(Provider):
     """Google's generateContent."""
 
-    name = NAME
+    name, rows_key = NAME, "contents"
     server_tools = _SERVER_TOOLS
     arguments_as_objects = True
     thinking = frozenset(("thought",))

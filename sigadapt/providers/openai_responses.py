@@ -187,7 +187,7 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
 class OpenAIResponses(Provider):
     """OpenAI Responses."""
 
-    name = NAME
+    name, rows_key = NAME, "input"
     thinking = frozenset(("reasoning",))
     token = "tools", "server_label", "authorization"
     server_tools = _SERVER_TOOLS

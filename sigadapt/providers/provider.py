@@ -213,6 +213,7 @@ class Provider:
 
     # A provider overrides what differs from these defaults. A `block` is one of a turn's state.
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
+    rows_key = "messages"  # the field of a request that holds the conversation
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`

@@ -185,6 +185,28 @@ def event(number: int) -> dict[str, Any]:
     return {"question": f"{number}?", "calls": calls, "results": ToolResults.of(calls, ["x"])}
 
 
+def test_a_streamed_call_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """call-cost: Work grows in line with turns and tools."""
+    checked: list[str] = []
+    flaw_of = ToolDecls.flaw_of
+
+    def counted(decls: ToolDecls, name: str, *arguments: Any) -> Any:
+        checked.append(name)
+        return flaw_of(decls, name, *arguments)
+
+    monkeypatch.setattr(ToolDecls, "flaw_of", counted)
+    calls = [Call("echo", {"text": str(number)}) for number in range(12)]
+    with LoopbackProvider([Answer(calls=calls)]) as provider:
+        lm = dspy.LM(**cast("Any", {**provider.lm_options("openai"), "cache": False}))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            listeners = [sigadapt.CallListener("calls")]
+            streaming: Any = dspy.streamify
+            program = streaming(dspy.Predict(May), stream_listeners=listeners, async_streaming=False)
+            *chunks, prediction = program(question="?", tools=ToolDecls(echo))
+    assert len(prediction.calls) == len(chunks) == len(calls)
+    assert len(checked) <= 2 * len(calls), "once while it streams, and once in the whole answer"
+
+
 @pytest.mark.parametrize("engine", ["own", "native"])
 def test_work_grows_in_line_with_turns(engine: str) -> None:
     """call-cost: Work grows in line with turns and tools."""

@@ -23,8 +23,6 @@ from sigadapt.providers.wire.values import name_in, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
 from sigadapt.signatures.tool_results.results import result_object
 
-_LISTS = ("messages", "contents", "input")
-
 
 class NativeRows(NamedTuple):
     """What replaces parts of the body that lm15 writes."""
@@ -53,7 +51,7 @@ class NativeRows(NamedTuple):
         """Return the body that lm15 wrote with the rows in the places of their placeholders."""
         waiting = {f"{self.mark}{place}": rows for place, rows in enumerate(self.rows) if rows is not None}
         if waiting:
-            key = next(key for key in _LISTS if key in body)
+            key = self.provider.rows_key
             body = {**body, key: list(self._rows(body[key], waiting))}
         body = self.provider.with_fields(body, dict(self.fields))
         if self.tokens and self.provider.token is not None:

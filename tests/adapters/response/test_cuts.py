@@ -224,6 +224,14 @@ PIECES: dict[str, Callable[[Json], list[tuple[Any, str]]]] = {
 }
 
 
+LIMITS = {
+    "anthropic": ("stop_reason", "max_tokens"),
+    "bedrock-converse": ("stopReason", "max_tokens"),
+    "cohere": ("finish_reason", "MAX_TOKENS"),
+    "ollama": ("done_reason", "length"),
+}
+
+
 def ended_at_limit(body: Json, dialect: str) -> None:
     """Make a body say that it ended at the length limit, in its wire's word."""
     if dialect == "openai-chat":
@@ -235,9 +243,8 @@ def ended_at_limit(body: Json, dialect: str) -> None:
     elif dialect == "gemini":
         body["candidates"][0]["finishReason"] = "MAX_TOKENS"
     else:
-        word = {"anthropic": "stop_reason", "bedrock-converse": "stopReason", "cohere": "finish_reason"}
-        key, said = word.get(dialect, "done_reason"), "MAX_TOKENS" if dialect == "cohere" else "max_tokens"
-        body[key] = "length" if dialect == "ollama" else said
+        key, word = LIMITS[dialect]
+        body[key] = word
 
 
 class Place(NamedTuple):
