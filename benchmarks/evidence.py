@@ -77,7 +77,7 @@ GRID = """## Faults and endings, beside other libraries
 wire that can carry it, whole and streamed, sent by a loopback provider over HTTP. Each program is the one
 that its library's documentation shows. It has two functions as tools and **runs the calls it gets**, so a
 call that a library refuses only when it runs still counts as told. Running a call isn't the adapter's work:
-no adapter runs a tool; `run` and `execute` do, when your program calls them.
+no adapter runs a tool; `calls.run(tools)` and `call.execute(tools)` do, when your program calls them.
 
 | class | meaning |
 | --- | --- |

@@ -492,12 +492,12 @@ def markdown(head: list[str], table: Sequence[Sequence[str]]) -> str:
 INTRODUCTION = """\
 # What arrives, and what a program gets
 
-Written by `python3 tasks.py docs`: a loopback provider sends each answer below over HTTP to the real
-`dspy.LM`, and the table shows what the program gets. Measured with {versions}.
+A loopback provider sends each answer below over HTTP to the real `dspy.LM`; the table shows what your
+program gets. `python3 tasks.py docs` writes this page. Measured with {versions}.
 
 The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters have their default options,
-except that DSPy's has `use_native_function_calling=True`. A call is shown with the arguments that the
-program receives. An error is an exception that the program can catch.
+except for DSPy's `use_native_function_calling=True`. A call is shown with the arguments your program
+receives. An error is an exception your program can catch.
 """
 
 NOTES = """
@@ -524,7 +524,7 @@ them. If DSPy's adapter sends a second one, the cell says so.
 
 
 GATEWAYS = """
-## Answers in another form than the documented one
+## Answers in an undocumented form
 
 Gateways and proxies send these. Both adapters run on DSPy's native engine, without retries. "With the
 provider's words" means that the error's message quotes what was sent.
