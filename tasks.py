@@ -261,14 +261,20 @@ def sdks(*arguments: str) -> None:
 
 
 def lowest(*arguments: str) -> None:
-    """Run the tests on the lowest versions that pyproject.toml allows; arguments go to pytest."""
+    """Run the tests on the lowest versions that pyproject.toml allows; arguments go to pytest.
+
+    LiteLLM, which is DSPy's dependency, is the one of constraints.txt; `sdks` tries the newest.
+    """
     with tempfile.TemporaryDirectory() as name:
-        venv, bounds = Path(name) / "venv", Path(name) / "lowest.txt"
+        venv, bounds, dspys = (Path(name) / each for each in ("venv", "lowest.txt", "dspys.txt"))
+        pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        dspys.write_text("\n".join(line for line in pinned if line.startswith("litellm=")), encoding="utf-8")
         run(sys.executable, "-m", "venv", venv)
         run(command(venv, "python"), "-m", "pip", "--disable-pip-version-check", "install", "-qq", "uv")
         uv = (command(venv, "uv"), "pip")
         python = ("--python", command(venv, "python"))
-        run(*uv, "compile", "-q", "--resolution", "lowest-direct", *python, "pyproject.toml", "-o", bounds)
+        lowest = ("--resolution", "lowest-direct", "--constraint", dspys)
+        run(*uv, "compile", "-q", *lowest, *python, "pyproject.toml", "-o", bounds)
         run(*uv, "install", "-q", *python, "--constraint", bounds, "--editable", ".")
         run(*uv, "install", "-q", *python, "--editable", TESTS)  # leaves what is installed
         run(command(venv, "python"), "-m", "pytest", "-n", "2", "-m", "not slow", *arguments)
