@@ -184,3 +184,28 @@ def test_native_calls_need_no_reading_of_text() -> None:
         out, _ = asked(provider, engine="auto", recover=True)
     assert [call.altered for call in out.calls] == [()]
     assert out.calls.text == SAID
+
+
+class Lenient(dspy.Signature):
+    """Answer, with calls as lenient as under DSPy's own adapters."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    answer: str = dspy.OutputField()
+    calls: dspy.ToolCalls = dspy.OutputField()
+
+
+def test_the_first_call_after_a_refusal_gives_what_later_ones_give() -> None:
+    """prompted-calling: The mode of a model."""
+
+    def policy(received: Received) -> Any:
+        return (
+            Failure(400, "this model does not support tools") if "tools" in received.body else Answer("Hi.")
+        )
+
+    with LoopbackProvider(policy) as provider:
+        settings: Any = {**provider.lm_options("openai"), "model": "openai/nobody-knows-this", "cache": False}
+        with dspy.context(lm=dspy.LM(**settings), adapter=sigadapt.ChatAdapter()):
+            ask: Any = dspy.Predict(Lenient)
+            calls: list[Any] = [ask(question="?", tools=ToolDecls([get_weather])).calls for _ in range(2)]
+    assert calls == [dspy.ToolCalls(tool_calls=[])] * 2
