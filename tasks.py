@@ -250,9 +250,7 @@ def newest(*arguments: str) -> None:
 def sdks(*arguments: str) -> None:
     """Run the tests on the newest LiteLLM, mcp and SDKs, and DSPy as pinned; arguments go to pytest."""
     with tempfile.TemporaryDirectory() as name:
-        venv, dspys = Path(name) / "venv", Path(name) / "constraints.txt"
-        pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-        dspys.write_text("\n".join(line for line in pinned if line.startswith("dspy")), encoding="utf-8")
+        venv, dspys = Path(name) / "venv", pinned(Path(name), "dspy")
         run(sys.executable, "-m", "venv", venv)
         pip = (command(venv, "python"), "-m", "pip", "--disable-pip-version-check")
         run(*pip, "install", "-qq", "--constraint", dspys, "--editable", TESTS)
@@ -266,18 +264,24 @@ def lowest(*arguments: str) -> None:
     LiteLLM, which is DSPy's dependency, is the one of constraints.txt; `sdks` tries the newest.
     """
     with tempfile.TemporaryDirectory() as name:
-        venv, bounds, dspys = (Path(name) / each for each in ("venv", "lowest.txt", "dspys.txt"))
-        pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-        dspys.write_text("\n".join(line for line in pinned if line.startswith("litellm=")), encoding="utf-8")
+        venv, bounds = Path(name) / "venv", Path(name) / "lowest.txt"
         run(sys.executable, "-m", "venv", venv)
         run(command(venv, "python"), "-m", "pip", "--disable-pip-version-check", "install", "-qq", "uv")
         uv = (command(venv, "uv"), "pip")
         python = ("--python", command(venv, "python"))
-        lowest = ("--resolution", "lowest-direct", "--constraint", dspys)
+        lowest = ("--resolution", "lowest-direct", "--constraint", pinned(Path(name), "litellm="))
         run(*uv, "compile", "-q", *lowest, *python, "pyproject.toml", "-o", bounds)
         run(*uv, "install", "-q", *python, "--constraint", bounds, "--editable", ".")
         run(*uv, "install", "-q", *python, "--editable", TESTS)  # leaves what is installed
         run(command(venv, "python"), "-m", "pytest", "-n", "2", "-m", "not slow", *arguments)
+
+
+def pinned(folder: Path, prefix: str) -> Path:
+    """Write the constraints of the packages whose lines begin so to a file in a folder."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    file = folder / "constraints.txt"
+    file.write_text("\n".join(line for line in lines if line.startswith(prefix)), encoding="utf-8")
+    return file
 
 
 def release(*arguments: str) -> None:

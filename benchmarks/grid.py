@@ -16,10 +16,9 @@ import dspy
 
 import sigadapt
 from benchmarks.faulty import Sent
-from sigadapt import ToolCalls, ToolDecls
+from benchmarks.wholecall import QUESTION, Ours, Theirs
 from sigadapt.testing import Answer, LoopbackProvider, Received, Reply
 
-QUESTION = "What will the weather be in Paris?"
 # From best to worst; a class before another is the better one, which is generous to leniency.
 CLASSES = ("right", "lenient", "told", "in a field", "reason lost", "good call lost", "silent")
 _FIELDS = re.compile(
@@ -35,24 +34,6 @@ class Outcome(NamedTuple):
     ran: Ran
     result: str
     error: str | None
-
-
-class Ours(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
-class Theirs(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: list[dspy.Tool] = dspy.InputField()
-    answer: str = dspy.OutputField()  # with `| None` on either, DSPy's adapter refuses a good call
-    calls: dspy.ToolCalls = dspy.OutputField()
 
 
 def tools(ran: Ran) -> list[Callable[..., str]]:

@@ -36,8 +36,7 @@ class Table(NamedTuple):
 def medians(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:
     """The median processor seconds that each function takes, called in turn for about so many seconds in all.
 
-    The order is drawn anew for each round, so that nobody always pays for the garbage of the same one. With
-    no seconds each is called once, to see that it works.
+    With no seconds each is called once, to see that it works.
     """
     taken: list[list[float]] = [[] for _ in functions]
     order, drawn = [*zip(functions, taken, strict=True)], random.Random(0)  # noqa: S311  (no secret)
@@ -46,13 +45,24 @@ def medians(functions: Sequence[Callable[[], object]], seconds: float) -> list[f
         gc.collect()
         gc.disable()
         for _ in range(25 if len(taken[0]) >= fewest else 1):
-            drawn.shuffle(order)
-            for function, times in order:
-                start = time.process_time()
-                function()
-                times.append(time.process_time() - start)
+            take_turns(order, drawn)
         gc.enable()
     return [statistics.median(times) for times in taken]
+
+
+def take_turns(
+    order: list[tuple[Callable[[], object], list[float]]], drawn: random.Random, in_a_row: int = 1
+) -> None:
+    """Call each function once, or so many times in a row, and add the processor seconds of one call.
+
+    The order is drawn anew, so that nobody always pays for the garbage of the same one.
+    """
+    drawn.shuffle(order)
+    for function, seconds in order:
+        start = time.process_time()
+        for _ in range(in_a_row):
+            function()
+        seconds.append((time.process_time() - start) / in_a_row)
 
 
 def micro(seconds: float) -> str:

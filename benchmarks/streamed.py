@@ -7,7 +7,7 @@ library that is not installed is left out and named.
 
 import importlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import dspy
@@ -15,8 +15,22 @@ import dspy
 import sigadapt
 from benchmarks.measure import Table
 from benchmarks.provider import provider
-from benchmarks.wholecall import QUESTION, Ours, Theirs, compared, get_weather, if_installed, pydantic_agent
-from sigadapt import ToolDecls
+from benchmarks.wholecall import (
+    MESSAGES,
+    QUESTION,
+    Maker,
+    Ours,
+    Program,
+    Theirs,
+    anthropic_sdk,
+    compared,
+    get_weather,
+    if_installed,
+    langchain_model,
+    litellm_completion,
+    openai_sdk,
+    pydantic_agent,
+)
 from sigadapt.testing import Answer, Call, Received
 
 ARGUMENTS = {"city": "Paris", "days": 3}
@@ -45,34 +59,29 @@ def _of_dspy(
     return call
 
 
-def _sigadapt(options: dict[str, Any], *, listens: bool) -> Callable[[], Any]:
+def _sigadapt(options: dict[str, Any], *, listens: bool) -> Program:
     adapter = sigadapt.ChatAdapter(tool_calling="native")
     return _of_dspy(adapter, Ours, [get_weather], options, listens=listens)
 
 
-def _dspy(options: dict[str, Any], *, listens: bool) -> Callable[[], Any]:
+def _dspy(options: dict[str, Any], *, listens: bool) -> Program:
     adapter = dspy.ChatAdapter(use_native_function_calling=True)
     return _of_dspy(adapter, Theirs, [dspy.Tool(get_weather)], options, listens=listens)
 
 
-def _openai(options: dict[str, Any]) -> Callable[[], Any]:
-    sdk: Any = importlib.import_module("openai")
-    client = sdk.OpenAI(base_url=options["api_base"], api_key="x", max_retries=0)
-    asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": QUESTION}]}
-    tools = ToolDecls(get_weather).to_openai()
+def _openai(options: dict[str, Any]) -> Program:
+    completions, asked = openai_sdk(options)
 
     def call() -> Any:
-        with client.chat.completions.stream(**asked, tools=tools) as stream:
-            said = stream.get_final_completion()
-        return sigadapt.choice_from_response(said).tool_calls.tool_calls[0].args
+        with completions.stream(**asked) as stream:
+            reply = stream.get_final_completion()
+        return sigadapt.choice_from_response(reply).tool_calls.tool_calls[0].args
 
     return call
 
 
-def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
-    kind: Any = importlib.import_module("langchain_openai").ChatOpenAI
-    model = kind(model="gpt-4o-mini", base_url=options["api_base"], api_key="x", max_retries=0)
-    bound = model.bind_tools([get_weather])
+def _langchain(options: dict[str, Any]) -> Program:
+    bound = langchain_model(options)
 
     def call() -> Any:
         whole: Any = None
@@ -83,20 +92,18 @@ def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
     return call
 
 
-def _litellm(options: dict[str, Any]) -> Callable[[], Any]:
+def _litellm(options: dict[str, Any]) -> Program:
     litellm: Any = importlib.import_module("litellm")
-    address = {"model": options["model"], "api_base": options["api_base"], "api_key": "x"}
-    tools, messages = ToolDecls(get_weather).to_openai(), [{"role": "user", "content": QUESTION}]
+    complete = litellm_completion(options)
 
     def call() -> Any:
-        chunks = litellm.completion(**address, messages=messages, tools=tools, num_retries=0, stream=True)
-        whole = litellm.stream_chunk_builder([*chunks], messages=messages)
+        whole = litellm.stream_chunk_builder([*complete(stream=True)], messages=MESSAGES)
         return json.loads(whole.choices[0].message.tool_calls[0].function.arguments)
 
     return call
 
 
-def _pydantic_ai(options: dict[str, Any]) -> Callable[[], Any]:
+def _pydantic_ai(options: dict[str, Any]) -> Program:
     agent = pydantic_agent(options)
 
     def call() -> Any:
@@ -106,22 +113,17 @@ def _pydantic_ai(options: dict[str, Any]) -> Callable[[], Any]:
     return call
 
 
-def _anthropic(options: dict[str, Any]) -> Callable[[], Any]:
-    sdk: Any = importlib.import_module("anthropic")
-    client = sdk.Anthropic(base_url=options["api_base"], api_key="x", max_retries=0)
-    function = ToolDecls(get_weather).to_openai()[0]["function"]
-    tool = {"name": "get_weather", "description": function["description"]}
-    tool["input_schema"] = function["parameters"]
-    asked = {"model": "claude", "max_tokens": 1000, "messages": [{"role": "user", "content": QUESTION}]}
+def _anthropic(options: dict[str, Any]) -> Program:
+    messages, asked = anthropic_sdk(options)
 
     def call() -> Any:
-        with client.messages.stream(**asked, tools=[tool]) as stream:
+        with messages.stream(**asked) as stream:
             return stream.get_final_message().content[-1].input
 
     return call
 
 
-OTHERS: dict[str, dict[str, Callable[[dict[str, Any]], Callable[[], Any]]]] = {
+OTHERS: dict[str, dict[str, Maker]] = {
     "openai": {
         "OpenAI SDK": _openai,
         "LangChain": _langchain,
@@ -140,16 +142,12 @@ def tables(seconds: float) -> Iterator[Table]:
         "to the text; in the others nobody listens."
     )
     with provider(answer) as options:
-        for wire, others in OTHERS.items():
-            made = {name: if_installed(make, options[wire]) for name, make in others.items()}
-            sides = {
+        for wire, makers in OTHERS.items():
+            own = {
                 "sigadapt": _sigadapt(options[wire], listens=False),
                 "DSPy's adapter": _dspy(options[wire], listens=False),
                 "sigadapt, with a listener": _sigadapt(options[wire], listens=True),
                 "DSPy's adapter, with a listener": _dspy(options[wire], listens=True),
-                **{name: call for name, call in made.items() if call is not None},
             }
-            missing = [
-                f" {name} is left out, because it is not installed." for name in made if name not in sides
-            ]
-            yield compared(f"A streamed call: {wire}", told + "".join(missing), sides, rounds)
+            others = {name: if_installed(make, options[wire]) for name, make in makers.items()}
+            yield compared(f"A streamed call: {wire}", told, own, others, rounds)

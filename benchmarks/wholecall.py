@@ -9,20 +9,23 @@ import importlib
 import json
 import random
 import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import dspy
 
 import sigadapt
-from benchmarks.measure import Table, micro, times
+from benchmarks.measure import Table, micro, take_turns, times
 from benchmarks.provider import provider
 from sigadapt import ToolCalls, ToolDecls
 from sigadapt.testing import Answer, Call, Received
 
+Program: TypeAlias = Callable[[], Any]
+Maker: TypeAlias = Callable[[dict[str, Any]], Program]
+
 QUESTION = "What will the weather be in Paris?"
+MESSAGES = [{"role": "user", "content": QUESTION}]
 WIRES = ("openai", "responses", "anthropic", "gemini")
 _FEWEST, _A_SECOND = 5, 30  # rounds
 _ROW = 40  # calls of one library that follow each other without another's between them
@@ -57,11 +60,11 @@ class Theirs(dspy.Signature):
 
     question: str = dspy.InputField()
     tools: list[dspy.Tool] = dspy.InputField()
-    answer: str = dspy.OutputField()
+    answer: str = dspy.OutputField()  # with `| None` on either, DSPy's adapter refuses a good call
     calls: dspy.ToolCalls = dspy.OutputField()
 
 
-def _of_dspy(adapter: dspy.Adapter, signature: Any, tools: Any, options: dict[str, Any]) -> Callable[[], Any]:
+def _of_dspy(adapter: dspy.Adapter, signature: Any, tools: Any, options: dict[str, Any]) -> Program:
     lm, predict = dspy.LM(**{**options, "cache": False}), dspy.Predict(signature)
 
     def call() -> Any:
@@ -71,11 +74,11 @@ def _of_dspy(adapter: dspy.Adapter, signature: Any, tools: Any, options: dict[st
     return call
 
 
-def _sigadapt(options: dict[str, Any]) -> Callable[[], Any]:
+def _sigadapt(options: dict[str, Any]) -> Program:
     return _of_dspy(sigadapt.ChatAdapter(), Ours, [get_weather], options)
 
 
-def _dspy(options: dict[str, Any]) -> Callable[[], Any]:
+def _dspy(options: dict[str, Any]) -> Program:
     adapter = dspy.ChatAdapter(use_native_function_calling=True)
     return _of_dspy(adapter, Theirs, [dspy.Tool(get_weather)], options)
 
@@ -84,35 +87,50 @@ def _module(name: str) -> Any:
     return importlib.import_module(name)  # of a library that may not be installed
 
 
-def _openai(options: dict[str, Any]) -> Callable[[], Any]:
+def openai_sdk(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The completions of the OpenAI SDK, and what to ask them."""
     client = _module("openai").OpenAI(base_url=options["api_base"], api_key="x", max_retries=0)
-    tools, messages = ToolDecls(get_weather).to_openai(), [{"role": "user", "content": QUESTION}]
+    tools = ToolDecls(get_weather).to_openai()
+    return client.chat.completions, {"model": "gpt-4o-mini", "messages": MESSAGES, "tools": tools}
+
+
+def _openai(options: dict[str, Any]) -> Program:
+    completions, asked = openai_sdk(options)
 
     def call() -> Any:
-        said = client.chat.completions.create(model="gpt-4o-mini", messages=messages, tools=tools)
-        return json.loads(said.choices[0].message.tool_calls[0].function.arguments)
+        reply = completions.create(**asked)
+        return json.loads(reply.choices[0].message.tool_calls[0].function.arguments)
 
     return call
 
 
-def _anthropic(options: dict[str, Any]) -> Callable[[], Any]:
+def anthropic_sdk(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The messages of the Anthropic SDK, and what to ask them."""
     client = _module("anthropic").Anthropic(base_url=options["api_base"], api_key="x", max_retries=0)
     function = ToolDecls(get_weather).to_openai()[0]["function"]
     tool = {"name": "get_weather", "description": function["description"]}
     tool["input_schema"] = function["parameters"]
-    messages = [{"role": "user", "content": QUESTION}]
+    return client.messages, {"model": "claude", "max_tokens": 1000, "messages": MESSAGES, "tools": [tool]}
+
+
+def _anthropic(options: dict[str, Any]) -> Program:
+    messages, asked = anthropic_sdk(options)
 
     def call() -> Any:
-        said = client.messages.create(model="claude", max_tokens=1000, messages=messages, tools=[tool])
-        return said.content[0].input
+        return messages.create(**asked).content[0].input
 
     return call
 
 
-def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
+def langchain_model(options: dict[str, Any]) -> Any:
+    """A model of LangChain that has the tool."""
     kind = _module("langchain_openai").ChatOpenAI
     model = kind(model="gpt-4o-mini", base_url=options["api_base"], api_key="x", max_retries=0)
-    bound = model.bind_tools([get_weather])
+    return model.bind_tools([get_weather])
+
+
+def _langchain(options: dict[str, Any]) -> Program:
+    bound = langchain_model(options)
 
     def call() -> Any:
         return bound.invoke(QUESTION).tool_calls[0]["args"]
@@ -120,14 +138,18 @@ def _langchain(options: dict[str, Any]) -> Callable[[], Any]:
     return call
 
 
-def _litellm(options: dict[str, Any]) -> Callable[[], Any]:
+def litellm_completion(options: dict[str, Any]) -> Callable[..., Any]:
+    """LiteLLM's completion of the question, with the tool."""
     address = {"model": options["model"], "api_base": options["api_base"], "api_key": "x"}
-    complete = partial(_module("litellm").completion, **address)
-    tools, messages = ToolDecls(get_weather).to_openai(), [{"role": "user", "content": QUESTION}]
+    asked = {"messages": MESSAGES, "tools": ToolDecls(get_weather).to_openai(), "num_retries": 0}
+    return partial(_module("litellm").completion, **address, **asked)
+
+
+def _litellm(options: dict[str, Any]) -> Program:
+    complete = litellm_completion(options)
 
     def call() -> Any:
-        said = complete(messages=messages, tools=tools, num_retries=0)
-        return json.loads(said.choices[0].message.tool_calls[0].function.arguments)
+        return json.loads(complete().choices[0].message.tool_calls[0].function.arguments)
 
     return call
 
@@ -149,7 +171,7 @@ def pydantic_agent(options: dict[str, Any]) -> Any:
     return ai.Agent(model, output_type=outputs, toolsets=[ai.ExternalToolset([tool])])
 
 
-def _pydantic_ai(options: dict[str, Any]) -> Callable[[], Any]:
+def _pydantic_ai(options: dict[str, Any]) -> Program:
     agent = pydantic_agent(options)
 
     def call() -> Any:  # a tool that is not run here ends the run with the call, as in the other programs
@@ -158,7 +180,7 @@ def _pydantic_ai(options: dict[str, Any]) -> Callable[[], Any]:
     return call
 
 
-OTHERS: dict[str, dict[str, Callable[[dict[str, Any]], Callable[[], Any]]]] = {
+OTHERS: dict[str, dict[str, Maker]] = {
     "openai": {
         "OpenAI SDK": _openai,
         "LangChain": _langchain,
@@ -188,22 +210,24 @@ def tables(seconds: float) -> Iterator[Table]:
 
 
 def _beside_others(wire: str, options: dict[str, Any], rounds: int) -> Table:
-    sides = {"sigadapt": _sigadapt(options), "DSPy's adapter": _dspy(options)}
-    others = {name: if_installed(make, options) for name, make in OTHERS[wire].items()}
-    sides.update({name: call for name, call in others.items() if call is not None})
-    missing = [f"{name} is left out, because it is not installed." for name in others if name not in sides]
+    own = {"sigadapt": _sigadapt(options), "DSPy's adapter": _dspy(options)}
     told = (
         f"The same question on the wire `{wire}`, beside libraries without signatures and typed outputs. "
         "Each is used as its documentation shows, with its tools made once. sigadapt gets a list of "
         'functions with each call. Under "in turn" the libraries alternate call by call. Under '
         f'"{_ROW} in a row" each makes {_ROW} calls before the next begins, so its code stays in the '
-        "processor's caches. "
+        "processor's caches."
     )
-    return compared(f"A whole call beside other libraries: {wire}", told + " ".join(missing), sides, rounds)
+    others = {name: if_installed(make, options) for name, make in OTHERS[wire].items()}
+    return compared(f"A whole call beside other libraries: {wire}", told, own, others, rounds)
 
 
-def compared(title: str, told: str, sides: dict[str, Callable[[], Any]], rounds: int) -> Table:
+def compared(
+    title: str, told: str, own: Mapping[str, Program], others: Mapping[str, Program | None], rounds: int
+) -> Table:
     """The table of what a call of each side costs, in turn and many in a row, over sigadapt's."""
+    sides = {**own, **{name: call for name, call in others.items() if call is not None}}
+    missing = (f" {name} is left out, because it is not installed." for name in others if name not in sides)
     in_turn = processor_times([*sides.values()], rounds)
     in_a_row = processor_times([*sides.values()], max(rounds // 10, _FEWEST), in_a_row=_ROW)
     ours = [*sides].index("sigadapt")
@@ -211,12 +235,11 @@ def compared(title: str, told: str, sides: dict[str, Callable[[], Any]], rounds:
         [name, times(one / in_turn[ours]), micro(one), times(many / in_a_row[ours]), micro(many)]
         for name, one, many in zip(sides, in_turn, in_a_row, strict=True)
     ]
-    return Table(
-        title, told, ("", "times sigadapt's", "in turn", "times sigadapt's", f"{_ROW} in a row"), rows
-    )
+    head = ("", "times sigadapt's", "in turn", "times sigadapt's", f"{_ROW} in a row")
+    return Table(title, told + "".join(missing), head, rows)
 
 
-def if_installed(make: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> Any:
+def if_installed(make: Maker, options: dict[str, Any]) -> Program | None:
     """The program of a library; None if the library is not installed."""
     try:
         return make(options)
@@ -224,21 +247,13 @@ def if_installed(make: Callable[[dict[str, Any]], Any], options: dict[str, Any])
         return None
 
 
-def processor_times(calls: list[Callable[[], Any]], rounds: int, *, in_a_row: int = 1) -> list[float]:
-    """The median seconds of processor time of each call, after two calls to get ready.
-
-    The order is drawn anew for each round: whoever follows a library pays for its garbage.
-    """
+def processor_times(calls: list[Program], rounds: int, *, in_a_row: int = 1) -> list[float]:
+    """The median seconds of processor time of each call, after two calls to get ready."""
     for call in [*calls, *calls]:
         if call() != {"city": "Paris", "days": 3}:
             raise AssertionError(call)
     taken: list[list[float]] = [[] for _ in calls]
     order, drawn = [*zip(calls, taken, strict=True)], random.Random(0)  # noqa: S311  (no secret)
     for _ in range(rounds):
-        drawn.shuffle(order)
-        for call, seconds in order:
-            start = time.process_time()
-            for _ in range(in_a_row):
-                call()
-            seconds.append((time.process_time() - start) / in_a_row)
+        take_turns(order, drawn, in_a_row)
     return [statistics.median(seconds) for seconds in taken]

@@ -23,6 +23,14 @@ def script(name: str) -> ModuleType:
     return module
 
 
+def page_of(module: Any) -> str:
+    """Return the one page that a script writes."""
+    written: list[str] = []
+    module.main(written.append)
+    (page,) = written
+    return page
+
+
 def cells(page: str) -> list[list[str]]:
     return [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
 
@@ -30,9 +38,7 @@ def cells(page: str) -> list[list[str]]:
 def test_the_page_of_faults_is_what_its_script_writes() -> None:
     """tool-call-outputs: No faulty answer is taken for a good one."""
     faults: Any = script("make_faults")
-    written: list[str] = []
-    faults.main(written.append)
-    (page,), committed = written, faults.PAGE.read_text(encoding="utf-8")
+    page, committed = page_of(faults), faults.PAGE.read_text(encoding="utf-8")
     sums = [row for row in cells(page) if row[0].startswith("| **")]
     assert [row[1] for row in sums] == ["**0**", "**0**"]
     if f"Measured with {faults.versions()}." in committed:
@@ -43,20 +49,17 @@ def test_the_page_of_faults_is_what_its_script_writes() -> None:
 
 def test_the_page_of_text_formats_shows_every_format() -> None:
     """text-calls: Every format of the table is read."""
-    formats: Any = script("make_text_formats")
-    written: list[str] = []
-    formats.main(written.append)
-    assert [each.name for each in FORMATS if f"## {each.name}\n" not in written[0]] == []
+    page = page_of(script("make_text_formats"))
+    assert [each.name for each in FORMATS if f"## {each.name}\n" not in page] == []
 
 
 @pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the questions are those of the corpus")
 def test_the_page_of_the_prompt_is_what_its_script_writes() -> None:
     """request-shaping: Descriptions and constraints are said once."""
     prompt: Any = script("make_prompt")
-    written: list[str] = []
-    prompt.main(written.append)
-    assert written == [prompt.PAGE.read_text(encoding="utf-8")]
-    for lines in cells(written[0])[2:6], cells(written[0])[8:12], cells(written[0])[14:18]:
+    page = page_of(prompt)
+    assert page == prompt.PAGE.read_text(encoding="utf-8")
+    for lines in cells(page)[2:6], cells(page)[8:12], cells(page)[14:18]:
         *others, chosen = [[float(cell.strip(" |").replace(",", "")) for cell in line[1:]] for line in lines]
         assert all(ours <= theirs + 1 for row in others for ours, theirs in zip(chosen, row, strict=True))
 
@@ -65,6 +68,4 @@ def test_the_page_of_the_prompt_is_what_its_script_writes() -> None:
 def test_what_a_real_model_sent_is_what_the_corpus_holds() -> None:
     """documentation: Recorded answers of real models are on a page."""
     real: Any = script("make_real_answers")
-    written: list[str] = []
-    real.main(written.append)
-    assert written == [real.PAGE.read_text(encoding="utf-8")]
+    assert page_of(real) == real.PAGE.read_text(encoding="utf-8")
