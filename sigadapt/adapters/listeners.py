@@ -18,7 +18,7 @@ listens to calls, it is a `CallSubscription`, which sends their `StreamResponse`
  f. Where calls are read from text, `text/gate.py` holds their markup back from the listeners to text.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -114,19 +114,22 @@ class CallTap:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
-    async def send(self, item: Any) -> None:
+    def send(self, item: Any) -> Awaitable[None]:
         """Send a chunk to DSPy's stream, and what the listeners get of it."""
         if not isinstance(item, EngineChunk):
-            await self.stream.send(item)
-            return
+            return self.stream.send(item)
         chunk: Any = item
         delta: Json = chunk["choices"][0]["delta"]
         fragments: list[Json] = delta.get("tool_calls") or _NO_FRAGMENTS
         if fragments:
             if fragments[0]["function"]["arguments"] == NOT_JSON:
-                return
+                return self._send_all([])
             self._fragments += fragments
-        for each in self._on_chunk(chunk, delta.get("content") or "", fragments):
+        items = self._on_chunk(chunk, delta.get("content") or "", fragments)
+        return self.stream.send(items[0]) if len(items) == 1 else self._send_all(items)
+
+    async def _send_all(self, items: list[Any]) -> None:
+        for each in items:
             await self.stream.send(each)
 
     def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
@@ -211,7 +214,7 @@ class CallSubscription(CallTap):
                 return []
             shown = with_text(chunk, text)
         items = self._with_text(shown, text)
-        for fragment in fragments:
+        for fragment in fragments if self._listeners else ():
             items += self._on_fragment(fragment)
         return items
 

@@ -57,9 +57,11 @@ class TextSubscription:
 
     def _ready(self) -> str:
         """Take the text that is no part of a marker off what is held."""
-        for marker in self._markers:
-            self._held = self._without(marker)
-        kept = max((overlap(self._held, marker) for marker in self._markers), default=0)
+        kept = 0
+        if self._start[0] in self._held:  # so does every marker begin
+            for marker in self._markers:
+                self._held = self._without(marker)
+            kept = max((overlap(self._held, marker) for marker in self._markers), default=0)
         ready = self._held[: len(self._held) - kept]
         self._held = self._held[len(ready) :]
         line = f"{self._line}{ready}".rpartition("\n")[2]

@@ -255,6 +255,18 @@ def test_nothing_of_it_is_a_field_or_is_sent() -> None:
     assert ToolCalls.model_validate_json(MIXED.model_dump_json()) == MIXED
 
 
+def test_results_are_printed_beside_their_calls() -> None:
+    """rendering: Calls and results are printed in a line each."""
+    calls = sigadapt.ToolCalls([sigadapt.ToolCall(id=f"c{n}", name="add", args={"a": n}) for n in range(3)])
+    results = sigadapt.ToolResults.of(calls, [{"sum": 0}, "1\x1b[2J", "x" * 1_000], errors=[None, "no", None])
+    first, second, third = str(results).split("\n")
+    assert [first, second] == ['add(a=0) -> {"sum":0}', "add(a=1) failed: no"]
+    assert third.startswith("add(a=2) -> xxx")
+    assert third.endswith("(1000 characters)")
+    assert str(sigadapt.ToolResults()) == "no results"
+    assert "\x1b" not in str(sigadapt.ToolResults.of(calls, ["\x1b[2J"] * 3))
+
+
 def test_a_request_holds_no_table() -> None:
     """rendering: What is rendered changes nothing that is sent."""
 

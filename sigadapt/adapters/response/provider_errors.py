@@ -26,8 +26,9 @@ def error_in(body: Json, provider: Provider | None = None) -> Any:
     if body.get("type") == "error":
         return body
     names = _ERRORS if provider is None else provider.errors
-    for name in names & body.keys():
-        return {"type": name, **an_object(body[name])}
+    for name in names:
+        if name in body:
+            return {"type": name, **an_object(body[name])}
     return None
 
 

@@ -14,8 +14,8 @@ import pydantic
 from dspy.adapters import utils
 from typing_extensions import Self
 
-from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import Json, as_unicode, compact, is_object
+from sigadapt.errors import InvalidHistory, printable
+from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
@@ -99,6 +99,14 @@ class ToolResults(Shown, OwnErrors):
         """
         turn = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
         return cls(rounds=(Round(calls=turn, results=tuple(results_of(turn, values, errors))),))
+
+    def __str__(self) -> str:
+        lines = [
+            f"{call} {'failed:' if result.is_error else '->'} {printable(cut(text_of_result(result)))}"
+            for each in self.rounds
+            for call, result in each.pairs
+        ]
+        return "\n".join(lines) or "no results"
 
     def _rendered(self) -> Rendered:
         return rendered_results([(result, text_of_result(result)) for result in self])

@@ -22,21 +22,19 @@ class CallDeltas:
         self._unnamed: dict[int, list[Any]] = {}
         self._pieces: dict[int, list[str]] = {}
 
-    def taken(self, event: Any) -> Iterator[Any]:
-        """Yield an event of lm15; the arguments of a call only when it has got its name."""
-        delta: Any = event.delta if isinstance(event, lm15.StreamDeltaEvent) else None
+    def taken(self, event: Any) -> list[Any]:
+        """Return an event of lm15; the arguments of a call only when it has got its name."""
+        if event.type == "end":
+            return [*self.last(), event]
+        delta: Any = event.delta if event.type == "delta" else None
         if delta is None or delta.type != "tool_call":
-            if isinstance(event, lm15.StreamEndEvent):
-                yield from self.last()
-            yield event
-        elif delta.name or delta.part_index in self._pieces:
-            waiting: list[Any] = self._unnamed.pop(delta.part_index, [])
-            waiting.append(event)
-            for each in waiting:
-                self._pieces.setdefault(delta.part_index, []).append(each.delta.input)
-                yield each
-        else:
+            return [event]
+        if not delta.name and delta.part_index not in self._pieces:
             self._unnamed.setdefault(delta.part_index, []).append(event)
+            return []
+        events = [*self._unnamed.pop(delta.part_index, ()), event]
+        self._pieces.setdefault(delta.part_index, []).extend(each.delta.input for each in events)
+        return events
 
     def last(self) -> Iterator[Any]:
         """Yield what has to come before the end event, once."""

@@ -17,7 +17,6 @@ lm15 gets what it can read. Upstream limits (dspy 3.4.1) and what stands here in
     events; an error after text, a call or a finish reason ends it, and the Choice says how.
 """
 
-import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
@@ -47,12 +46,6 @@ _BOM = b"\xef\xbb\xbf"
 _FIELD = re.compile(rb"(data|event|id|retry)?(:|\s*$)")  # the beginning of a line of a stream
 
 _Parse = Callable[[Any, Any], Iterator[Any]]
-
-
-def _readable(parse: _Parse, request: Any, event: Any) -> Iterator[Any]:
-    """Yield what lm15 makes of an event, up to what it cannot read: the answer is read from the events."""
-    with suppress(Exception):
-        yield from parse(request, event)
 
 
 class Recorder:
@@ -86,14 +79,14 @@ class Recorder:
         """Send the request and yield lm15's events."""
         with closing(self.asked.stream(request)) as events:
             for event in events:
-                yield self._with_recording(event)
+                yield event if event.type == "delta" else self._with_recording(event)
         yield from self._rest()
 
     async def aevents_of(self, request: lm15.Request) -> AsyncGenerator[Any, None]:
         """Send the request and yield lm15's events."""
         async with aclosing(self.asked.stream(request)) as events:
             async for event in events:
-                yield self._with_recording(event)
+                yield event if event.type == "delta" else self._with_recording(event)
         for event in self._rest():
             yield event
 
@@ -170,24 +163,26 @@ class Recorder:
 
     # Events
 
-    def _parse(self, parse: _Parse, request: Any, event: Any) -> Iterator[Any]:
-        """Keep an event, and yield what lm15 makes of it."""
+    def _parse(self, parse: _Parse, request: Any, event: Any) -> list[Any]:
+        """Keep an event, and return what lm15 makes of it, up to what it cannot read."""
         text = self._long.pop(event.data, event.data)
         if text:
             self._keep(text)
-        for each in _readable(parse, request, self._known(event, text)):
-            kind = each.type
-            if kind == "error":
+        readable: list[Any] = []
+        with suppress(Exception):  # the answer is read from the events
+            for each in parse(request, self._known(event, text)):
+                readable.append(each)  # noqa: PERF402  (what came before an error counts)
+        events: list[Any] = []
+        for each in readable:
+            if each.type == "error":
                 if any(not answer.is_empty or answer.finish for answer in self._readings()):
                     self._is_failed = True
-                    return
+                    break
                 if is_rate_limit({"code": each.error.provider_code}):
-                    yield replace(each, error=replace(each.error, code="rate_limit"))
-                    return
-            if kind == "end" or (kind == "delta" and each.delta.type == "tool_call"):
-                yield from self._deltas.taken(each)
-            else:
-                yield each
+                    events.append(replace(each, error=replace(each.error, code="rate_limit")))
+                    break
+            events += self._deltas.taken(each)
+        return events
 
     def _keep(self, text: str) -> None:
         self._texts.append(text)
@@ -195,12 +190,6 @@ class Recorder:
             return
         if text.strip() == "[DONE]":
             self._is_done = True
-            return
-        value: Any = None
-        with suppress(ValueError, RecursionError):
-            value = json.loads(text)
-        if value.__class__ is dict:
-            self.events.append(value)
             return
         try:
             self.events += data_of(text)
