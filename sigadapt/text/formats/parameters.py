@@ -82,6 +82,7 @@ def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags
     declared: Any = schema.get("properties")
     is_complete = bool(mine.pairs and args) and is_object(declared) and set(args) >= set(declared)
     is_part = bool(mine.pairs) and whole is None and end < len(scan.text)  # a key that is none
+    is_part = is_part or mine.parameter.match(scan.text, place) is not None  # with another prefix
     is_half = scan.text.startswith("<", place) and scan.find(mine.tag_end, place) < 0  # a tag that is cut off
     is_open = (is_half or place == len(scan.text)) and not (is_complete and scan.ends_at(place))
     if (whole is None and not is_part) or (is_open and not is_part):
