@@ -87,7 +87,8 @@ from sigadapt.adapters.response.waiting import refuse_unasked, stop_for_person
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.errors import InvalidToolDecl, UnusableAnswer
-from sigadapt.providers.provider import Reading, Route
+from sigadapt.providers.provider import Reading
+from sigadapt.providers.route import Route
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
@@ -419,7 +420,7 @@ class Prepared(NamedTuple):
         from_text = False
         if self.calling.reads_text:
             reading, from_text = self.calling.reading_with_calls(reading, self._schemas)
-        if reading.calls and self.route.late_tools is not None and self.calling.mode == "native":
+        if reading.calls and self.route.tools.late is not None and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.shown, self.route))
         choice = choice_of(reading, raw, self.made, self.answered)
         if choice.tool_calls is None:
@@ -427,7 +428,7 @@ class Prepared(NamedTuple):
         calls = choice.tool_calls
         if self.lowered.names:
             calls = with_declared_names(calls, self.lowered.names)
-        if self.route.writes_arguments and not from_text:
+        if self.route.turns.writes_arguments and not from_text:
             calls = with_compact_arguments(calls)
         calls = self._checked_calls(mark_recovered(calls) if from_text else calls)
         if self.sent_tool_choice is not None:
