@@ -51,7 +51,7 @@ class ResultRules(NamedTuple):
 
     marks_failed: bool = False  # by a flag; otherwise their text begins with `ERROR: `
     text_failures: bool = False  # whether a failed result with the flag can only hold text
-    as_objects: bool = False
+    as_objects: bool = False  # whether a result is a JSON object, as Gemini has it
     # These return the block for a part of one (`tool_results/content.py`), given the part and the model's
     # name; None if there is no such block.
     inside: Callable[[Json, str], Json | None] = _no_block
