@@ -43,7 +43,8 @@ from sigadapt.commands.request_parts import weights
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, PROVIDERS, ROUTES
-from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
+from sigadapt.providers.provider import CutOff, JsonText, RawCall, Reading
+from sigadapt.providers.route import OWN_ENGINE, Limits, Route
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.runs.field_texts import field_texts
 from sigadapt.schemas import checking
@@ -107,6 +108,7 @@ __all__ = [
     "Flaw",
     "JsonText",
     "Layout",
+    "Limits",
     "Masking",
     "Options",
     "RawCall",

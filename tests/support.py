@@ -23,7 +23,7 @@ LITELLM: dict[str, Route] = {
 }
 """The routes that LiteLLM writes, by dialect."""
 
-NATIVE_OLLAMA = next(route for route in ROUTES if route.server)
+NATIVE_OLLAMA = next(route for route in ROUTES if route.models.server)
 """Ollama's OpenAI-compatible door."""
 
 ENGINES = ("auto", "litellm")

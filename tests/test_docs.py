@@ -49,8 +49,11 @@ def test_the_page_of_faults_is_what_its_script_writes() -> None:
 
 def test_the_page_of_text_formats_shows_every_format() -> None:
     """text-calls: Every format of the table is read."""
-    page = page_of(script("make_text_formats"))
+    formats: Any = script("make_text_formats")
+    page = page_of(formats)
     assert [each.name for each in FORMATS if f"## {each.name}\n" not in page] == []
+    assert [*formats.SERVERS_AND_MODELS] == [each.name for each in FORMATS]
+    assert all(servers and models for servers, models in formats.SERVERS_AND_MODELS.values())
 
 
 @pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the questions are those of the corpus")

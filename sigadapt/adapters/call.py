@@ -87,7 +87,8 @@ from sigadapt.adapters.response.waiting import refuse_unasked, stop_for_person
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.errors import InvalidToolDecl, UnusableAnswer
-from sigadapt.providers.provider import Reading, Route
+from sigadapt.providers.provider import Reading
+from sigadapt.providers.route import Route
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
@@ -251,7 +252,7 @@ def _whole_answer(prepared: "Prepared", answer: Answer, searches: int = 0) -> "S
     turn = calls.turn.model_copy(update={"before": ()})
     rows = [*prepared.request["messages"], *turns_before(Turn(before=(turn,)))]
     again = prepared.with_request({**prepared.request, "messages": rows}, prepared.calling)
-    again = again._replace(searched=(*prepared.searched, turn))
+    again = again._replace(earlier=prepared.earlier.with_search(turn))
     (latest,) = yield from again.answers()
     return (yield from _whole_answer(again, latest, searches + len(turn.searches)))
 
@@ -281,11 +282,7 @@ def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) ->
         if calls is None or not calls.invalid or is_no_answer(choice):
             break
         with_failures = prepared.with_request(asking_again(prepared.request, calls), prepared.calling)
-        prepared = again = with_failures._replace(
-            answered={*prepared.answered, *(call.id for call in calls.in_order())},
-            accepted={*prepared.accepted, *map(identity, calls)},
-            searched=() if calls.tool_calls else prepared.searched,  # which accepted calls have
-        )
+        prepared = again = with_failures._replace(earlier=prepared.earlier.with_calls(calls))
         try:
             (sent,) = yield from again.answers()
             prepared, latest = yield from _whole_answer(again, sent)
@@ -294,10 +291,10 @@ def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) ->
             break
         good, others = with_later_calls(good, calls, count)
         good += others
-        count = len(prepared.answered)
+        count = len(prepared.earlier.ids)
         answer, choice = latest, prepared.read_choice(latest)
     if good:
-        turn = Turn(text=choice.text, reasoning=choice.reasoning, before=prepared.searched)
+        turn = Turn(text=choice.text, reasoning=choice.reasoning, before=prepared.earlier.searches)
         calls = with_earlier_calls(good, choice.tool_calls, turn, count)
         answer.choice = replace(choice, tool_calls=calls)
     return prepared, answer
@@ -327,7 +324,7 @@ def _outputs(
             values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
         if is_prompted and plan.empty_calls and values[plan.calls] is None:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
-        calls, before = values[plan.calls], prepared.searched
+        calls, before = values[plan.calls], prepared.earlier.searches
         if before and isinstance(calls, ToolCalls) and not calls:  # the searches that led to these words
             turn = calls.turn.model_copy(update={"before": before})
             values = {**values, plan.calls: calls.model_copy(update={"turn": turn})}
@@ -342,6 +339,24 @@ def _outputs(
         if replacement is None:
             raise
         return (yield from _outputs(prepared, Answer(None), prepared.checked(replacement), ()))
+
+
+class Earlier(NamedTuple):
+    """What the answers before this request left behind, if its candidate has been asked before."""
+
+    ids: Collection[str] = ()  # of their calls, which the next answer must not reuse
+    accepted: Collection[str] = ()  # the `identity` of each good call, which no listener gets again
+    searches: tuple[Turn, ...] = ()  # the turns of searches alone that led to this request
+
+    def with_calls(self, calls: ToolCalls) -> "Earlier":
+        """Return this after an answer whose bad calls the model is asked for again."""
+        ids = {*self.ids, *(call.id for call in calls.in_order())}
+        searches = () if calls.tool_calls else self.searches  # which accepted calls have
+        return Earlier(ids, {*self.accepted, *map(identity, calls)}, searches)
+
+    def with_search(self, turn: Turn) -> "Earlier":
+        """Return this after an answer that is nothing but searches."""
+        return self._replace(searches=(*self.searches, turn))
 
 
 class Prepared(NamedTuple):
@@ -360,10 +375,8 @@ class Prepared(NamedTuple):
     offer: Offer | None = None  # of deferred tools that the adapter finds itself
     repairs: tuple[Change, ...] = ()
     replacement: Choice | None = None  # a hook's, in the place of the model's answer
-    answered: Collection[str] = ()  # ids of the calls of earlier answers, which this one must not reuse
-    accepted: Collection[str] = ()  # the `identity` of each good one of these, which no listener gets again
+    earlier: Earlier = Earlier()
     made: MadeIds = MadeIds({"model": "", "messages": []})  # ids of calls without one
-    searched: tuple[Turn, ...] = ()  # the turns of searches alone that led to this request
 
     @property
     def context(self) -> HookContext:
@@ -419,15 +432,15 @@ class Prepared(NamedTuple):
         from_text = False
         if self.calling.reads_text:
             reading, from_text = self.calling.reading_with_calls(reading, self._schemas)
-        if reading.calls and self.route.late_tools is not None and self.calling.mode == "native":
+        if reading.calls and self.route.tools.late is not None and self.calling.mode == "native":
             reading = reading._replace(offered=offered_tools(self.shown, self.route))
-        choice = choice_of(reading, raw, self.made, self.answered)
+        choice = choice_of(reading, raw, self.made, self.earlier.ids)
         if choice.tool_calls is None:
             return choice
         calls = choice.tool_calls
         if self.lowered.names:
             calls = with_declared_names(calls, self.lowered.names)
-        if self.route.writes_arguments and not from_text:
+        if self.route.turns.writes_arguments and not from_text:
             calls = with_compact_arguments(calls)
         calls = self._checked_calls(mark_recovered(calls) if from_text else calls)
         if self.sent_tool_choice is not None:
@@ -461,7 +474,7 @@ class Prepared(NamedTuple):
         if options.repair:
             calls = repair(calls)
         if self.offer is not None:
-            calls = self.offer.separated(calls, self.searched)
+            calls = self.offer.separated(calls, self.earlier.searches)
         if options.unwrap:
             calls = unwrap(calls, self.decls)
         return calls.validated(self.decls) if options.validate_args else calls
@@ -494,8 +507,8 @@ class Prepared(NamedTuple):
             field=self.streamed_field,
             read=self.read_choice,
             aliases=self.lowered.names,
-            earlier=len(self.answered),
-            accepted=self.accepted,
+            earlier=len(self.earlier.ids),
+            accepted=self.earlier.accepted,
             made=self.made,
             unseen=SCHEMAS if self.offer else (),
             texts=texts,

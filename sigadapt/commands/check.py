@@ -17,7 +17,7 @@ from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.commands.arguments import McpOption, sources_of
 from sigadapt.commands.printing import AsJson, counted, emit, say, waiting
 from sigadapt.providers import ROUTES
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.schemas.json_values import Json, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
@@ -28,8 +28,8 @@ def _routes() -> dict[str, Route]:
     found: dict[str, Route] = {}
     for route in ROUTES:
         name = route.dialect if route.client == "lm15" else f"{route.client}/{route.dialect}"
-        if name in found and route.root_pattern != found[name].root_pattern:
-            name = f"{route.client}/{min(route.prefixes)}"
+        if name in found and route.tools.root_pattern != found[name].tools.root_pattern:
+            name = f"{route.client}/{min(route.models.prefixes)}"
         found.setdefault(name, route)
     return found
 

@@ -12,7 +12,8 @@ from sigadapt.providers import (
     openai_chat,
     openai_responses,
 )
-from sigadapt.providers.provider import Provider, Route
+from sigadapt.providers.provider import Provider
+from sigadapt.providers.route import Route
 
 CHAT: Provider = openai_chat.PROVIDER
 

@@ -19,16 +19,19 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sigadapt.providers.provider import (
+from sigadapt.providers.provider import CutOff, JsonText, Provider, Reading, Result
+from sigadapt.providers.route import (
     NO_SUBSET,
     PLAIN,
     SIGNED_ID,
-    CutOff,
-    JsonText,
-    Provider,
-    Reading,
-    Result,
+    Choices,
+    Limits,
+    Models,
+    ResultRules,
     Route,
+    Search,
+    Tools,
+    Turns,
 )
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.recorded import Recorded
@@ -514,41 +517,33 @@ def _late_tools(model: str) -> frozenset[str]:
 _ROUTE = Route(
     NAME,
     "lm15",
-    adapter="AnthropicLM",
-    late_tools=_late_tools,
-    strict=True,
-    strict_rules=_STRICT,
-    fields=_FIELDS,
-    search="tool_search_tool_.*",
-    searches=_searches,
-    search_tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
-    takes=frozenset({NAME}),
-    tool_choices=NO_SUBSET | {"own"},
-    forces_with_thinking=False,
-    marks_failed_results=True,
-    text_failures=True,
-    in_results=block_of,
-    in_questions=block_of,
-    id_pattern=rf"(?!.*{SIGNED_ID}){PLAIN}",
-    longest_id=64,
+    models=Models(adapter="AnthropicLM"),
+    turns=Turns(takes=frozenset({NAME})),
+    results=ResultRules(marks_failed=True, text_failures=True, inside=block_of, behind=block_of),
+    choices=Choices(forms=NO_SUBSET | {"own"}, forces_with_thinking=False),
+    tools=Tools(fields=_FIELDS, strict=True, strict_rules=_STRICT, late=_late_tools),
+    search=Search(
+        types="tool_search_tool_.*",
+        tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
+        supports=_searches,
+    ),
+    ids=Limits(rf"(?!.*{SIGNED_ID}){PLAIN}", 64),
 )
 
 PROVIDER = Anthropic(
     _ROUTE,
     _ROUTE._replace(
-        late_tools=None,
-        lost_server_tools=frozenset({"McpServer"}),  # "Unsupported tool type" (measured on litellm 1.106)
         client="litellm",
-        writes_arguments=True,
-        prefixes=frozenset({NAME}),
         as_chat=True,
-        marks_failed_results=False,
-        text_failures=False,
-        in_results=_chat_block,
-        in_questions=_chat_block,
-        tool_choices=NO_SUBSET,
-        strict=False,  # LiteLLM leaves the flag out (measured on litellm 1.106)
-        # `AnthropicInputSchema` of litellm 1.106, to which it reduces a schema's root.
-        root_pattern=r"type|properties|required|additionalProperties|\$defs",
+        models=Models(prefixes=frozenset({NAME})),
+        turns=_ROUTE.turns._replace(writes_arguments=True),
+        results=ResultRules(inside=_chat_block, behind=_chat_block),
+        choices=_ROUTE.choices._replace(forms=NO_SUBSET),
+        tools=Tools(  # not `strict`: LiteLLM leaves the flag out (measured on litellm 1.106)
+            fields=_FIELDS,
+            lost_server_tools=frozenset({"McpServer"}),  # "Unsupported tool type" (measured on litellm 1.106)
+            # `AnthropicInputSchema` of litellm 1.106, to which it reduces a schema's root.
+            root_pattern=r"type|properties|required|additionalProperties|\$defs",
+        ),
     ),
 )

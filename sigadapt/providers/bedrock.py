@@ -13,7 +13,8 @@ import mimetypes
 from collections.abc import Iterable
 
 from sigadapt.providers import anthropic
-from sigadapt.providers.provider import NO_SUBSET, SIGNED_ID, JsonText, Provider, Reading, Route
+from sigadapt.providers.provider import JsonText, Provider, Reading
+from sigadapt.providers.route import SIGNED_ID, Choices, Limits, Models, ResultRules, Route, Tools, Turns
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
 from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.result_blocks import chat_block
@@ -212,21 +213,21 @@ PROVIDER = BedrockConverse(
     Route(
         NAME,
         "litellm",
-        prefixes=frozenset({"bedrock"}),
         as_chat=True,
-        takes=frozenset({anthropic.NAME}),
+        models=Models(prefixes=frozenset({"bedrock"})),
+        turns=Turns(takes=frozenset({anthropic.NAME}), writes_arguments=True),
+        results=ResultRules(inside=result_block),
+        choices=Choices(
+            forms=frozenset({"auto", "required", "named"}), parallel=False, forces_with_thinking=False
+        ),
+        tools=Tools(
+            # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
+            # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
+            fields=frozenset({"cache_control"}),
+            # `ToolJsonSchemaBlock` of litellm 1.106; references to `$defs` are replaced by what they name.
+            root_pattern=r"type|properties|required|additionalProperties|\$defs",
+        ),
+        ids=Limits(rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+", 64),  # LiteLLM changes any other in silence
         caveat=_caveat,
-        writes_arguments=True,
-        tool_choices=NO_SUBSET - {"none"},
-        parallel=False,
-        forces_with_thinking=False,
-        in_results=result_block,
-        # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
-        # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
-        fields=frozenset({"cache_control"}),
-        id_pattern=rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+",  # else LiteLLM changes them, and nothing says so
-        longest_id=64,
-        # `ToolJsonSchemaBlock` of litellm 1.106; references to `$defs` are replaced by what they name.
-        root_pattern=r"type|properties|required|additionalProperties|\$defs",
     )
 )

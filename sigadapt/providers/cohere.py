@@ -9,7 +9,8 @@ parts; neither is an answer to the user. A streamed call ends with its `tool-cal
 from collections.abc import Iterable
 from typing import Any
 
-from sigadapt.providers.provider import NO_SUBSET, Provider, Reading, Route
+from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.route import NO_SUBSET, Choices, Models, Route
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
@@ -121,9 +122,8 @@ PROVIDER = Cohere(
     Route(
         NAME,
         "litellm",
-        prefixes=frozenset({NAME, "cohere_chat"}),
         as_chat=True,
-        tool_choices=NO_SUBSET,
-        parallel=False,
+        models=Models(prefixes=frozenset({NAME, "cohere_chat"})),
+        choices=Choices(forms=NO_SUBSET, parallel=False),
     )
 )

@@ -18,16 +18,18 @@ import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sigadapt.providers.provider import (
+from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result
+from sigadapt.providers.route import (
     ALL_CHOICES,
     ANY,
     NO_SUBSET,
-    CutOff,
-    Provider,
-    RawCall,
-    Reading,
-    Result,
+    Choices,
+    Limits,
+    Models,
+    ResultRules,
     Route,
+    Tools,
+    Turns,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
 from sigadapt.providers.wire.recorded import Recorded
@@ -532,21 +534,18 @@ def _chat_part(part: Json, model: str) -> Json | None:
 _ROUTE = Route(
     NAME,
     "lm15",
-    adapter="GeminiLM",
-    takes=frozenset({NAME}),
-    tool_choices=ALL_CHOICES | {"validated"},
-    parallel=False,
-    formats_beside_tools=False,
-    marks_failed_results=True,
-    results_as_objects=True,
-    in_results=result_part,
-    in_questions=content_part,
-    stand_in=stand_in,
-    native_tools=True,
-    name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.:-]*",  # Source: Google's FunctionDeclaration reference
-    # Source: the same, and `FunctionDeclaration` of google-genai 3.4; read on 2026-11-21.
-    fields=frozenset({"behavior", "response", "responseJsonSchema"}),
-    result_schema="responseJsonSchema",
+    models=Models(adapter="GeminiLM"),
+    turns=Turns(takes=frozenset({NAME}), stand_in=stand_in),
+    results=ResultRules(marks_failed=True, as_objects=True, inside=result_part, behind=content_part),
+    choices=Choices(forms=ALL_CHOICES | {"validated"}, parallel=False, formats_beside_tools=False),
+    tools=Tools(
+        native=True,
+        # Sources: Google's FunctionDeclaration reference, and `FunctionDeclaration` of google-genai 3.4; read
+        # on 2026-11-21.
+        fields=frozenset({"behavior", "response", "responseJsonSchema"}),
+        result_schema="responseJsonSchema",
+    ),
+    names=Limits(r"[a-zA-Z_][a-zA-Z0-9_.:-]*", 64),  # Source: the same reference
 )
 
 # The keywords of Gemini's `Schema` in LiteLLM, which leaves out any other (measured on 1.106).
@@ -580,18 +579,15 @@ PROVIDER = Gemini(
     _ROUTE,
     _ROUTE._replace(
         client="litellm",
-        # LiteLLM leaves these out beside functions, without a word (measured on 1.106).
-        lost_server_tools=frozenset({"WebSearch", "WebFetch", "FileSearch"}),
-        writes_arguments=True,
-        prefixes=frozenset({NAME, "vertex_ai"}),
         as_chat=True,
-        tool_choices=NO_SUBSET,
-        in_results=_chat_part,
-        in_questions=chat_block,
-        native_tools=False,
+        models=Models(prefixes=frozenset({NAME, "vertex_ai"})),
+        turns=_ROUTE.turns._replace(writes_arguments=True),
+        results=_ROUTE.results._replace(inside=_chat_part, behind=chat_block),
+        choices=_ROUTE.choices._replace(forms=NO_SUBSET),
+        # LiteLLM takes name, description and parameters, and leaves these server tools out beside functions,
+        # without a word (measured on 1.106).
+        tools=Tools(lost_server_tools=frozenset({"WebSearch", "WebFetch", "FileSearch"})),
+        ids=_ROUTE.ids._replace(pattern=ANY),  # LiteLLM takes its signatures off again
         caveat=_caveat,
-        fields=frozenset[str](),  # LiteLLM takes name, description and parameters (measured on 1.106)
-        result_schema="",
-        id_pattern=ANY,  # LiteLLM takes its signatures off again
     ),
 )

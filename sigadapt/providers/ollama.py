@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers import openai_chat
-from sigadapt.providers.provider import Provider, RawCall, Reading, Route
+from sigadapt.providers.provider import Provider, RawCall, Reading
+from sigadapt.providers.route import Choices, Models, ResultRules, Route, Tools, Turns
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.recorded import Recorded
 from sigadapt.providers.wire.result_blocks import chat_image
@@ -108,29 +109,23 @@ def _caveat(request: Json) -> str:
     return "LiteLLM writes tools into the prompt of ollama/ models; use the native engine, or ollama_chat/"
 
 
+_RESULTS = ResultRules(behind=chat_image)
+_NO_CHOICES = Choices(forms=frozenset(), parallel=False, formats_beside_tools=False)
 _OVER_LITELLM = Route(
     NAME,
     "litellm",
-    prefixes=frozenset({"ollama_chat"}),
     as_chat=True,
-    takes=frozenset({openai_chat.NAME}),
-    tool_choices=frozenset(),
-    parallel=False,
-    formats_beside_tools=False,
-    in_questions=chat_image,
-    replays_reasoning="reasoning_content",
-    writes_arguments=True,
+    models=Models(prefixes=frozenset({"ollama_chat"})),
+    turns=Turns(
+        takes=frozenset({openai_chat.NAME}), reasoning_field="reasoning_content", writes_arguments=True
+    ),
+    results=_RESULTS,
+    choices=_NO_CHOICES,
 )
-_IN_THE_PROMPT = _OVER_LITELLM._replace(prefixes=frozenset({NAME}), caveat=_caveat)
+_IN_THE_PROMPT = _OVER_LITELLM._replace(models=Models(prefixes=frozenset({NAME})), caveat=_caveat)
 # lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.
 _COMPATIBLE = openai_chat.PROVIDER.routes[0]._replace(
-    server=NAME,
-    tool_choices=frozenset[str](),
-    parallel=False,
-    formats_beside_tools=False,
-    strict=False,
-    in_questions=chat_image,
-    custom_tools=False,
+    models=Models(server=NAME), results=_RESULTS, choices=_NO_CHOICES, tools=Tools()
 )
 
 PROVIDER = Ollama(_OVER_LITELLM, _IN_THE_PROMPT, _COMPATIBLE)

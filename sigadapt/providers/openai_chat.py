@@ -22,15 +22,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers import anthropic, gemini
-from sigadapt.providers.provider import (
+from sigadapt.providers.provider import CutOff, Provider, Reading, Result
+from sigadapt.providers.route import (
     ALL_CHOICES,
     NO_SUBSET,
     SIGNED_ID,
-    CutOff,
-    Provider,
-    Reading,
-    Result,
+    UNSIGNED,
+    Choices,
+    Limits,
+    Models,
+    ResultRules,
     Route,
+    Tools,
+    Turns,
 )
 from sigadapt.providers.wire.ends import (
     CUTTING,
@@ -407,8 +411,8 @@ class OpenAIChat(Provider):
         places = dict(zip((state or {}).get("ids", ()), objects(sent.get("tool_calls")), strict=False))
         row: Json = {"role": "assistant", "content": message.get("content") or None}
         field = next((field for field in _REASONING if sent.get(field)), None)
-        if field is not None and route.replays_reasoning is not None:
-            row[route.replays_reasoning or field] = sent[field]
+        if field is not None and route.turns.reasoning_field is not None:
+            row[route.turns.reasoning_field or field] = sent[field]
         calls: list[Json] = []
         for call in message.get("tool_calls") or ():  # with the fields that its server sent beside it
             kind, name = "custom" if "custom" in call else "function", named_part(call)["name"]
@@ -425,10 +429,10 @@ class OpenAIChat(Provider):
         rows: list[Json] = []
         for result in results:
             content: Any = result.text
-            if route.results_as_objects:  # LiteLLM sends JSON text of an object as that object
+            if route.results.as_objects:  # LiteLLM sends JSON text of an object as that object
                 content = compact(result.value)
             if result.blocks is not None:
-                told = [{"type": "text", "text": content}] if route.results_as_objects else []
+                told = [{"type": "text", "text": content}] if route.results.as_objects else []
                 content = [*told, *result.blocks]
             rows.append({"role": "tool", "tool_call_id": result.id, "content": content})
         after = [block for result in results for block in result.after]
@@ -453,27 +457,29 @@ class OpenAIChat(Provider):
 _ROUTE = Route(
     NAME,
     "lm15",
-    adapter="OpenAIChatLM",
-    takes=frozenset({NAME}),
-    strict=True,
-    in_questions=chat_block,
-    longest_id=40,
-    tool_choices=ALL_CHOICES | {"custom"},
-    custom_tools=True,
+    models=Models(adapter="OpenAIChatLM"),
+    turns=Turns(takes=frozenset({NAME})),
+    results=ResultRules(behind=chat_block),
+    choices=Choices(forms=ALL_CHOICES | {"custom"}),
+    tools=Tools(strict=True, custom=True),
+    ids=Limits(UNSIGNED, 40),
 )
-_OVER_LITELLM = _ROUTE._replace(client="litellm", tool_choices=NO_SUBSET, as_chat=True)
-_TEXT_ONLY = _OVER_LITELLM._replace(in_questions=chat_text)
+_OVER_LITELLM = _ROUTE._replace(client="litellm", as_chat=True, models=Models(), choices=Choices(NO_SUBSET))
+_TEXT_ONLY = _OVER_LITELLM._replace(results=ResultRules(behind=chat_text))
 """For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
+_WITH_REASONING = _ROUTE.turns._replace(reasoning_field="reasoning_content")
 
-_COMBINED = r"(?!(anyOf|oneOf|allOf|not|enum|const)$).+"
+_TO_AZURE = _ROUTE.tools._replace(root_pattern=r"(?!(anyOf|oneOf|allOf|not|enum|const)$).+")
 """What litellm 1.106 leaves of a schema's root for Azure, in `gpt_transformation.py`."""
 
 # The first route of each client also serves every server without a route of its own.
 PROVIDER = OpenAIChat(
     _ROUTE,
     _OVER_LITELLM,
-    _OVER_LITELLM._replace(prefixes=frozenset({"azure"}), root_pattern=_COMBINED),
-    _OVER_LITELLM._replace(prefixes=frozenset({"moonshot"}), replays_reasoning="reasoning_content"),
-    _TEXT_ONLY._replace(prefixes=frozenset({"deepseek"}), replays_reasoning="reasoning_content"),
-    _TEXT_ONLY._replace(prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"})),
+    _OVER_LITELLM._replace(models=Models(prefixes=frozenset({"azure"})), tools=_TO_AZURE),
+    _OVER_LITELLM._replace(models=Models(prefixes=frozenset({"moonshot"})), turns=_WITH_REASONING),
+    _TEXT_ONLY._replace(models=Models(prefixes=frozenset({"deepseek"})), turns=_WITH_REASONING),
+    _TEXT_ONLY._replace(
+        models=Models(prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"}))
+    ),
 )

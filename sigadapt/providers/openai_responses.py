@@ -30,16 +30,19 @@ from sigadapt.providers.openai_client_tools import (
     ran_by_xai,
     with_answered_marked,
 )
-from sigadapt.providers.provider import (
+from sigadapt.providers.provider import CutOff, FreeText, Provider, RawCall, Reading, Result
+from sigadapt.providers.route import (
     ALL_CHOICES,
     NO_SUBSET,
-    CutOff,
-    FreeText,
-    Provider,
-    RawCall,
-    Reading,
-    Result,
+    UNSIGNED,
+    Choices,
+    Limits,
+    Models,
+    ResultRules,
     Route,
+    Search,
+    Tools,
+    Turns,
 )
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.namespaces import in_namespaces
@@ -494,30 +497,29 @@ def _late_tools(model: str) -> frozenset[str]:
 _ROUTE = Route(
     NAME,
     "lm15",
-    adapter="OpenAILM",
-    late_tools=_late_tools,
-    takes=frozenset({NAME}),
-    strict=True,
-    in_results=result_block,
-    longest_id=64,
-    # Sources: the guides "Function calling" and "Tool search" of developers.openai.com; FunctionToolParam,
-    # CustomToolParam and NamespaceToolParam of OpenAI's SDK 2.54; read on 2026-11-21.
-    fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
-    result_schema="output_schema",
-    custom_tools=True,
-    tool_choices=ALL_CHOICES | {"own", "custom"},
-    search="tool_search",
-    searches=_searches,
-    namespaces=True,
-    search_tool=(("type", "tool_search"),),
+    models=Models(adapter="OpenAILM"),
+    turns=Turns(takes=frozenset({NAME})),
+    results=ResultRules(inside=result_block),
+    choices=Choices(forms=ALL_CHOICES | {"own", "custom"}),
+    tools=Tools(
+        # Sources: the guides "Function calling" and "Tool search" of developers.openai.com;
+        # FunctionToolParam, CustomToolParam and NamespaceToolParam of OpenAI's SDK 2.54; read on 2026-11-21.
+        fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
+        result_schema="output_schema",
+        strict=True,
+        custom=True,
+        late=_late_tools,
+    ),
+    search=Search("tool_search", (("type", "tool_search"),), supports=_searches, namespaces=True),
+    ids=Limits(UNSIGNED, 64),
 )
 
 PROVIDER = OpenAIResponses(
     _ROUTE,
     _ROUTE._replace(
         client="litellm",
-        model_type="responses",
-        late_tools=None,
-        tool_choices=NO_SUBSET | {"own", "custom"},
+        models=Models(model_type="responses"),
+        choices=Choices(forms=NO_SUBSET | {"own", "custom"}),
+        tools=_ROUTE.tools._replace(late=None),
     ),
 )

@@ -1,4 +1,4 @@
-"""The contract that every provider's file fulfils: `Provider`, `Route` and `Reading`.
+"""The contract that every provider's file fulfils: `Provider` and `Reading`.
 
 A provider's file holds all facts about one wire format, as pure functions for both directions, and one
 `Provider` that lists these functions. `providers/__init__.py` is the table of all of them.
@@ -25,13 +25,13 @@ Request -> wire: a turn that goes back and the results of its calls are rows of 
 writes itself, with the blocks that came (the same conversation). lm15 or LiteLLM writes the rest.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.turn_state import Described
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
-from sigadapt.schemas.strict import StrictRules
 from sigadapt.signatures.server.work import NO_WORK, ServerWork
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
@@ -104,108 +104,6 @@ class Result(NamedTuple):
     given: Any = None  # what the program gave, as JSON
     failed: bool = False  # whether it failed, with a flag or without
     deferred: Sequence[str] = ()  # the tools of the request that the model does not see yet
-
-
-ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})
-NO_SUBSET = ALL_CHOICES - {"subset"}
-
-PLAIN = r"[a-zA-Z0-9_-]+"
-ANY = r"(?s).+"
-SIGNED_ID = "__thought__"
-"""What stands between an id and the signature of Gemini that LiteLLM appends to it."""
-UNSIGNED = rf"(?s)(?!.*{SIGNED_ID}).+"
-
-
-def _no_block(part: Json, model: str) -> Json | None:
-    return None
-
-
-class Route(NamedTuple):
-    """One way to a provider, and what its client gets wrong or cannot know."""
-
-    # Measured on dspy 3.4.1 and litellm 1.106.
-    dialect: str  # the wire format's name
-    client: Literal["lm15", "litellm", "engine"]  # who writes the request; `engine`: the user's own
-
-    # Which models take this route
-    adapter: str = ""  # lm15's class for this wire format
-    server: str = ""  # lm15's name of a server that needs a route of its own
-    prefixes: frozenset[str] = frozenset()  # of model names, over LiteLLM
-    model_type: str = "chat"  # of `dspy.LM`, over LiteLLM
-    endpoint: str = ""  # which server it leads to, if that is one of many with an OpenAI-like wire
-
-    # Turns that go back
-    as_chat: bool = False  # written as chat messages, which LiteLLM translates
-    takes: frozenset[str] = frozenset()  # the dialects whose state can be sent back
-    # The field in which an OpenAI-like server wants its reasoning back; empty for the one that it came in,
-    # None if the program keeps it.
-    replays_reasoning: str | None = ""
-    reasoning_of_others: bool = False  # whether that field also takes the reasoning of other such servers
-    writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
-    # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,
-    # given the turn's state and the model's name.
-    stand_in: Callable[[Json | None, str], Json | None] | None = None
-
-    # Results. Two functions return the block for a part of one (`tool_results/content.py`), given the part
-    # and the model's name; None if there is no such block.
-    marks_failed_results: bool = False  # by a flag; otherwise their text begins with `ERROR: `
-    text_failures: bool = False  # whether a failed result with the flag can only hold text
-    results_as_objects: bool = False
-    in_results: Callable[[Json, str], Json | None] = _no_block  # a block inside a result
-    in_questions: Callable[[Json, str], Json | None] = _no_block  # a block behind the results
-
-    # Tool choice
-    # The forms that reach the provider: the modes, one function (`named`), one `custom` tool, several
-    # (`subset`), one that the provider runs (`own`), and calls that the provider checks (`validated`).
-    tool_choices: frozenset[str] = ALL_CHOICES
-    parallel: bool = True  # whether `parallel_tool_calls` reaches the provider
-    forces_with_thinking: bool = True  # whether it accepts a forced tool choice while thinking is on
-    formats_beside_tools: bool = True  # whether it accepts a response format together with tools
-
-    # Tools
-    native_tools: bool = False  # always sent as native JSON; else only if lm15's types lack a field
-    fields: frozenset[str] = frozenset()  # of a tool, beside its function, that arrive
-    result_schema: str = ""  # the field among them for the JSON Schema of a tool's result
-    strict: bool = False  # whether a strict flag on a tool reaches the provider
-    strict_rules: StrictRules = StrictRules()
-    custom_tools: bool = False  # whether it takes custom tools, whose calls are free text
-    lost_server_tools: frozenset[str] = frozenset()  # which the client refuses
-    search: str = ""  # the pattern for the types of its own search for deferred tools
-    search_tool: tuple[tuple[str, str], ...] = ()  # that search, in the place of another provider's
-    searches: Callable[[str], bool] = bool  # whether a model has that search, by its name
-    namespaces: bool = False  # whether its file groups the tools that this search is for
-    # Returns which changes of the tools a model takes inside of a conversation, `added` and `removed`.
-    late_tools: Callable[[str], frozenset[str]] | None = None
-    root_pattern: str = ANY  # for keywords that arrive at the root of a tool's schema
-    # Returns a sentence on what the client may lose of a canonical Request in silence, and the way around it.
-    caveat: Callable[[Json], str] | None = None
-
-    # Names and ids: the pattern that a whole one must match, and the most characters
-    name_pattern: str = PLAIN
-    longest_name: int = 64
-    id_pattern: str = UNSIGNED
-    longest_id: int = 1_000
-
-    def replays(self, state: Json) -> bool:
-        """Return whether a turn's state goes back: that of an OpenAI-like server to the same server alone."""
-        endpoint = state.get("endpoint")
-        return state["dialect"] in self.takes if endpoint is None else endpoint == self.endpoint
-
-
-def _same_part(part: Json, model: str) -> Json | None:
-    return part
-
-
-OWN_ENGINE = Route(
-    "lm15",
-    "engine",
-    marks_failed_results=True,
-    in_results=_same_part,
-    name_pattern=ANY,
-    longest_name=1_000_000,
-    longest_id=1_000_000,
-)
-"""The route through an engine that the user made, which takes lm15's types unchanged."""
 
 
 class Provider:

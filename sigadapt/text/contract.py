@@ -125,8 +125,6 @@ class TextFormat(NamedTuple):
     opener: str  # a regular expression without groups for what a call begins with
     read: Read  # reads calls at a place where the opener matched
     example: str  # a call of `get_weather` for Paris
-    models: str  # which models write it
-    servers: str  # which servers have a parser for it, or show it where they have none on
     reads: str  # what beside the example is read, in a sentence for the documentation
     before: tuple[str, ...] = ()  # tags before calls that say nothing by themselves
     after: tuple[str, ...] = ()  # such tags behind calls

@@ -207,7 +207,7 @@ def test_a_custom_call_of_the_past_goes_everywhere(route: Any):
     request: Request = {"model": "m", "messages": rows}
     sent = lower(request, route)
     [made] = sent.request["messages"][1]["tool_calls"]
-    if route.custom_tools:
+    if route.tools.custom:
         assert (made, sent.changes) == (call, ())
     else:
         assert json.loads(made["function"]["arguments"]) == {"input": CODE}

@@ -498,6 +498,16 @@ def test_a_search_and_a_bad_call_are_asked_again():
     assert named(body) == [SEARCH, "now", SEARCH, SEARCH, CALL]
 
 
+def test_searches_before_calls_that_are_all_bad_are_replayed():
+    """tool-search: The prompt keeps its beginning."""
+    answers = Answer(calls=[searching()]), Answer(calls=[routed(id=7)]), Answer(calls=[routed()])
+    asked = Asked(*answers, on_invalid="reask")
+    assert asked.calls == [("find_invoice", {"id": "7"})]
+    assert grows(asked.bodies)
+    [body] = Asked(DONE, inputs={"results": ToolResults.of(asked.out.calls, ["a"])}).bodies
+    assert named(body) == [SEARCH, CALL]
+
+
 def test_searches_before_words_are_replayed():
     """tool-search: Searches before an answer in words are kept."""
     asked = Asked(Answer(calls=[searching("qq zz")]), DONE)

@@ -14,7 +14,7 @@ import orjson
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import SigadaptError
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.tool_decls import ToolDecls, made_once
@@ -83,7 +83,7 @@ def _place(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, J
 
 
 def _changes_taken(request: Request, route: Route) -> frozenset[str]:
-    return frozenset() if route.late_tools is None else route.late_tools(request["model"])
+    return frozenset() if route.tools.late is None else route.tools.late(request["model"])
 
 
 def _declare(text: str) -> list[Json]:

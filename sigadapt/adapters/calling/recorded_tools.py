@@ -3,7 +3,7 @@
 from typing import Any
 
 from sigadapt.adapters.request.canonical import Change
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.schemas.json_values import Json, cut
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decl import with_fields

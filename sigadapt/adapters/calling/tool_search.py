@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.sendable_tools import is_search
 from sigadapt.errors import InvalidToolDecl, SigadaptError
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.namespaces import MOST, is_single
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.arguments import Flaw, parse_arguments
@@ -206,17 +206,18 @@ def offer(
     found = Offer(tools, hidden, decls, joins=False)
     has_own = any(search.function for search in found.searches)
     searches = [number for number, tool in enumerate(tools) if is_search(tool)]
-    if is_native and route.search and not has_own and (searches or route.searches(request["model"])):
+    own_search = route.search if is_native and not has_own else None
+    if own_search and (searches or own_search.supports(request["model"])):
         if not searches:
-            own: Json = dict(route.search_tool)
+            own: Json = dict(own_search.tool)
             sent["tools"] = made_once(tools, ("with", own["type"]), lambda: CanonicalTools([*tools, own]))
             changes.append(Change("/tools", "lowered", f"the provider's search is added: {own['type']!r}"))
-        if route.namespaces and (single := sum(map(is_single, tools))):
+        if own_search.namespaces and (single := sum(map(is_single, tools))):
             why = f"{single:,} deferred functions are sent in namespaces of at most {MOST}"
             changes.append(Change("/tools", "lowered", why))
         return sent, tuple(changes), None
     sent["tools"] = [tool for tool in tools if found.shows(tool)]
-    if is_native and has_own and route.late_tools and "added" in route.late_tools(request["model"]):
+    if is_native and has_own and route.tools.late and "added" in route.tools.late(request["model"]):
         found, how = found._replace(joins=True), "and the tools found join"
         seen = dict.fromkeys(name for row in rows for name in _names_in(row) if name in hidden)
         by_name = {name_in(tool): _without_flag(tool) for tool in late}

@@ -34,7 +34,8 @@ from sigadapt.dspy_boundary.internals import (
 )
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import BY_DIALECT
-from sigadapt.providers.provider import Provider, Route
+from sigadapt.providers.provider import Provider
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json
 

@@ -17,7 +17,8 @@ from dspy import lm15
 from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import BY_DIALECT, CHAT, provider_named
 from sigadapt.providers.openai_chat import reasoning_in
-from sigadapt.providers.provider import Provider, Result, Route
+from sigadapt.providers.provider import Provider, Result
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import name_in, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact
@@ -115,7 +116,7 @@ def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], 
     if state is None:
         return provider.turn(message, None, route), {}
     if not route.replays(state):
-        shown = reasoning_in(state) if route.reasoning_of_others else None
+        shown = reasoning_in(state) if route.turns.reasoning_of_others else None
         return provider.turn(message, shown, route), {}
     with replaying(message["turn"]):
         if state["dialect"] == provider.name:
@@ -126,10 +127,10 @@ def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], 
 
 
 def _result(row: Json, route: Route) -> Result:
-    marked = row["is_error"] and not route.marks_failed_results and not route.results_as_objects
+    marked = row["is_error"] and not route.results.marks_failed and not route.results.as_objects
     text = f"{MARKED}{row['content']}" if marked else row["content"]
-    failed = row["is_error"] and route.marks_failed_results
-    value = result_object(row["result"]) if route.results_as_objects else {}
+    failed = row["is_error"] and route.results.marks_failed
+    value = result_object(row["result"]) if route.results.as_objects else {}
     blocks, after = row.get("blocks") or None, row.get("after", ())
     given = row["result"].value if row.get("result") is not None else row["content"]
     return Result(

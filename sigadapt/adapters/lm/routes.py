@@ -18,7 +18,7 @@ from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import CHAT, ROUTES
-from sigadapt.providers.provider import OWN_ENGINE, Route
+from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
 NOTHING: Mapping[str, Any] = {}
@@ -86,11 +86,11 @@ def with_replayed_reasoning(
 ) -> Route:
     """Return a Route with the field in which it takes reasoning of earlier turns, as the user set it."""
     if replayed is False:
-        return route._replace(replays_reasoning=None)
+        return route._replace(turns=route.turns._replace(reasoning_field=None))
     field = replayed if isinstance(replayed, str) else replayed.get(model)
     if not field or route.dialect != CHAT.name:
         return route
-    return route._replace(replays_reasoning=field, reasoning_of_others=True)
+    return route._replace(turns=route.turns._replace(reasoning_field=field, reasoning_of_others=True))
 
 
 def is_completion(lm: BaseLM) -> bool:
@@ -130,14 +130,14 @@ def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
     route: Route = (
         _over_litellm(lm)
         if not selection.native
-        else _first(client="lm15", server=resolution.provider)
-        or _first(client="lm15", adapter=resolution.adapter, server="")
-        or _first(client="lm15")
+        else _over_lm15(server=resolution.provider)
+        or _over_lm15(adapter=resolution.adapter, server="")
+        or _over_lm15()
     )
     if selection.native and _wants_reasoning(resolution.compat):
-        route = route._replace(replays_reasoning="reasoning_content")
+        route = route._replace(turns=route.turns._replace(reasoning_field="reasoning_content"))
     # One of many servers that speak an OpenAI-like wire.
-    return route._replace(endpoint=_endpoint(lm, settings)) if CHAT.name in route.takes else route
+    return route._replace(endpoint=_endpoint(lm, settings)) if CHAT.name in route.turns.takes else route
 
 
 def _wants_reasoning(compat: Any) -> bool:
@@ -161,13 +161,14 @@ def _over_litellm(lm: BaseLM) -> Route:
     prefix = model_of(lm).partition("/")[0]
     over = [route for route in ROUTES if route.client == "litellm"]
     if lm.model_type == "responses":
-        return next(route for route in over if route.model_type == "responses")
-    return next((route for route in over if prefix in route.prefixes), over[0])
+        return next(route for route in over if route.models.model_type == "responses")
+    return next((route for route in over if prefix in route.models.prefixes), over[0])
 
 
-def _first(**fields: str) -> Any:
-    """Return the first route with these values; None if there is none."""
-    return next((r for r in ROUTES if all(getattr(r, key) == value for key, value in fields.items())), None)
+def _over_lm15(**models: str) -> Any:
+    """Return the first route over lm15 that these models take; None if there is none."""
+    over = (route for route in ROUTES if route.client == "lm15")
+    return next((r for r in over if models.items() <= r.models._asdict().items()), None)
 
 
 _CONTROLS = frozenset({"cache", "rollout_id", "n", "num_generations", "prompt_cache"})

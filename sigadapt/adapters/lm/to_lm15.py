@@ -17,7 +17,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_DIALECT, CHAT
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.result_blocks import text_in
 from sigadapt.providers.wire.values import name_in, named_part
@@ -101,7 +101,7 @@ def _call(call: dict[str, Any]) -> lm15.ToolCallPart:
 def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
     # An engine that the user made gets images and files as lm15's parts; elsewhere the native rows have them.
     failed, text = row["is_error"], as_unicode(row["content"])
-    if failed and not route.marks_failed_results:
+    if failed and not route.results.marks_failed:
         failed, text = False, f"{MARKED}{text}"
     blocks = row.get("blocks") if route.client == "engine" else None
     parts = [_content_part(part) for part in blocks] if blocks else [lm15.TextPart(text=text)]
@@ -137,7 +137,7 @@ def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool
             for each in functions
         )
         own = None
-        if route.native_tools or not all(map(is_plain, tools)):
+        if route.tools.native or not all(map(is_plain, tools)):
             provider = None if route.as_chat else BY_DIALECT.get(route.dialect)
             own = provider.tools(list(tools)) if provider else list(tools)
         kept[key] = typed, own

@@ -25,7 +25,7 @@ from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import settings, streaming_to, sync_send_to_stream
 from sigadapt.providers import CHAT, provider_named
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
 
 Subscribe: TypeAlias = Callable[[Any], CallSubscription | None]

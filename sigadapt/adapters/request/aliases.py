@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.providers.provider import SIGNED_ID
+from sigadapt.providers.route import SIGNED_ID
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.json_values import compact, cut, is_unicode, short_hash
 

@@ -3,7 +3,8 @@
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.messages import assistant_message, result_message, search_message
 from sigadapt.providers import BY_DIALECT
-from sigadapt.providers.provider import Reading, Route
+from sigadapt.providers.provider import Reading
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import in_paragraphs, joined
 from sigadapt.signatures.calls import Searched, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import failed_result

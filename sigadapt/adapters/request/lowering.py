@@ -16,7 +16,7 @@ from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_DIALECT, CHAT
 from sigadapt.providers.openai_chat import reasoning_in
-from sigadapt.providers.provider import ANY, Route
+from sigadapt.providers.route import ANY, Route
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.providers.wire.writing import drops_thinking
 from sigadapt.schemas.arguments import parse_arguments
@@ -44,13 +44,13 @@ def lower(request: Request, route: Route) -> Lowered:
     request = _choice(request, route, changes)
     request = _settings(request, route, changes)
     tools = request.get("tools")
-    plain = not tools or (route.root_pattern == ANY and getattr(tools, "is_plain", False))
+    plain = not tools or (route.tools.root_pattern == ANY and getattr(tools, "is_plain", False))
     if not plain:
         tools, lost = sendable(tools or (), route)
         changes += lost
         request = {**request, "tools": tools}
     request = _without_halves(request, changes)
-    table = aliases(names_in(request), route.name_pattern, route.longest_name)
+    table = aliases(names_in(request), *route.names)
     if table or any(row["role"] in ("assistant", "tool") or "parts" in row for row in request["messages"]):
         refuse_unreadable_states(request, route)
         request = _custom_calls(request, route, changes)
@@ -64,12 +64,10 @@ def lower(request: Request, route: Route) -> Lowered:
         states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
         gateways = [state for state in states if "endpoint" in state and route.replays(state)]
         own = {each for state in gateways for each in state["ids"]}
-        request, renamed = with_sendable_ids(
-            with_names(request, table), route.id_pattern, route.longest_id, own
-        )
+        request, renamed = with_sendable_ids(with_names(request, table), *route.ids, own)
         request, moved = with_content(request, route)
         changes += (*renamed, *moved)
-        if route.stand_in is not None and route.stand_in(None, request["model"]) is not None:
+        if route.turns.stand_in is not None and route.turns.stand_in(None, request["model"]) is not None:
             request = _sign(request, route, changes)
     if not plain:
         request = without_searches(request, route, changes)
@@ -105,10 +103,10 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
 
 def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
     """Return whether tools are plain functions with names that the route takes."""
-    key = route.name_pattern, route.longest_name, route.root_pattern
+    key = route.names, route.tools.root_pattern
     if key not in tools.kept:
         names = names_in({"model": "", "messages": [], "tools": tools})
-        fit = tools.is_plain and not aliases(names, route.name_pattern, route.longest_name)
+        fit = tools.is_plain and not aliases(names, *route.names)
         tools.kept[key] = fit and not any(lost_at_root(tool, route) for tool in tools)
     return tools.kept[key]
 
@@ -133,13 +131,13 @@ def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
         why = "no tools are sent, so there is nothing to choose"
         changes.append(Change("/tool_choice", "dropped", why))
         return _without(request, "tool_choice")
-    if forces and thinks and not route.forces_with_thinking:
+    if forces and thinks and not route.choices.forces_with_thinking:
         raise InvalidOption(
             "this provider refuses a forced tool choice while thinking is on",
             field="tool_choice",
             fix="Use tool_choice='auto', or reasoning_effort=None (or no thinking=) for this call.",
         )
-    return request if form in route.tool_choices else _instead_of(choice, form, request, route, changes)
+    return request if form in route.choices.forms else _instead_of(choice, form, request, route, changes)
 
 
 def _instead_of(choice: Any, form: str, request: Request, route: Route, changes: list[Change]) -> Request:
@@ -155,7 +153,7 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
         return _choice({**request, "tool_choice": several if tools else "auto"}, route, changes)
     if not isinstance(choice, str) and form != "own":
         request = _chosen_only(request, choice, changes)
-        if "required" in route.tool_choices:
+        if "required" in route.choices.forms:
             return request
     what = "cannot name a tool that the provider runs" if form == "own" else "has no tool choice"
     changes.append(Change("/tool_choice", "dropped", f"this route {what}; the model decides"))
@@ -173,11 +171,11 @@ def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]
 
 
 def _settings(request: Request, route: Route, changes: list[Change]) -> Request:
-    if "parallel_tool_calls" in request and not route.parallel:
+    if "parallel_tool_calls" in request and not route.choices.parallel:
         why = "this route has no such setting; the model decides"
         changes.append(Change("/parallel_tool_calls", "dropped", why))
         request = _without(request, "parallel_tool_calls")
-    if "response_format" in request and request.get("tools") and not route.formats_beside_tools:
+    if "response_format" in request and request.get("tools") and not route.choices.formats_beside_tools:
         why = "this provider refuses a response format beside tools; the prompt describes the format"
         changes.append(Change("/response_format", "dropped", why))
         request = _without(request, "response_format")
@@ -206,7 +204,7 @@ def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Requ
 
 def _custom_call(call: dict[str, Any], customs: set[str], route: Route) -> dict[str, Any]:
     part = named_part(call)
-    if "custom" in call and not route.custom_tools:
+    if "custom" in call and not route.tools.custom:
         function = {"name": part["name"], "arguments": compact({"input": part["input"]})}
         return {"id": call["id"], "type": "function", "function": function}
     if (
@@ -242,10 +240,10 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
         why = None if state is None else _left_behind(state, row, route)
         if why:
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
-        elif state is not None and route.replays_reasoning is None and reasoning_in(state):
+        elif state is not None and route.turns.reasoning_field is None and reasoning_in(state):
             why = "replay_reasoning=False keeps the reasoning here; only text and calls are sent"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
-        if row.get("is_error") and not route.marks_failed_results:
+        if row.get("is_error") and not route.results.marks_failed:
             why = "this route has no flag for a failed result; its text begins with 'ERROR: '"
             yield Change(f"/messages/{number}/is_error", "lowered", why)
 
@@ -255,7 +253,7 @@ def _left_behind(state: Json, row: Json, route: Route) -> str | None:
     provider = BY_DIALECT.get(state["dialect"])
     if provider is None or not route.replays(state):
         others = [*provider.extras(state)] if provider else []
-        if route.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:
+        if route.turns.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:
             return None
         owner = state.get("endpoint", state["dialect"])
         named = _names(others) or "the order of its blocks"
@@ -287,7 +285,7 @@ def _sign(request: Request, route: Route, changes: list[Change]) -> Request:
         if not row.get("tool_calls") or (number < asked and not route.as_chat):
             continue
         state = state_of(row)
-        fields = route.stand_in(state, request["model"]) if route.stand_in else None
+        fields = route.turns.stand_in(state, request["model"]) if route.turns.stand_in else None
         if fields is not None:
             sent[number] = {**row, "stand_in": fields}
             why = f"the turn has no state of this provider, which asks for {fields} in its place"

@@ -14,7 +14,7 @@ from typing import Any
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers import CHAT
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.result_blocks import decoded_text, text_in
 from sigadapt.schemas.json_values import Json, compact, cut
@@ -49,7 +49,7 @@ def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], 
             lost.append(why)
             continue
         own = part["value"] if part["type"] == "block" else None
-        block = own or route.in_questions(part, model) or route.in_results(part, model)
+        block = own or route.results.behind(part, model) or route.results.inside(part, model)
         text = text_in(part) if part["type"] != "block" else None
         if block is None and text is None:
             raise InvalidHistory(
@@ -106,7 +106,7 @@ class _Placing:
 
     def _placed(self, part: Part, number: int) -> list[Part]:
         """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
-        text_only = self._row["is_error"] and self._route.text_failures
+        text_only = self._row["is_error"] and self._route.results.text_failures
         if why := _why_foreign(part, self._route):
             self.changes.append(why)
             return []
@@ -125,18 +125,18 @@ class _Placing:
         self._follow(part, named["text"])
         why = f"this route has no place for {part['type']} data in {where}; it follows the results"
         self.changes.append(why)
-        if self._route.results_as_objects and is_named:
+        if self._route.results.as_objects and is_named:
             return []
         return [{"type": "text", "text": f"{named['text'][:-1]}, attachment {self.below} below]"}]
 
     def _in_result(self, part: Part) -> Json | None:
         """Return the block of a part inside the result; the program's own, if results hold blocks at all."""
         if part["type"] != "block":
-            return self._route.in_results(part, self._model)
-        return part["value"] if self._route.in_results(_PICTURE, self._model) else None
+            return self._route.results.inside(part, self._model)
+        return part["value"] if self._route.results.inside(_PICTURE, self._model) else None
 
     def _follow(self, part: Part, name: str) -> None:
-        block = None if part["type"] == "block" else self._route.in_questions(part, self._model)
+        block = None if part["type"] == "block" else self._route.results.behind(part, self._model)
         if block is None:
             kind = cut(part.get("mime_type") or next(iter({"url", "file_id", "data", "value"} & part.keys())))
             raise InvalidHistory(
@@ -150,7 +150,7 @@ class _Placing:
         result = f"result {self._place} ({self._row['name']})"
         # The model has to know which result a picture below belongs to.
         label = {"type": "text", "text": f"Attachment {self.below}: {name[1:-1]} of {result}"}
-        named = self._route.in_questions(label, self._model)
+        named = self._route.results.behind(label, self._model)
         self._after += [block] if named is None else [named, block]
 
     def _blocks(self) -> list[Json] | None:
@@ -158,7 +158,7 @@ class _Placing:
         if not any(part["type"] in PLACED for part in self._parts):
             return None
         parts = self._parts
-        if self._row["is_error"] and not self._route.marks_failed_results:
+        if self._row["is_error"] and not self._route.results.marks_failed:
             first = text_in(parts[0])
             marked = {"type": "text", "text": MARKED.strip() if first is None else f"{MARKED}{first}"}
             parts = [marked, *parts[first is not None :]]

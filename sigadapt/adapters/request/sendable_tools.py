@@ -19,7 +19,7 @@ from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers.provider import ANY, Route
+from sigadapt.providers.route import ANY, Route
 from sigadapt.schemas.json_values import Json, listed, pointer
 from sigadapt.schemas.strict import strict_tool
 from sigadapt.signatures.tool_decls import CanonicalTools, made_once
@@ -58,12 +58,12 @@ def without_searches(request: Request, route: Route, changes: list[Change]) -> R
 
 def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
     if "function" not in tool and "custom" not in tool:
-        if not is_search(tool) or not route.search or re.fullmatch(route.search, tool["type"]):
+        if not is_search(tool) or not route.search or re.fullmatch(route.search.types, tool["type"]):
             return tool  # `without_searches` drops one that cannot be sent
-        own: dict[str, Any] = dict(route.search_tool)
+        own: dict[str, Any] = dict(route.search.tool)
         lost.append(Change(f"/tools/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
         return own
-    if "function" not in tool and not route.custom_tools:
+    if "function" not in tool and not route.tools.custom:
         raise InvalidToolDecl(
             "this route's provider has no custom tools",
             code="not_portable",
@@ -79,8 +79,8 @@ def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json
         return tool
     sent: Json = {}
     for key, value in tool.items():
-        name = route.result_schema if key in _RESULT_SCHEMAS else key
-        if key in _ITSELF or name in route.fields:
+        name = route.tools.result_schema if key in _RESULT_SCHEMAS else key
+        if key in _ITSELF or name in route.tools.fields:
             sent[name] = value
         elif key not in _FOR_CLIENTS:
             why = _FOUND if key == "defer_loading" else _NOT_SENT.format(key)
@@ -91,13 +91,13 @@ def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json
 def _strict(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
     """Give a strict tool a schema that strict mode accepts; drop the flag if the route cannot send it."""
     function = tool.get("function", {})
-    if "strict" not in function or (route.strict and not function["strict"]):
+    if "strict" not in function or (route.tools.strict and not function["strict"]):
         return tool
-    if not route.strict:
+    if not route.tools.strict:
         why = "this route cannot send a strict flag; the calls are still checked"
         lost.append(Change(f"/tools/{number}/function/strict", "dropped", why))
         return {**tool, "function": {key: value for key, value in function.items() if key != "strict"}}
-    strict = strict_tool(tool, route.strict_rules)
+    strict = strict_tool(tool, route.tools.strict_rules)
     if strict.closed:
         places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
         why = f"strict mode takes closed objects only; sent as closed: {places}"
@@ -107,10 +107,10 @@ def _strict(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
 
 def lost_at_root(tool: Json, route: Route) -> list[str]:
     """Return the keywords of a function's schema that do not arrive, if they say anything of arguments."""
-    if route.root_pattern == ANY or "function" not in tool:
+    if route.tools.root_pattern == ANY or "function" not in tool:
         return []
     schema: Json = tool["function"]["parameters"]
-    return [key for key in schema if key not in _NAMING and not re.fullmatch(route.root_pattern, key)]
+    return [key for key in schema if key not in _NAMING and not re.fullmatch(route.tools.root_pattern, key)]
 
 
 def is_search(tool: Json) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers import BY_DIALECT
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.native_tools import SERVER_TOOL
@@ -26,7 +26,7 @@ def with_server_tools(request: Request, route: Route | None) -> tuple[Request, t
     table: dict[str, Json] = {}
     for start, entries in wire.server_tools.items() if wire is not None else ():
         table |= entries if model.startswith(start) else {}
-    for kind in route.lost_server_tools if route is not None else ():
+    for kind in route.tools.lost_server_tools if route is not None else ():
         table.pop(kind, None)
     names = () if route is None else (model.partition("/")[0], route.dialect)
     raw = {_family(tool) for tool in tools if not named_part(tool) and tool.get("type") != SERVER_TOOL}

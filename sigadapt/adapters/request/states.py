@@ -6,7 +6,7 @@ from typing import Any
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.turn_state import MOST_VALUES
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, is_array
 from sigadapt.signatures.calls import Turn

@@ -6,7 +6,7 @@ A deferred tool does not count until it joins. Of a namespace, its name and its 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers.provider import Route
+from sigadapt.providers.route import Route
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import compact, listed
@@ -25,7 +25,7 @@ def refuse_large(request: Request, sent: Lowered, route: Route, most: int, field
 
     def bytes_by_name() -> dict[str, int]:
         read = [tool for tool in tools if not tool.get("defer_loading")]
-        if route.namespaces and len(read) < len(tools):
+        if route.search and route.search.namespaces and len(read) < len(tools):
             grouped = [tool["namespace"] for tool in in_namespaces(tools) if "namespace" in tool]
             read += {space["name"]: space for space in grouped}.values()
         return {str(name_in(tool) or tool.get("type")): len(compact(tool).encode()) for tool in read}

@@ -165,15 +165,11 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "gemma4",
         Markers("<|tool_call>", "<tool_call|>", '<|"|>'),
-        models="Gemma 4",
-        servers="vLLM `gemma4`; Ollama; llama.cpp; mlx-lm",
         after=("<tool_call|>", "<|tool_response>"),
     ),
     _format(
         "functiongemma",
         Markers("<start_function_call>", "<end_function_call>", "<escape>"),
-        models="FunctionGemma",
-        servers="vLLM `functiongemma`; Ollama; llama.cpp; mlx-lm",
         after=("<end_function_call>", "<start_function_response>"),
     ),
 )

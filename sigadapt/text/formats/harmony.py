@@ -116,8 +116,6 @@ FORMATS: tuple[TextFormat, ...] = (
         read,
         "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
         '{"city": "Paris"}<|call|>',
-        "gpt-oss, Beam, Muse",
-        "vLLM `openai`; Ollama; llama.cpp; LM Studio",
         "The recipient in the role or in the channel; messages whose special tokens the server dropped.",
         head=r"<\|(?:start|channel|message)\|>\s*[^\s<>]{0,200}(?:\s+[^\s<>]{1,200}){0,5}\s*(?:<|\Z)",
     ),

@@ -136,8 +136,6 @@ FORMATS: tuple[TextFormat, ...] = (
         r"(?:\s*\[CALL_ID\](?P<id>\w{1,64}))?(?:\s*\[ARGS\]|(?=\s*\{))",
         stops=("[TOOL_CALLS]",),
         example='[TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}',
-        models="Mistral Small 3, Devstral, Magistral, Ministral 3, Large 3",
-        servers="vLLM `mistral`; llama.cpp; Ollama; mlx-lm",
         reads="With or without `[ARGS]` and `[CALL_ID]`; the marker may be missing before the next call.",
         write=writer("[TOOL_CALLS]{name}[ARGS]{args}", separator=""),
     ),
@@ -146,8 +144,6 @@ FORMATS: tuple[TextFormat, ...] = (
         r"(?!)",  # it is tried where the answer begins, and nowhere else
         read_bare,
         'get_weather[ARGS]{"city": "Paris"}',
-        "Mistral, DeepSeek and Functionary where the server drops their markers, or the prompt holds them",
-        "any server that skips special tokens",
         "Only where it is the whole answer.",
         bare=True,
     ),
@@ -158,8 +154,6 @@ FORMATS: tuple[TextFormat, ...] = (
         tail=r"\s*```",
         example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n"
         '```json\n{"city": "Paris"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-        models="DeepSeek V3, R1 and its distillations, Cogito",
-        servers="vLLM `deepseek_v3`; llama.cpp; Ollama",
         **_DEEP,
     ),
     _format(
@@ -168,8 +162,6 @@ FORMATS: tuple[TextFormat, ...] = (
         rf"{_DEEP_BEGIN}\s*(?P<name>[^\n`<]{{1,128}}?)\s*{_DEEP_SEP}",
         example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
         '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-        models="DeepSeek V3.1",
-        servers="vLLM `deepseek_v31`; llama.cpp; Ollama",
         write=writer(
             "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{args}<｜tool▁call▁end｜>",
             separator="",
@@ -188,8 +180,6 @@ FORMATS: tuple[TextFormat, ...] = (
         after=("<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
         example="<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0"
         '<|tool_call_argument_begin|>{"city": "Paris"}<|tool_call_end|><|tool_calls_section_end|>',
-        models="Kimi K2, K2 Thinking, K2.5",
-        servers="vLLM `kimi_k2`; llama.cpp; mlx-lm",
         reads="Ids with and without `functions.`, also without the section's tags. The id is kept.",
         write=writer(
             "<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{args}<|tool_call_end|>",
@@ -204,8 +194,6 @@ FORMATS: tuple[TextFormat, ...] = (
         r">>>(?P<name>[\w.-]{1,128})\r?\n(?=\s*\{)",
         stops=(">>>",),
         example='>>>get_weather\n{"city": "Paris"}',
-        models="Functionary 3.2",
-        servers="llama.cpp",
     ),
     _format(
         "plamo3",
@@ -222,16 +210,12 @@ FORMATS: tuple[TextFormat, ...] = (
         example="<|plamo:begin_tool_name:plamo|>get_weather<|plamo:end_tool_name:plamo|>"
         '<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{"city": "Paris"}'
         "<|plamo:end_tool_arguments:plamo|>",
-        models="PLaMo 3",
-        servers="vLLM `plamo3`",
     ),
     TextFormat(
         "bracket-calling",
         r"\[Calling tool:",
         read_bracketed,
         '[Calling tool: get_weather({"city": "Paris"})]',
-        "models that imitate a transcript of an agent",
-        "any server whose parser is off",
         "Unless an example is announced.",
         head=_BRACKETED.pattern,
     ),

@@ -97,8 +97,6 @@ FORMATS: tuple[TextFormat, ...] = (
         read,
         f'{_TOKEN}<tool_call>\n{_TOKEN}<invoke name="get_weather">{_TOKEN}<city>Paris{_TOKEN}</city>'
         f"{_TOKEN}</invoke>\n{_TOKEN}</tool_call>",
-        "MiniMax M3",
-        "vLLM `minimax_m3`; llama.cpp",
         "Nested elements, as objects or lists by the schema.",
         before=(f"{_TOKEN}<tool_call>",),
         after=(f"{_TOKEN}</tool_call>",),

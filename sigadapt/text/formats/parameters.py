@@ -346,10 +346,6 @@ FORMATS: tuple[TextFormat, ...] = (
         _FUNCTION,
         example="<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n"
         "</tool_call>",
-        models="Qwen3-Coder, Qwen3.5, Nemotron 3, Step 3.5, MiMo V2, Granite 4.2, Seed-OSS; Llama 3.1 and "
-        "Functionary 3.1 with JSON inside",
-        servers="vLLM `qwen3_coder`, `qwen3_xml`, `mimo`, `step3p5`, `seed_oss`; Ollama; llama.cpp; mlx-lm; "
-        "SGLang",
         reads="Without the tags around, with JSON instead of parameters, and parameters that are not closed.",
         before=("<tool_call>", "<seed:tool_call>"),
         after=("</function>", "</tool_call>", "</seed:tool_call>"),
@@ -367,8 +363,6 @@ FORMATS: tuple[TextFormat, ...] = (
         None,
         example='<minimax:tool_call><invoke name="get_weather"><parameter name="city">Paris</parameter>'
         "</invoke></minimax:tool_call>",
-        models="MiniMax M2; Claude's form behind gateways; DeepSeek V3.2 and V4 (DSML); Step 3; Muse",
-        servers="vLLM `minimax_m2`, `deepseek_v32`, `deepseek_v4`, `step3`; llama.cpp; mlx-lm",
         reads="Any prefix of the tags (`｜DSML｜`, `steptml:`, `atem:`), with or without tags around.",
         before=(*_WRAPS, "<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "function<｜tool_sep｜>"),
         after=(
@@ -382,8 +376,6 @@ FORMATS: tuple[TextFormat, ...] = (
         _NAMED_HEAD,
         _NAMED_FUNCTION,
         example='<function name="get_weather"><param name="city">Paris</param></function>',
-        models="MiniCPM5",
-        servers="vLLM `minicpm5_xml`; llama.cpp; mlx-lm",
         reads="Values in CDATA, and tags whose space a tokenizer lost.",
         before=("<function name=",),
         after=("</function>",),
@@ -396,8 +388,6 @@ FORMATS: tuple[TextFormat, ...] = (
         example='<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
         '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|>'
         "<|close|>call<|sep|><|close|>tools<|sep|>",
-        models="Kimi K3",
-        servers="vLLM `kimi_k3`; llama.cpp; mlx-lm",
         reads="Arguments one by one, or one JSON object.",
         before=("<|open|>tools<|sep|>", '<|open|>call index="1"<|sep|><|close|>call<|sep|>'),
         after=(
@@ -410,8 +400,6 @@ FORMATS: tuple[TextFormat, ...] = (
     _pairs_format(
         "glm-4.5",
         *("tool_call", "arg_key", "arg_value"),
-        models="GLM 4.5, 4.6, 4.7, 5; Ling 3; Laguna; Spark 2.5; Hunyuan V3",
-        servers="vLLM `glm45`, `glm47`, `ling3`, `poolside_v1`, `hy_v3`; Ollama; llama.cpp; mlx-lm; SGLang",
         before=("<tool_calls>",),
         after=("</tool_call>", "</tool_calls>", "<|role_end|>"),
         write=_writer(
@@ -424,8 +412,6 @@ FORMATS: tuple[TextFormat, ...] = (
     _pairs_format(
         "longcat-pairs",
         *("longcat_tool_call", "longcat_arg_key", "longcat_arg_value"),
-        models="LongCat",
-        servers="vLLM `longcat`; mlx-lm",
         after=("</longcat_tool_call>",),
     ),
 )

@@ -45,7 +45,7 @@ REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
 
 def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:
     dialect, door, mark = told
-    marks = {route.server} if route.client == "lm15" else route.prefixes or {""}
+    marks = {route.models.server} if route.client == "lm15" else route.models.prefixes or {""}
     return (route.dialect, route.client) == (dialect, door) and mark in marks
 
 
@@ -65,7 +65,7 @@ def test_every_route_is_reached() -> None:
 
 def test_every_prefix_is_reached() -> None:
     given = {options["model"].partition("/")[0] for _, options in REACHED if "engine" in options}
-    wanted = {prefix for route in ROUTES for prefix in route.prefixes}
+    wanted = {prefix for route in ROUTES for prefix in route.models.prefixes}
     assert wanted - given - {"bedrock"} == set()
 
 
@@ -85,6 +85,6 @@ def test_an_engine_of_ones_own_is_a_route_of_its_own() -> None:
 @pytest.mark.parametrize("model", ["deepseek/deepseek-chat", "moonshot/kimi-k2"])
 def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str) -> None:
     plain = route_of(dspy.LM("openai/gpt-4o-mini"), {})
-    assert not plain.replays_reasoning
-    wanted = {"replays_reasoning": "reasoning_content", "endpoint": model.partition("/")[0]}
-    assert route_of(dspy.LM(model), {}) == plain._replace(**wanted)
+    assert not plain.turns.reasoning_field
+    turns = plain.turns._replace(reasoning_field="reasoning_content")
+    assert route_of(dspy.LM(model), {}) == plain._replace(turns=turns, endpoint=model.partition("/")[0])

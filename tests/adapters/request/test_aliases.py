@@ -33,11 +33,11 @@ def tool(name: str) -> dict[str, Any]:
 @given(names, st.sampled_from(PROFILES))
 def test_aliases_fit_and_never_collide(given_names: list[str], profile: Route):
     """request-shaping: No two names share an alias."""
-    table = aliases(given_names, profile.name_pattern, profile.longest_name)
+    table = aliases(given_names, profile.names.pattern, profile.names.longest)
     sent = [table.get(name, name) for name in given_names]
     assert len(set(sent)) == len(given_names)
-    assert all(re.fullmatch(profile.name_pattern, name) for name in sent)
-    assert max(map(len, sent), default=0) <= profile.longest_name
+    assert all(re.fullmatch(profile.names.pattern, name) for name in sent)
+    assert max(map(len, sent), default=0) <= profile.names.longest
 
 
 @given(names, names)
@@ -169,7 +169,7 @@ def test_an_id_twice_in_one_turn_goes_to_its_results_in_order():
 def test_a_name_that_fits_is_left_alone():
     """request-shaping: A name that a provider takes goes out as it is."""
     assert aliases(["search", "read-file_2", "x" * 64], PLAIN, 64) == {}
-    assert aliases(["files.read"], NATIVE["gemini"].name_pattern, 64) == {}
+    assert aliases(["files.read"], NATIVE["gemini"].names.pattern, 64) == {}
 
 
 def test_a_declared_name_that_looks_like_an_alias_keeps_its_own():

@@ -270,7 +270,7 @@ def test_any_ids_go_out_unique_and_come_back_paired(
     out = sent.request["messages"]
     ids = ids_out(out)
     assert len(set(ids)) == len(ids)
-    assert all(len(each) <= route.longest_id for each in ids)
+    assert all(len(each) <= route.ids.longest for each in ids)
     waiting: list[str] = []
     for row, given_row in zip(out, rows, strict=True):
         if row["role"] == "tool":

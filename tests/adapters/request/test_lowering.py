@@ -7,7 +7,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import OWN_ENGINE, ROUTES, Request, Route, Turn, canonical_choice, lower
+from internals import OWN_ENGINE, ROUTES, Limits, Request, Route, Turn, canonical_choice, lower
 from support import LITELLM, NATIVE, NATIVE_OLLAMA, Ask, lm_of
 
 import sigadapt
@@ -52,18 +52,19 @@ def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
     before = copy.deepcopy(given_request)
     sent = lower(given_request, profile)
     assert given_request == before, "the given request is not changed"
-    if form in profile.tool_choices:
+    if form in profile.choices.forms:
         assert sent.request == given_request
         assert sent.changes == ()
     elif form == "none":
         assert (names(sent), whats(sent)) == ([], [("/tools", "lowered")])
         assert "tool_choice" not in sent.request
         alone: Any = {**given_request, "parallel_tool_calls": False}
-        assert lower(alone, profile._replace(parallel=True)).request.keys() == {"model", "messages"}
+        parallel = profile._replace(choices=profile.choices._replace(parallel=True))
+        assert lower(alone, parallel).request.keys() == {"model", "messages"}
     else:
         narrowed = {"named": ["two"], "subset": ["one", "two"]}.get(form, ["one", "two", "three"])
         assert names(sent) == narrowed
-        lost = [] if "required" in profile.tool_choices else [("/tool_choice", "dropped")]
+        lost = [] if "required" in profile.choices.forms else [("/tool_choice", "dropped")]
         assert whats(sent) == [("/tools", "lowered")] * (form in ("named", "subset")) + lost
         assert sent.request.get("tool_choice") == (None if lost else "required")
     assert all(change.why for change in sent.changes)
@@ -92,7 +93,7 @@ def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
     """request-shaping: What a provider refuses in combination is refused."""
     thinking: Any = {**chosen(form), "reasoning_effort": "low"}
     for profile in PROFILES.values():
-        if profile.forces_with_thinking:
+        if profile.choices.forces_with_thinking:
             lower(thinking, profile)
             continue
         with pytest.raises(InvalidOption, match="thinking is on") as caught:
@@ -119,8 +120,8 @@ def test_a_free_choice_goes_with_thinking():
 def test_parallel_calls_get_through_or_are_recorded(profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
     sent = lower(request(parallel_tool_calls=False), profile)
-    assert ("parallel_tool_calls" in sent.request) is profile.parallel
-    assert whats(sent) == ([] if profile.parallel else [("/parallel_tool_calls", "dropped")])
+    assert ("parallel_tool_calls" in sent.request) is profile.choices.parallel
+    assert whats(sent) == ([] if profile.choices.parallel else [("/parallel_tool_calls", "dropped")])
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -128,8 +129,8 @@ def test_a_format_beside_tools_gets_through_or_is_recorded(profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
     form = {"type": "json_object"}
     sent = lower(request(response_format=form), profile)
-    assert ("response_format" in sent.request) is profile.formats_beside_tools
-    assert whats(sent) == ([] if profile.formats_beside_tools else [("/response_format", "dropped")])
+    assert ("response_format" in sent.request) is profile.choices.formats_beside_tools
+    assert whats(sent) == ([] if profile.choices.formats_beside_tools else [("/response_format", "dropped")])
     alone: Any = {key: value for key, value in request(response_format=form).items() if key != "tools"}
     assert lower(alone, profile).changes == ()
 
@@ -151,7 +152,7 @@ def test_a_failed_result_is_recorded_where_there_is_no_flag(profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
     rows = [{"role": "tool", "tool_call_id": "c", "name": "one", "content": "down", "is_error": True}]
     sent = lower(request(messages=rows), profile)
-    assert whats(sent) == ([] if profile.marks_failed_results else [("/messages/0/is_error", "lowered")])
+    assert whats(sent) == ([] if profile.results.marks_failed else [("/messages/0/is_error", "lowered")])
 
 
 @pytest.mark.parametrize("profile", NATIVE.values(), ids=NATIVE)
@@ -183,7 +184,8 @@ def test_an_engine_of_the_users_own_gets_everything():
 @given(st.sampled_from(sorted(CHOICES)), st.sampled_from(sorted(PROFILES)), st.booleans())
 def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool):
     """What was lowered fits its wire."""
-    profile = PROFILES[key]._replace(marks_failed_results=True)
+    profile = PROFILES[key]
+    profile = profile._replace(results=profile.results._replace(marks_failed=True))
     once = lower({**chosen(form), "parallel_tool_calls": parallel}, profile)
     twice = lower(once.request, profile)
     assert twice.changes == ()
@@ -200,7 +202,7 @@ def test_what_strict_mode_closes_is_on_record():
         {"type": "function", "function": {"name": name, "parameters": schema, "strict": True}}
         for name, schema in (("one", parameters), ("two", {**closed, "additionalProperties": False}))
     ]
-    sent = lower(request(tools=tools), next(route for route in PROFILES.values() if route.strict))
+    sent = lower(request(tools=tools), next(route for route in PROFILES.values() if route.tools.strict))
     assert [tool["function"]["parameters"] for tool in sent.request.get("tools", ())] == [
         {**closed, "additionalProperties": False}
     ] * 2
@@ -216,7 +218,7 @@ def test_a_tool_of_the_providers_own_stays_in_its_place():
     """request-shaping: Each wire gets its own form."""
     named = {"type": "function", "function": {"name": "files.read", "parameters": EMPTY}}
     strict = {"type": "function", "function": {"name": "f", "parameters": EMPTY, "strict": True}}
-    route = next(route for route in PROFILES.values() if route.strict)
+    route = next(route for route in PROFILES.values() if route.tools.strict)
     sent = lower(request(tools=[OWN_TOOL, named, strict, OWN_TOOL]), route)
     tools = sent.request.get("tools", [])
     assert (tools[0], tools[3]) == (OWN_TOOL, OWN_TOOL)
@@ -224,7 +226,8 @@ def test_a_tool_of_the_providers_own_stays_in_its_place():
     assert tools[2]["function"]["parameters"]["additionalProperties"] is False
     assert whats(sent) == [("/tools/2/function/parameters", "lowered"), ("/tools/1/function/name", "renamed")]
     few: Any = {**chosen("named"), "tools": [OWN_TOOL, *DECLS.to_openai()]}
-    assert names(lower(few, route._replace(tool_choices=frozenset({"required"})))) == ["two"]
+    required = route._replace(choices=route.choices._replace(forms=frozenset({"required"})))
+    assert names(lower(few, required)) == ["two"]
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -234,7 +237,7 @@ def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
     closed: Any = {**EMPTY, "required": [], "additionalProperties": False}
     marked = {**strict, "function": {**strict["function"], "parameters": closed, "strict": True}}
     sent = lower(request(tools=[plain, marked]), profile._replace(caveat=None))
-    if profile.strict:
+    if profile.tools.strict:
         assert sent.request.get("tools") == [plain, marked]
         assert whats(sent) == []
     else:
@@ -268,7 +271,7 @@ def test_tools_that_litellm_may_trim_are_on_record(schema: Any, is_told: bool):
 
 def test_tools_in_ollamas_prompt_are_on_record():
     """adapter-plug-in: Tools in a prompt that LiteLLM writes are on record."""
-    (route,) = (route for route in ROUTES if "ollama" in route.prefixes)
+    (route,) = (route for route in ROUTES if "ollama" in route.models.prefixes)
     (change,) = lower(request(), route).changes
     assert "ollama_chat/" in change.why
 
@@ -293,7 +296,7 @@ def said_and_done(call_id: str, name: str = "one") -> list[dict[str, Any]]:
 
 def test_an_id_that_goes_out_as_another_is_recorded():
     """conversations: Ids are mapped to what a provider accepts."""
-    route = PROFILES["native-openai-chat"]._replace(id_pattern="[a-z0-9_]+", longest_id=20)
+    route = PROFILES["native-openai-chat"]._replace(ids=Limits("[a-z0-9_]+", 20))
     rows = [*said_and_done("a"), *said_and_done("a"), *said_and_done("b:1"), *said_and_done("x" * 21)]
     sent = lower(request(messages=rows), route)
     found = [(change.where, change.what) for change in sent.changes if "/id" in change.where]

@@ -154,7 +154,10 @@ def test_what_a_route_cannot_send_is_refused(column: str, value: Any):
     assert (refused.value.code, refused.value.tool) == ("unsendable_content", "get_weather")
 
 
-FLATTENING = [route for route in ROUTES if {"deepseek", "heroku"} & route.prefixes] + [LITELLM["cohere"]]
+FLATTENING = [
+    *(route for route in ROUTES if {"deepseek", "heroku"} & route.models.prefixes),
+    LITELLM["cohere"],
+]
 
 
 @pytest.mark.parametrize("route", FLATTENING, ids=["deepseek", "heroku", "cohere"])

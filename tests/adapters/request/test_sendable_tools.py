@@ -20,6 +20,7 @@ from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]
 
+OVER_LITELLM = [route for route in ROUTES_OF_ALL if route.client == "litellm"]
 ROUTES: dict[str, Route] = {
     **{f"native-{name}": route for name, route in NATIVE.items()},
     **{f"litellm-{name}": route for name, route in LITELLM.items()},
@@ -84,10 +85,10 @@ def test_every_field_of_every_shape_leaves_or_is_recorded(shape: Any, route: Rou
     [tool] = sent.request.get("tools", [])
     recorded = {change.where.rpartition("/")[2] for change in sent.changes if change.what == "dropped"}
     for key, value in KNOWN.items():
-        name = route.result_schema if key == "output_schema" else key
+        name = route.tools.result_schema if key == "output_schema" else key
         assert (tool.get(name) == value) is (key not in recorded), key
-        assert (name in route.fields) is (key not in recorded), key
-    assert set(tool) == {"type", "function", *route.fields & {route.result_schema, *KNOWN}}
+        assert (name in route.tools.fields) is (key not in recorded), key
+    assert set(tool) == {"type", "function", *route.tools.fields & {route.tools.result_schema, *KNOWN}}
     assert all(change.why for change in sent.changes)
 
 
@@ -281,10 +282,10 @@ def test_each_provider_s_strict_mode_has_its_own_rules(schema: Json, refused: st
 
 def test_every_field_of_a_route_is_one_that_its_provider_writes():
     """A field that a route names and the provider's own words left out would be lost without a record."""
-    for route in (route for route in ROUTES.values() if route.fields and not route.as_chat):
+    for route in (route for route in ROUTES.values() if route.tools.fields and not route.as_chat):
         provider = BY_DIALECT.get(route.dialect)
         assert provider is not None
-        fields = {key: {"name": "n"} if key == "namespace" else 1 for key in route.fields}
+        fields = {key: {"name": "n"} if key == "namespace" else 1 for key in route.tools.fields}
         [tool] = provider.tools([{**ToolDecl("f").to_openai(), **fields}])
         tool = (tool.get("functionDeclarations") or tool.get("tools") or [tool])[0]
         assert {key for key in fields if key in tool or key == "namespace"} == set(fields)
@@ -327,7 +328,7 @@ def litellm_module(name: str) -> Any:
 @pytest.mark.parametrize("client", ["anthropic", "bedrock", "azure"])
 def test_keywords_at_the_root_of_a_schema(client: str):
     """tool-check: Keywords that are lost at a schema's root are told."""
-    route = next(route for route in ROUTES_OF_ALL if route.client == "litellm" and client in route.prefixes)
+    route = next(each for each in OVER_LITELLM if client in each.models.prefixes)
     sent = lower(request({"name": "f", "parameters": ROOT}), route)
     lost = [key for key in ROOT if key not in schema_sent(client) and key != "title"]
     if client == "bedrock":

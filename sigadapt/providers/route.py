@@ -1,0 +1,138 @@
+"""The contract of a route: one way to a provider, in records of what is asked together.
+
+A provider's file lists its routes. What stands there was measured on dspy 3.4.1 and litellm 1.106.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.strict import StrictRules
+
+ALL_CHOICES = frozenset({"auto", "required", "none", "named", "subset"})
+NO_SUBSET = ALL_CHOICES - {"subset"}
+
+PLAIN = r"[a-zA-Z0-9_-]+"
+ANY = r"(?s).+"
+SIGNED_ID = "__thought__"
+"""What stands between an id and the signature of Gemini that LiteLLM appends to it."""
+UNSIGNED = rf"(?s)(?!.*{SIGNED_ID}).+"
+
+
+def _no_block(part: Json, model: str) -> Json | None:
+    return None
+
+
+class Models(NamedTuple):
+    """Which models take a route."""
+
+    adapter: str = ""  # lm15's class for this wire format
+    server: str = ""  # lm15's name of a server that needs a route of its own
+    prefixes: frozenset[str] = frozenset()  # of model names, over LiteLLM
+    model_type: str = "chat"  # of `dspy.LM`, over LiteLLM
+
+
+class Turns(NamedTuple):
+    """How turns go back."""
+
+    takes: frozenset[str] = frozenset()  # the dialects whose state can be sent back
+    # The field in which an OpenAI-like server wants its reasoning back; empty for the one that it came in,
+    # None if the program keeps it.
+    reasoning_field: str | None = ""
+    reasoning_of_others: bool = False  # whether that field also takes the reasoning of other such servers
+    writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
+    # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,
+    # given the turn's state and the model's name.
+    stand_in: Callable[[Json | None, str], Json | None] | None = None
+
+
+class ResultRules(NamedTuple):
+    """How results go back."""
+
+    marks_failed: bool = False  # by a flag; otherwise their text begins with `ERROR: `
+    text_failures: bool = False  # whether a failed result with the flag can only hold text
+    as_objects: bool = False  # whether a result is a JSON object, as Gemini has it
+    # These return the block for a part of one (`tool_results/content.py`), given the part and the model's
+    # name; None if there is no such block.
+    inside: Callable[[Json, str], Json | None] = _no_block
+    behind: Callable[[Json, str], Json | None] = _no_block  # behind the turn's results, or in a question
+
+
+class Choices(NamedTuple):
+    """Which tool choices a route takes, and what it takes beside tools."""
+
+    # The forms that reach the provider: the modes, one function (`named`), one `custom` tool, several
+    # (`subset`), one that the provider runs (`own`), and calls that the provider checks (`validated`).
+    forms: frozenset[str] = ALL_CHOICES
+    parallel: bool = True  # whether `parallel_tool_calls` reaches the provider
+    forces_with_thinking: bool = True  # whether it accepts a forced tool choice while thinking is on
+    formats_beside_tools: bool = True  # whether it accepts a response format together with tools
+
+
+class Tools(NamedTuple):
+    """Which tools a route takes, and what of them arrives."""
+
+    native: bool = False  # always sent as native JSON; else only if lm15's types lack a field
+    fields: frozenset[str] = frozenset()  # of a tool, beside its function, that arrive
+    result_schema: str = ""  # the field among them for the JSON Schema of a tool's result
+    strict: bool = False  # whether a strict flag on a tool reaches the provider
+    strict_rules: StrictRules = StrictRules()
+    custom: bool = False  # whether it takes custom tools, whose calls are free text
+    lost_server_tools: frozenset[str] = frozenset()  # which the client refuses
+    # Returns which changes of the tools a model takes inside of a conversation, `added` and `removed`.
+    late: Callable[[str], frozenset[str]] | None = None
+    root_pattern: str = ANY  # for keywords that arrive at the root of a tool's schema
+
+
+class Search(NamedTuple):
+    """A provider's own search for deferred tools."""
+
+    types: str  # the pattern for its types
+    tool: tuple[tuple[str, str], ...]  # that search, in the place of another provider's
+    supports: Callable[[str], bool]  # whether a model has it, by its name
+    namespaces: bool = False  # whether the provider's file groups the tools that it is for
+
+
+class Limits(NamedTuple):
+    """What a name or an id has to look like."""
+
+    pattern: str  # that a whole one must match
+    longest: int  # in characters
+
+
+class Route(NamedTuple):
+    """One way to a provider, and what its client gets wrong or cannot know."""
+
+    dialect: str  # the wire format's name
+    client: Literal["lm15", "litellm", "engine"]  # who writes the request; `engine`: the user's own
+    as_chat: bool = False  # whether it is written as chat messages, which LiteLLM translates
+    models: Models = Models()
+    endpoint: str = ""  # which server it leads to, if that is one of many with an OpenAI-like wire
+    turns: Turns = Turns()
+    results: ResultRules = ResultRules()
+    choices: Choices = Choices()
+    tools: Tools = Tools()
+    search: Search | None = None
+    names: Limits = Limits(PLAIN, 64)
+    ids: Limits = Limits(UNSIGNED, 1_000)
+    # Returns a sentence on what the client may lose of a canonical Request in silence, and the way around it.
+    caveat: Callable[[Json], str] | None = None
+
+    def replays(self, state: Json) -> bool:
+        """Return whether a turn's state goes back: that of an OpenAI-like server to the same server alone."""
+        endpoint = state.get("endpoint")
+        return state["dialect"] in self.turns.takes if endpoint is None else endpoint == self.endpoint
+
+
+def _same_part(part: Json, model: str) -> Json | None:
+    return part
+
+
+OWN_ENGINE = Route(
+    "lm15",
+    "engine",
+    results=ResultRules(marks_failed=True, inside=_same_part),
+    names=Limits(ANY, 1_000_000),
+    ids=Limits(UNSIGNED, 1_000_000),
+)
+"""The route through an engine that the user made, which takes lm15's types unchanged."""
