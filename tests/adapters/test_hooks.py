@@ -308,7 +308,14 @@ def test_an_async_hook_on_a_synchronous_call_is_refused(method: str):
 
 @pytest.mark.parametrize(
     ("method", "answer"),
-    [("before_request", 5), ("before_request", {"model": "m"}), ("after_choice", "x"), ("on_error", {})],
+    [
+        ("before_request", 5),
+        ("before_request", {"model": "m"}),
+        ("before_request", adding(messages=[])),
+        ("before_request", adding(model="openai/other")),
+        ("after_choice", "x"),
+        ("on_error", {}),
+    ],
 )
 def test_what_a_hook_may_not_answer_is_refused(method: str, answer: Any):
     """request-shaping: What a hook may not answer is refused."""
