@@ -77,6 +77,7 @@ from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, schemas_of
 from sigadapt.adapters.response.typed_calls import (
     identity,
+    of_allowed_tools,
     of_chosen_tools,
     with_compact_arguments,
     with_declared_names,
@@ -89,6 +90,7 @@ from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.errors import InvalidToolDecl, UnusableAnswer
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import Route
+from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
@@ -445,6 +447,10 @@ class Prepared(NamedTuple):
         calls = self._checked_calls(mark_recovered(calls) if from_text else calls)
         if self.sent_tool_choice is not None:
             calls = of_chosen_tools(calls, self.sent_tool_choice)
+        options = self.call.adapter.options
+        if options.hooks and options.validate_args:  # a hook may have taken tools out
+            offered = [name_in(tool) for tool in self.request.get("tools", ())]
+            calls = of_allowed_tools(calls, offered, "the request offers")
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
     def _schemas(self) -> dict[str, Json]:

@@ -68,7 +68,10 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
         answer = yield from _ask(hook, "before_request", request, context)
         if isinstance(answer, Choice):
             return answer
-        if is_mapping(answer) and "messages" in answer and "model" in answer:
+        if is_mapping(answer) and answer.get("messages") and "model" in answer:
+            if answer["model"] != request["model"]:
+                reason, fix = "before_request named another model", "Use dspy.context(lm=...) for the call."
+                raise InvalidOption(reason, field="hooks", fix=fix)
             request = cast("Request", answer)
         elif answer is not None:
             kind = type(answer).__name__

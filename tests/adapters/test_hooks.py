@@ -111,6 +111,21 @@ def test_a_hook_may_change_the_request():
     assert (received.body["temperature"], received.body["tool_choice"]) == (0.5, "required")
 
 
+@pytest.mark.parametrize("tool_calling", ["native", "prompted"])
+def test_a_tool_that_a_hook_took_out_is_not_called(tool_calling: Any):
+    """request-shaping: A hook may change the request."""
+    away = Hook("a", [], before_request=lambda request: {**request, "tools": request["tools"][1:]})
+    text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+    answer = Answer(calls=[PARIS]) if tool_calling == "native" else Answer(text=text)
+    adapter = sigadapt.ChatAdapter(hooks=[away], tool_calling=tool_calling)
+    with LoopbackProvider([answer]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=adapter), pytest.raises(ToolCallParseError) as caught:
+            dspy.Predict(Ask)(question="?", tools=[WEATHER, {"name": "now"}])
+    assert (caught.value.code, caught.value.tool) == ("unknown_tool", "get_weather")
+    assert "the request offers 'now'" in caught.value.reason
+
+
 def test_a_hook_may_answer_without_the_model():
     """request-shaping: The first choice ends the asking."""
     log: list[str] = []
@@ -293,7 +308,14 @@ def test_an_async_hook_on_a_synchronous_call_is_refused(method: str):
 
 @pytest.mark.parametrize(
     ("method", "answer"),
-    [("before_request", 5), ("before_request", {"model": "m"}), ("after_choice", "x"), ("on_error", {})],
+    [
+        ("before_request", 5),
+        ("before_request", {"model": "m"}),
+        ("before_request", adding(messages=[])),
+        ("before_request", adding(model="openai/other")),
+        ("after_choice", "x"),
+        ("on_error", {}),
+    ],
 )
 def test_what_a_hook_may_not_answer_is_refused(method: str, answer: Any):
     """request-shaping: What a hook may not answer is refused."""

@@ -80,6 +80,24 @@ def test_what_fails_says_so_in_its_own_words(how: str):
     ]
 
 
+class Untold(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def refund(to: str) -> str:
+    raise Untold
+
+
+@HOW
+def test_what_fails_without_words_fails_alone(how: str):
+    """tool-call-outputs: A call that fails is a failed result."""
+    calls = turn(PAYS, ("refund", {"to": "Ada"}))
+    got = run(how, calls, [pay, refund])
+    assert told(got) == [("Paid 10 EUR to Ada", False), ("Untold", True)]
+    assert told(list(ToolResults.of(calls, ["Paid", Untold()])))[1] == ("Untold", True)
+
+
 DECIDED: list[tuple[Callable[[ToolCall], Any], tuple[str, bool], list[Any]]] = [
     (lambda _: True, ("Paid 10 EUR to Ada", False), [("Ada", 10)]),
     (lambda _: False, ("The user rejected this call. It was not run.", True), []),

@@ -15,7 +15,7 @@ from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import closest, is_object
+from sigadapt.schemas.json_values import closest, is_object, listed
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, Searched, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
@@ -28,6 +28,7 @@ from sigadapt.signatures.transcript import (
     later_round,
     own_round,
     read,
+    rounds_in,
     rows_of,
 )
 
@@ -165,6 +166,15 @@ def refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fiel
         else:
             continue
         raise InvalidHistory(reason, code="unreadable_history", field=history_fields.history, fix=fix)
+    said = {key for key, value in event.items() if value is not None}
+    said -= {history_fields.calls, history_fields.results}
+    if said and said.isdisjoint(fields) and collection_in(event) is None and not rounds_in(event, None):
+        raise InvalidHistory(
+            f"nothing of an event is sent: its {listed(map(repr, sorted(said, key=str)), 8)} are no fields",
+            code="unreadable_history",
+            field=history_fields.history,
+            fix=f"Give the values of fields, such as {dict.fromkeys(list(fields)[:2], '...')}, or leave it out.",
+        )
 
 
 def _transcript(fields: HistoryFields, inputs: Mapping[str, Any]) -> tuple[list[Row], list[Round]]:

@@ -159,7 +159,12 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json) -> ToolCalls:
         chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
         parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in chosen]
         allowed = [part["name"] for part in parts if "name" in part]
-    told = f"the tool choice allows {' or '.join(map(repr, allowed)) or 'no tool'}"
+    return of_allowed_tools(calls, allowed, "the tool choice allows")
+
+
+def of_allowed_tools(calls: ToolCalls, allowed: Collection[str], who: str) -> ToolCalls:
+    """Return the calls, with those of all but these tools as bad ones."""
+    told = f"{who} {' or '.join(map(repr, allowed)) or 'no tool'}"
     bad = [
         refused(call, Flaw("unknown_tool", f"{told}, and not {cut(repr(call.name))}"))
         for call in calls

@@ -34,7 +34,15 @@ _MODULE = re.compile(r"(?:(?:\w+|<\w+>)\.)+(?=\w+(?:: |:?\Z|\n))")
 
 def message_of(error: BaseException) -> str:
     """Return the type and the message of an exception."""
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
+
+
+def text_of(error: BaseException) -> str:
+    """Return the message of an exception; empty if its own `__str__` raises."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (the other calls have run, and keep their results)
+        return ""
 
 
 def message_in(value: Any, tool: str) -> Any:
@@ -66,7 +74,7 @@ def plain_failures() -> Generator[None]:
             raise
         _LOG.debug("a tool failed", exc_info=error)
         # An exception of which Python formats the type's name and the message alone.
-        text, hidden = str(error), property(lambda _: None, lambda _, __: None)
+        text, hidden = text_of(error), property(lambda _: None, lambda _, __: None)
         names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), hidden)
         names |= {"__module__": "builtins", "__str__": lambda _: text}  # pyright: ignore[reportUnknownLambdaType]
         raise type(type(error).__name__, (Exception,), names) from None

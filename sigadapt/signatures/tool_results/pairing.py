@@ -23,6 +23,7 @@ from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, w
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import content_of, is_content, refers
+from sigadapt.signatures.tool_results.failures import text_of
 from sigadapt.signatures.tool_results.tool_output import output_of, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -199,7 +200,7 @@ def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
         if isinstance(value, KeyError) and value.args:  # whose text is the key alone
             value = f"KeyError: {value}"
         elif isinstance(value, BaseException):
-            value = str(value) or type(value).__name__
+            value = text_of(value) or type(value).__name__
         given = given._replace(value=value, is_error=is_error)
     elif error and not given.is_error:
         raise InvalidHistory(
