@@ -13,7 +13,6 @@ from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.transport import executions_of
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import lower
 from sigadapt.adapters.request.messages import assistant_message, messages_of, result_message
@@ -44,28 +43,22 @@ from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, PROVIDERS, ROUTES
 from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
-from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.runs.field_texts import field_texts
 from sigadapt.schemas import checking
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
 from sigadapt.schemas.checking import check, flaw_in
-from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import (
     RepeatedKeys,
     compact,
     cut,
     decode,
-    equal_json,
     fault_in,
-    is_array,
-    is_object,
     json_like,
     listed,
     pointer,
     without_halves,
 )
-from sigadapt.schemas.strict import StrictRules, StrictTool, strict_tool
 from sigadapt.signatures import tool_decl
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.calls import RefusedToolCall, Repeat, Turn
@@ -121,14 +114,11 @@ __all__ = [
     "Scan",
     "Server",
     "Steps",
-    "StrictRules",
-    "StrictTool",
     "TextGate",
     "TextSubscription",
     "ToolIndex",
     "Turn",
     "WeakCache",
-    "aliases",
     "annotations",
     "arguments_of",
     "arun",
@@ -147,7 +137,6 @@ __all__ = [
     "decode",
     "demo",
     "divergence",
-    "equal_json",
     "events_of",
     "excerpt_of",
     "executions_of",
@@ -157,12 +146,8 @@ __all__ = [
     "flaw_in",
     "heal",
     "identity",
-    "in_json_schema",
-    "in_namespaces",
     "inputs_of",
     "internals",
-    "is_array",
-    "is_object",
     "json_like",
     "json_of",
     "layout",
@@ -172,7 +157,6 @@ __all__ = [
     "main",
     "message_in",
     "messages_of",
-    "names_in",
     "parse_arguments",
     "plan",
     "plan_of",
@@ -195,7 +179,6 @@ __all__ = [
     "run",
     "select_backend",
     "sendable",
-    "strict_tool",
     "text_listeners",
     "text_of",
     "text_read",
@@ -208,8 +191,6 @@ __all__ = [
     "with_declared_names",
     "with_earlier_calls",
     "with_later_calls",
-    "with_names",
-    "with_sendable_ids",
     "without_halves",
     "write",
     "writers",

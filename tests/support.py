@@ -5,7 +5,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 from hypothesis import strategies as st
@@ -95,6 +95,14 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     max_leaves=20,
 )
 """Any JSON value."""
+
+
+def by_value(value: Any) -> Any:
+    """As a database that keeps JSON by value gives it back: with its keys in another order."""
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value)
+        return {key: by_value(held[key]) for key in sorted(held, key=lambda key: (len(key), key))}
+    return [by_value(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 CORPUS = os.environ.get("SIGADAPT_CORPUS")
