@@ -8,19 +8,27 @@ from pathlib import Path
 from typing import Any, cast
 
 import dspy
+import httpx
 from hypothesis import strategies as st
-from internals import ROUTE_NAMES, ROUTES, Route
+from internals import ROUTES, Route
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
-from sigadapt.testing import Call, LoopbackProvider
+from sigadapt.testing import Answer, Call, LoopbackProvider
 
-NATIVE: dict[str, Route] = {name: route for name, route in ROUTE_NAMES.items() if route.client == "lm15"}
+
+def _first_routes(client: str) -> dict[str, Route]:
+    found: dict[str, Route] = {}
+    for route in ROUTES:
+        if route.client == client:
+            found.setdefault(route.dialect, route)
+    return found
+
+
+NATIVE = _first_routes("lm15")
 """The routes that lm15 writes, by dialect."""
 
-LITELLM: dict[str, Route] = {
-    route.dialect: route for name, route in ROUTE_NAMES.items() if name == f"litellm/{route.dialect}"
-}
+LITELLM = _first_routes("litellm")
 """The routes that LiteLLM writes, by dialect."""
 
 NATIVE_OLLAMA = next(route for route in ROUTES if route.server)
@@ -87,6 +95,18 @@ def lm_of(provider: LoopbackProvider, wire: str = "openai", engine: str = "auto"
     """The language model that asks a provider over a wire; LiteLLM alone speaks Ollama's own."""
     options = {} if wire == "ollama" else {"engine": engine}
     return dspy.LM(**provider.lm_options(wire, **options, **changes))
+
+
+def bytes_of(wire: str, answer: Answer, *, stream: bool = False) -> bytes:
+    """What a provider sends over a wire for an answer."""
+    paths = {"openai": "/chat/completions", "responses": "/responses", "anthropic": "/messages"}
+    paths |= {
+        "ollama": "/api/chat",
+        "gemini": f"/models/m:{'streamG' if stream else 'g'}enerateContent{'?alt=sse' if stream else ''}",
+    }
+    with LoopbackProvider([answer]) as provider:
+        url = provider.base_url(wire) + paths[wire]
+        return httpx.post(url, json={"model": "m", "stream": stream, "messages": []}).content
 
 
 json_values: st.SearchStrategy[Any] = st.recursive(

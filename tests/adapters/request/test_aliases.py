@@ -109,9 +109,7 @@ def conversation(*turns: list[str]) -> Request:
         messages.append(
             {"role": "assistant", "content": "So.", "tool_calls": [*map(made, ids)], "turn": turn}
         )
-        messages += (
-            {"role": "tool", "tool_call_id": each, "name": "f", "content": each} for each in ids
-        )
+        messages += ({"role": "tool", "tool_call_id": each, "name": "f", "content": each} for each in ids)
     return {"model": "m", "messages": messages}
 
 
