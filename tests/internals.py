@@ -21,28 +21,15 @@ from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.adapters.request.sendable_tools import sendable
 from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import looks_like, text_read
-from sigadapt.adapters.response.typed_calls import (
-    arguments_of,
-    build_unvalidated,
-    identity,
-    typed_calls,
-    with_declared_names,
-    with_earlier_calls,
-    with_later_calls,
-)
+from sigadapt.adapters.response.typed_calls import build_unvalidated
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.commands import demo
-from sigadapt.commands.cache_prefix import divergence
-from sigadapt.commands.check import ROUTE_NAMES, checked
 from sigadapt.commands.cli import main
 from sigadapt.commands.printing import layout
-from sigadapt.commands.programs import inputs_of
-from sigadapt.commands.read import read_from
-from sigadapt.commands.request_parts import weights
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, PROVIDERS, ROUTES
-from sigadapt.providers.provider import OWN_ENGINE, CutOff, JsonText, RawCall, Reading, Route
+from sigadapt.providers.provider import OWN_ENGINE, Reading, Route
 from sigadapt.runs.field_texts import field_texts
 from sigadapt.schemas import checking
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
@@ -61,7 +48,7 @@ from sigadapt.schemas.json_values import (
 )
 from sigadapt.signatures import tool_decl
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
-from sigadapt.signatures.calls import RefusedToolCall, Repeat, Turn
+from sigadapt.signatures.calls import RefusedToolCall, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.rendering import Cell, Rendered
@@ -72,7 +59,7 @@ from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import result_object, result_text
 from sigadapt.signatures.toolset import resolving
-from sigadapt.testing.exchange import Response, read, write
+from sigadapt.testing.exchange import Response
 from sigadapt.testing.server import Server
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.gate import TextGate
@@ -89,24 +76,19 @@ __all__ = [
     "OWN_ENGINE",
     "PROVIDERS",
     "ROUTES",
-    "ROUTE_NAMES",
     "Await",
     "BoundedCache",
     "Calling",
     "Cell",
-    "CutOff",
     "DeclaredCache",
     "Excerpt",
     "Flaw",
-    "JsonText",
     "Layout",
     "Masking",
     "Options",
-    "RawCall",
     "Reading",
     "RefusedToolCall",
     "Rendered",
-    "Repeat",
     "RepeatedKeys",
     "Request",
     "Response",
@@ -120,7 +102,6 @@ __all__ = [
     "Turn",
     "WeakCache",
     "annotations",
-    "arguments_of",
     "arun",
     "assistant_message",
     "build_unvalidated",
@@ -129,14 +110,12 @@ __all__ = [
     "canonical_choice",
     "check",
     "check_decoded",
-    "checked",
     "checking",
     "compact",
     "controls_of",
     "cut",
     "decode",
     "demo",
-    "divergence",
     "events_of",
     "excerpt_of",
     "executions_of",
@@ -145,8 +124,6 @@ __all__ = [
     "field_texts",
     "flaw_in",
     "heal",
-    "identity",
-    "inputs_of",
     "internals",
     "json_like",
     "json_of",
@@ -165,8 +142,6 @@ __all__ = [
     "prompt_of",
     "prompted_request",
     "question",
-    "read",
-    "read_from",
     "read_text",
     "recorder",
     "repair",
@@ -185,13 +160,7 @@ __all__ = [
     "to_lm15",
     "tool_decl",
     "transport",
-    "typed_calls",
     "unwrap",
-    "weights",
-    "with_declared_names",
-    "with_earlier_calls",
-    "with_later_calls",
     "without_halves",
-    "write",
     "writers",
 ]

@@ -32,8 +32,12 @@ def tool_like(tool: Json, **words: str) -> Json:
     return {**tool, "function": {**tool["function"], **words}}
 
 
-def other_description(tools: list[Any]) -> list[Any]:
+def other_description(tools: list[Json]) -> list[Json]:
     return [tools[0], tool_like(tools[1], description="Now.")]
+
+
+def other_system(body: Json) -> Json:
+    return {**body, "system": "a"}
 
 
 QUESTIONS = [{"role": "user", "content": question} for question in ("a", "b")]
@@ -67,7 +71,7 @@ OPENAI, CLAUDE = "openai/gpt-4o-mini", "anthropic/claude-sonnet-4-6"
             "cut by 2 messages",
         ),
         (OPENAI, messages(lambda rows: [rows[0], QUESTIONS[0]]), "/messages/1/content", "saved turn"),
-        (CLAUDE, lambda body: {**body, "system": "a"}, "/system", "keep times"),
+        (CLAUDE, other_system, "/system", "keep times"),
     ],
     ids=range(10),
 )
