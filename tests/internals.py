@@ -4,14 +4,12 @@ If a file of the package moves, its line here changes, and no test.
 """
 
 from sigadapt.adapters import plan, text_listeners
-from sigadapt.adapters.calling.calling import Calling, calling_of
+from sigadapt.adapters.calling.calling import Calling
 from sigadapt.adapters.calling.prompted import prompted_request, writers
 from sigadapt.adapters.lm import routes, transport
-from sigadapt.adapters.lm.routes import controls_of, facts_of, route_of
+from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.lm.streams import recorder
 from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.lm.transport import executions_of
-from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import lower
@@ -21,7 +19,6 @@ from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.adapters.request.sendable_tools import sendable
 from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import looks_like, text_read
-from sigadapt.adapters.response.typed_calls import build_unvalidated
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.commands import demo
 from sigadapt.commands.cli import main
@@ -44,7 +41,6 @@ from sigadapt.schemas.json_values import (
     json_like,
     listed,
     pointer,
-    without_halves,
 )
 from sigadapt.signatures import tool_decl
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
@@ -55,9 +51,8 @@ from sigadapt.signatures.rendering import Cell, Rendered
 from sigadapt.signatures.sources import annotations
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_index import ToolIndex
-from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.failures import message_in
-from sigadapt.signatures.tool_results.results import result_object, result_text
+from sigadapt.signatures.tool_results.results import result_text
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response
 from sigadapt.testing.server import Server
@@ -85,7 +80,6 @@ __all__ = [
     "Flaw",
     "Layout",
     "Masking",
-    "Options",
     "Reading",
     "RefusedToolCall",
     "Rendered",
@@ -104,29 +98,23 @@ __all__ = [
     "annotations",
     "arun",
     "assistant_message",
-    "build_unvalidated",
-    "calling_of",
     "canonical",
     "canonical_choice",
     "check",
     "check_decoded",
     "checking",
     "compact",
-    "controls_of",
     "cut",
     "decode",
     "demo",
     "events_of",
     "excerpt_of",
-    "executions_of",
-    "facts_of",
     "fault_in",
     "field_texts",
     "flaw_in",
     "heal",
     "internals",
     "json_like",
-    "json_of",
     "layout",
     "listed",
     "looks_like",
@@ -147,7 +135,6 @@ __all__ = [
     "repair",
     "resolving",
     "result_message",
-    "result_object",
     "result_text",
     "route_of",
     "routes",
@@ -155,12 +142,10 @@ __all__ = [
     "select_backend",
     "sendable",
     "text_listeners",
-    "text_of",
     "text_read",
     "to_lm15",
     "tool_decl",
     "transport",
     "unwrap",
-    "without_halves",
     "writers",
 ]
