@@ -4,16 +4,13 @@ If a file of the package moves, its line here changes, and no test.
 """
 
 from sigadapt.adapters import plan, text_listeners
-from sigadapt.adapters.calling.calling import Calling, calling_of
+from sigadapt.adapters.calling.calling import Calling
 from sigadapt.adapters.calling.prompted import prompted_request, writers
 from sigadapt.adapters.lm import routes, transport
-from sigadapt.adapters.lm.routes import controls_of, facts_of, route_of
+from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.lm.streams import recorder
 from sigadapt.adapters.lm.to_lm15 import to_lm15
-from sigadapt.adapters.lm.transport import executions_of
-from sigadapt.adapters.options import Options
 from sigadapt.adapters.plan import plan_of
-from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.lowering import lower
 from sigadapt.adapters.request.messages import assistant_message, messages_of, result_message
@@ -22,65 +19,43 @@ from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.adapters.request.sendable_tools import sendable
 from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import looks_like, text_read
-from sigadapt.adapters.response.typed_calls import (
-    arguments_of,
-    build_unvalidated,
-    identity,
-    typed_calls,
-    with_declared_names,
-    with_earlier_calls,
-    with_later_calls,
-)
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.commands import demo
-from sigadapt.commands.cache_prefix import divergence
-from sigadapt.commands.check import ROUTE_NAMES, checked
 from sigadapt.commands.cli import main
 from sigadapt.commands.printing import layout
-from sigadapt.commands.programs import inputs_of
-from sigadapt.commands.read import read_from
-from sigadapt.commands.request_parts import weights
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.providers import BY_DIALECT, PROVIDERS, ROUTES
-from sigadapt.providers.provider import CutOff, JsonText, RawCall, Reading
-from sigadapt.providers.route import OWN_ENGINE, Limits, Route
-from sigadapt.providers.wire.namespaces import in_namespaces
+from sigadapt.providers.provider import Reading
+from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.runs.field_texts import field_texts
 from sigadapt.schemas import checking
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
 from sigadapt.schemas.checking import check, flaw_in
-from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import (
     RepeatedKeys,
     compact,
     cut,
     decode,
-    equal_json,
     fault_in,
-    is_array,
-    is_object,
     json_like,
     listed,
     pointer,
-    without_halves,
 )
-from sigadapt.schemas.strict import StrictRules, StrictTool, strict_tool
 from sigadapt.signatures import tool_decl
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
-from sigadapt.signatures.calls import RefusedToolCall, Repeat, Turn
+from sigadapt.signatures.calls import RefusedToolCall, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.rendering import Cell, Rendered
 from sigadapt.signatures.sources import annotations
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_index import ToolIndex
-from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.failures import message_in
-from sigadapt.signatures.tool_results.results import result_object, result_text
+from sigadapt.signatures.tool_results.results import result_text
 from sigadapt.signatures.toolset import resolving
-from sigadapt.testing.exchange import Response, read, write
+from sigadapt.testing.exchange import Response
 from sigadapt.testing.server import Server
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.gate import TextGate
@@ -97,25 +72,18 @@ __all__ = [
     "OWN_ENGINE",
     "PROVIDERS",
     "ROUTES",
-    "ROUTE_NAMES",
     "Await",
     "BoundedCache",
     "Calling",
     "Cell",
-    "CutOff",
     "DeclaredCache",
     "Excerpt",
     "Flaw",
-    "JsonText",
     "Layout",
-    "Limits",
     "Masking",
-    "Options",
-    "RawCall",
     "Reading",
     "RefusedToolCall",
     "Rendered",
-    "Repeat",
     "RepeatedKeys",
     "Request",
     "Response",
@@ -123,50 +91,31 @@ __all__ = [
     "Scan",
     "Server",
     "Steps",
-    "StrictRules",
-    "StrictTool",
     "TextGate",
     "TextSubscription",
     "ToolIndex",
     "Turn",
     "WeakCache",
-    "aliases",
     "annotations",
-    "arguments_of",
     "arun",
     "assistant_message",
-    "build_unvalidated",
-    "calling_of",
     "canonical",
     "canonical_choice",
     "check",
     "check_decoded",
-    "checked",
     "checking",
     "compact",
-    "controls_of",
     "cut",
     "decode",
     "demo",
-    "divergence",
-    "equal_json",
     "events_of",
     "excerpt_of",
-    "executions_of",
-    "facts_of",
     "fault_in",
     "field_texts",
     "flaw_in",
     "heal",
-    "identity",
-    "in_json_schema",
-    "in_namespaces",
-    "inputs_of",
     "internals",
-    "is_array",
-    "is_object",
     "json_like",
-    "json_of",
     "layout",
     "listed",
     "looks_like",
@@ -174,7 +123,6 @@ __all__ = [
     "main",
     "message_in",
     "messages_of",
-    "names_in",
     "parse_arguments",
     "plan",
     "plan_of",
@@ -183,36 +131,22 @@ __all__ = [
     "prompt_of",
     "prompted_request",
     "question",
-    "read",
-    "read_from",
     "read_text",
     "recorder",
     "repair",
     "resolving",
     "result_message",
-    "result_object",
     "result_text",
     "route_of",
     "routes",
     "run",
     "select_backend",
     "sendable",
-    "strict_tool",
     "text_listeners",
-    "text_of",
     "text_read",
     "to_lm15",
     "tool_decl",
     "transport",
-    "typed_calls",
     "unwrap",
-    "weights",
-    "with_declared_names",
-    "with_earlier_calls",
-    "with_later_calls",
-    "with_names",
-    "with_sendable_ids",
-    "without_halves",
-    "write",
     "writers",
 ]

@@ -5,22 +5,30 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
+import httpx
 from hypothesis import strategies as st
-from internals import ROUTE_NAMES, ROUTES, Route
+from internals import ROUTES, Route
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
-from sigadapt.testing import Call, LoopbackProvider
+from sigadapt.testing import Answer, Call, LoopbackProvider
 
-NATIVE: dict[str, Route] = {name: route for name, route in ROUTE_NAMES.items() if route.client == "lm15"}
+
+def _first_routes(client: str) -> dict[str, Route]:
+    found: dict[str, Route] = {}
+    for route in ROUTES:
+        if route.client == client:
+            found.setdefault(route.dialect, route)
+    return found
+
+
+NATIVE = _first_routes("lm15")
 """The routes that lm15 writes, by dialect."""
 
-LITELLM: dict[str, Route] = {
-    route.dialect: route for name, route in ROUTE_NAMES.items() if name == f"litellm/{route.dialect}"
-}
+LITELLM = _first_routes("litellm")
 """The routes that LiteLLM writes, by dialect."""
 
 NATIVE_OLLAMA = next(route for route in ROUTES if route.models.server)
@@ -89,12 +97,32 @@ def lm_of(provider: LoopbackProvider, wire: str = "openai", engine: str = "auto"
     return dspy.LM(**provider.lm_options(wire, **options, **changes))
 
 
+def bytes_of(wire: str, answer: Answer, *, stream: bool = False) -> bytes:
+    """What a provider sends over a wire for an answer."""
+    paths = {"openai": "/chat/completions", "responses": "/responses", "anthropic": "/messages"}
+    paths |= {
+        "ollama": "/api/chat",
+        "gemini": f"/models/m:{'streamG' if stream else 'g'}enerateContent{'?alt=sse' if stream else ''}",
+    }
+    with LoopbackProvider([answer]) as provider:
+        url = provider.base_url(wire) + paths[wire]
+        return httpx.post(url, json={"model": "m", "stream": stream, "messages": []}).content
+
+
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=20,
 )
 """Any JSON value."""
+
+
+def by_value(value: Any) -> Any:
+    """As a database that keeps JSON by value gives it back: with its keys in another order."""
+    if isinstance(value, dict):
+        held = cast("dict[str, Any]", value)
+        return {key: by_value(held[key]) for key in sorted(held, key=lambda key: (len(key), key))}
+    return [by_value(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 CORPUS = os.environ.get("SIGADAPT_CORPUS")

@@ -114,7 +114,11 @@ def test_a_hook_may_change_the_request():
 @pytest.mark.parametrize("tool_calling", ["native", "prompted"])
 def test_a_tool_that_a_hook_took_out_is_not_called(tool_calling: Any):
     """request-shaping: A hook may change the request."""
-    away = Hook("a", [], before_request=lambda request: {**request, "tools": request["tools"][1:]})
+
+    def without_first(request: Any) -> Any:
+        return {**request, "tools": request["tools"][1:]}
+
+    away = Hook("a", [], before_request=without_first)
     text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
     answer = Answer(calls=[PARIS]) if tool_calling == "native" else Answer(text=text)
     adapter = sigadapt.ChatAdapter(hooks=[away], tool_calling=tool_calling)

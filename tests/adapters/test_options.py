@@ -5,7 +5,6 @@ import inspect
 from typing import Any
 
 import pytest
-from internals import Options
 from support import ADAPTERS
 
 import sigadapt
@@ -53,7 +52,7 @@ def test_every_option_stands_in_the_signature(adapter: Any) -> None:
     own, documented = inspect.getdoc(adapter) or "", inspect.getdoc(sigadapt.ChatAdapter) or ""
     assert "Args:" in own or "Takes the same arguments as" in own
     assert own == documented or "`ChatAdapter`" in own or "`JSONAdapter`" in own
-    for option in dataclasses.fields(Options):
+    for option in dataclasses.fields(sigadapt.ChatAdapter().options):
         parameter = parameters[option.name]
         assert parameter.annotation is not parameter.empty
         assert parameter.default == option.default

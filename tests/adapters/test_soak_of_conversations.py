@@ -18,9 +18,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from internals import is_array, is_object
 from provider_rules import refusal
-from support import Talk, lm_of
+from support import Talk, by_value, lm_of
 
 import sigadapt
 from sigadapt import Change, InvalidHistory, ToolCalls, ToolResults, trim_history
@@ -91,13 +90,6 @@ def loopback() -> Iterator[None]:
 
 
 LMS: dict[str, dspy.LM] = {}
-
-
-def by_value(value: Any) -> Any:
-    """As a database that keeps JSON by value gives it back: with its keys in another order."""
-    if is_object(value):
-        return {key: by_value(value[key]) for key in sorted(value, key=lambda key: (len(key), key))}
-    return [by_value(item) for item in value] if is_array(value) else value
 
 
 def words_in(body: Any) -> list[str]:

@@ -40,6 +40,7 @@ LISTED = ListToolsResult(tools=[Tool.model_validate({"name": "now", "inputSchema
 TOOLSET = Toolset("weather", [get_weather]).prefixed("w_")
 DECLS = ToolDecls(TOOLS)
 PROGRAM = dspy.Predict(Assist)
+CHOSEN = dspy.Predict(Assist, tool_choice="required", temperature=0.5)
 
 
 def broken() -> None:

@@ -1,13 +1,14 @@
 """`sigadapt show --compare`: where a provider's prompt cache ends, and why."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
 from commands import programs
-from internals import divergence, main
+from internals import main
 
 import sigadapt
 from sigadapt.testing import WIRES, Answer, LoopbackProvider
@@ -15,41 +16,80 @@ from sigadapt.testing import WIRES, Answer, LoopbackProvider
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
 
 
-def tool(name: str, description: str = "Do it.") -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": description}}
+Json = dict[str, Any]
+Change = Callable[[Json], Json]
 
 
-def body(*tools: Any, system: str = "Be short.", rows: Any = ("Hi?",)) -> dict[str, Any]:
-    messages = [{"role": "system", "content": system}, *({"role": "user", "content": row} for row in rows)]
-    return {"messages": messages, "model": "m", "tools": list(tools)}
+def tools(change: Callable[[list[Any]], list[Any]]) -> Change:
+    return lambda body: {**body, "tools": change(body["tools"])}
 
 
-A, B, C = tool("a"), tool("b"), tool("c")
+def messages(change: Callable[[list[Any]], list[Any]]) -> Change:
+    return lambda body: {**body, "messages": change(body["messages"])}
+
+
+def tool_like(tool: Json, **words: str) -> Json:
+    return {**tool, "function": {**tool["function"], **words}}
+
+
+def other_description(tools: list[Json]) -> list[Json]:
+    return [tools[0], tool_like(tools[1], description="Now.")]
+
+
+def other_system(body: Json) -> Json:
+    return {**body, "system": "a"}
+
+
+QUESTIONS = [{"role": "user", "content": question} for question in ("a", "b")]
+OPENAI, CLAUDE = "openai/gpt-4o-mini", "anthropic/claude-sonnet-4-6"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "place", "why"),
+    ("model", "earlier", "place", "why"),
     [
-        (body(A, B), body(A, B, rows=("Hi?", "And?")), "", "begins with all"),
-        (body(A, B), body(B, A), "/tools/0/function/name", "another order"),
-        (body(A, B), body(C, A, B), "/tools/0/function/name", "at the end"),
-        (body(A, B), body(A), "/tools/1", "has no tool here"),
-        (body(A, B, C), body(A, C), "/tools/1/function/name", "is gone"),
-        (body(A, B), body(A, tool("b", "Now.")), "/tools/1/function/description", "declaration"),
-        (body(A), body(A, system="Today"), "/messages/0/content", "keep times"),
-        (body(rows="abcd"), body(rows="cd"), "/messages/1/content", "cut by 2 messages"),
-        (body(rows="abcd"), body(rows="abXd"), "/messages/3/content", "saved turn"),
-        ({"system": "a", "messages": []}, {"system": "b", "messages": []}, "/system", "keep times"),
+        (OPENAI, messages(lambda rows: rows[:-1]), "", "begins with all"),
+        (OPENAI, tools(lambda each: each[::-1]), "/tools/0/function/name", "another order"),
+        (OPENAI, tools(lambda each: each[1:]), "/tools/0/function/name", "at the end"),
+        (OPENAI, tools(lambda each: [*each, tool_like(each[1], name="c")]), "/tools/2", "has no tool here"),
+        (
+            OPENAI,
+            tools(lambda each: [each[0], tool_like(each[1], name="c"), each[1]]),
+            "/tools/1/function/name",
+            "is gone",
+        ),
+        (OPENAI, tools(other_description), "/tools/1/function/description", "declaration"),
+        (
+            OPENAI,
+            messages(lambda rows: [{"role": "system", "content": "Be short."}, *rows[1:]]),
+            "/messages/0/content",
+            "keep times",
+        ),
+        (
+            OPENAI,
+            messages(lambda rows: [rows[0], *QUESTIONS, *rows[1:]]),
+            "/messages/1/content",
+            "cut by 2 messages",
+        ),
+        (OPENAI, messages(lambda rows: [rows[0], QUESTIONS[0]]), "/messages/1/content", "saved turn"),
+        (CLAUDE, other_system, "/system", "keep times"),
     ],
-    ids=str,
+    ids=range(10),
 )
-def test_the_place_and_the_reason_are_told(before: Any, after: Any, place: str, why: str) -> None:
+def test_the_place_and_the_reason_are_told(
+    model: str, earlier: Change, place: str, *, why: str, tmp_path: Path, capsys: Any
+) -> None:
     """command-line: Two requests are compared."""
-    found = divergence(before, after)
-    assert found.place == place
-    assert why in found.why
-    assert (found.byte < found.of) is bool(place)
-    assert place in ("", "/tools/1") or found.before != found.after
+    words = ["show", ASSIST, "--tools", TOOLS, "--model", model, "--json"]
+    assert main(words) == 0
+    (request,) = json.loads(capsys.readouterr().out)["requests"]
+    saved = tmp_path / "saved.json"
+    saved.write_text(json.dumps(earlier(request["body"])))
+    assert main([*words, "--compare", str(saved)]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["compared"].values()
+    assert found["place"] == place
+    assert why in found["why"]
+    assert (found["byte"] < found["of"]) is bool(place)
+    assert place in ("", "/tools/2") or found["before"] != found["after"]
 
 
 @pytest.mark.parametrize("wire", list(WIRES))

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands.test_show import SERVER
-from internals import ROUTE_NAMES, checked, main
+from internals import main
+from support import LITELLM, NATIVE
 
 import sigadapt
 from sigadapt import RequestContext, ToolDecls, Toolset
@@ -24,69 +26,90 @@ def described(city: str) -> str:
     raise AssertionError
 
 
-async def found(tools: object) -> list[dict[str, Any]]:
-    return (await checked(tools))["findings"]
+def f(a: int, b: str) -> None: ...
 
 
-async def test_a_good_tool_has_no_errors():
+async def asked(context: RequestContext) -> list[Any]:
+    return [described]
+
+
+LONG = {"name": "x" * 70, "description": "X."}
+NOW = {"name": "now", "description": "The time."}
+OPTIONAL: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string", "description": "A."}}}
+STRICT = {"name": "f", "description": "F.", "parameters": OPTIONAL, "strict": True}
+BAD: list[Any] = [{"name": f"f{n}", "parameters": {"type": "dict"}} for n in range(3)]
+MIXED, TWICE, BOTH = [described, *BAD, 5], [described, described], [described, Toolset("t", [described])]
+TOOLSET = Toolset("t", asked).prefixed("x_")
+
+
+@pytest.fixture
+def checked(capsys: Any) -> Callable[[str], dict[str, Any]]:
+    """What the command reports of tools of this module."""
+
+    def check(name: str) -> dict[str, Any]:
+        code = main(["check", f"{__name__}:{name}", "--json"])
+        document = json.loads(capsys.readouterr().out)
+        assert code == (not document["ok"])
+        return document
+
+    return check
+
+
+@pytest.fixture
+def found(checked: Callable[[str], dict[str, Any]]) -> Callable[[str], list[dict[str, Any]]]:
+    return lambda name: checked(name)["findings"]
+
+
+def test_a_good_tool_has_no_errors(found: Any):
     """tool-check: What is wrong with declarations is reported for each provider."""
-    (caveat,) = await found([described])
+    (caveat,) = found("described")
     assert (caveat["level"], caveat["wires"]) == ("note", ["litellm/gemini"])
     assert "LiteLLM may leave out parts" in caveat["why"]
 
 
-async def test_a_tool_that_goes_everywhere_whole_has_no_findings():
-    assert await found([{"name": "now", "description": "The time."}]) == []
+def test_a_tool_that_goes_everywhere_whole_has_no_findings(found: Any):
+    assert found("NOW") == []
 
 
-async def test_names_that_a_provider_would_refuse_are_notes():
+def test_names_that_a_provider_would_refuse_are_notes(checked: Any, found: Any):
     """tool-check: What is wrong with declarations is reported for each provider."""
-    (long,) = await found([{"name": "x" * 70, "description": "X."}])
-    assert (long["level"], set(long["wires"])) == ("note", set(ROUTE_NAMES))
-    (dotted,) = await found({"name": "a.b", "description": "X."})
+    document = checked("LONG")
+    (long,) = document["findings"]
+    assert (long["level"], set(long["wires"])) == ("note", set(document["routes"]))
+    (dotted,) = found("DOTTED")
     assert "renamed" in dotted["why"]
     assert "gemini" not in dotted["wires"]
     assert {"openai-chat", "anthropic", "litellm/bedrock-converse"} <= set(dotted["wires"])
 
 
-async def test_what_is_not_described_is_found():
+def test_what_is_not_described_is_found(found: Any):
     """tool-check: What is wrong with declarations is reported for each provider."""
-
-    def f(a: int, b: str) -> None: ...
-
-    error, note, _ = await found(f)
+    error, note, _ = found("f")
     assert (error["level"], error["tool"], error["wires"]) == ("error", "f", [])
     assert (note["level"], note["why"]) == ("note", "parameters without a description: a, b")
 
 
-async def test_every_refused_declaration_is_told():
+def test_every_refused_declaration_is_told(checked: Any, found: Any):
     """tool-check: Every refused declaration is told."""
-    bad = [{"name": f"f{n}", "parameters": {"type": "dict"}} for n in range(3)]
-    findings = await found([described, *bad, 5])
-    refused = [finding["tool"] for finding in findings if finding["level"] == "error"]
+    report = checked("MIXED")
+    refused = [finding["tool"] for finding in report["findings"] if finding["level"] == "error"]
     assert refused == ["f0", "f1", "f2", None]
-    report = await checked([described, *bad])
     assert [tool["name"] for tool in report["tools"]] == ["described"]
-    (duplicate,) = await found([described, described])
+    (duplicate,) = found("TWICE")
     assert "declared 2 times" in duplicate["why"]
-    (both,) = await found([described, Toolset("t", [described])])
+    (both,) = found("BOTH")
     assert "toolset 't'" in both["why"]
 
 
-async def test_strict_tools_that_cannot_be_are_errors():
+def test_strict_tools_that_cannot_be_are_errors(found: Any):
     """tool-check: What is wrong with declarations is reported for each provider."""
-    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string", "description": "A."}}}
-    findings = await found({"name": "f", "description": "F.", "parameters": schema, "strict": True})
-    errors = {wire for finding in findings if finding["level"] == "error" for wire in finding["wires"]}
+    errors = {wire for finding in found("STRICT") if finding["level"] == "error" for wire in finding["wires"]}
     assert {"openai-chat", "openai-responses"} <= errors
     assert "anthropic" not in errors
 
 
-async def test_toolsets_are_asked():
-    async def tools(context: RequestContext) -> list[Any]:
-        return [described]
-
-    report = await checked([Toolset("t", tools).prefixed("x_")])
+def test_toolsets_are_asked(checked: Any):
+    report = checked("TOOLSET")
     assert [tool["name"] for tool in report["tools"]] == ["x_described"]
 
 
@@ -163,7 +186,9 @@ def test_only_what_is_asked_for_is_checked(words: list[str], wires: list[str], c
     document = json.loads(capsys.readouterr().out)
     assert [finding["wires"] for finding in document["findings"]] == ([wires] if wires else [])
     assert main(["check", f"{__name__}:DOTTED", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["routes"] == list(ROUTE_NAMES)
+    routes = json.loads(capsys.readouterr().out)["routes"]
+    assert {*NATIVE, *(f"litellm/{wire}" for wire in LITELLM)} <= {*routes}
+    assert len({*routes}) == len(routes)
 
 
 @pytest.mark.parametrize(("provider", "engine"), [("telegraph", None), ("bedrock", "native")])

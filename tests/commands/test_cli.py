@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from internals import main, read, write
+from internals import main
+from support import bytes_of
 
 from sigadapt import __version__
-from sigadapt.testing import WIRES, Answer, Call
+from sigadapt.testing import Answer, Call
 
 VERBS = ("demo", "show", "read", "check", "replay")
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
@@ -34,10 +35,8 @@ def shell(*words: str, cwd: Path, terminal: bool = False, **more: str) -> "subpr
 
 @pytest.fixture
 def answer(tmp_path: Path) -> Path:
-    row = WIRES["openai"]
     said = Answer(calls=[Call("get_weather", {"city": 42})])
-    received = read(1, row, "/", {}, b'{"model": "m"}')
-    (tmp_path / "answer.json").write_bytes(write(said, row, received).chunks[0])
+    (tmp_path / "answer.json").write_bytes(bytes_of("openai", said))
     return tmp_path / "answer.json"
 
 

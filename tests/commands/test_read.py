@@ -3,19 +3,19 @@
 import io
 import json
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from commands import programs
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import main, read_from, write
-from internals import read as request_of
-from support import RECORDINGS, recorded
+from internals import main
+from support import RECORDINGS, bytes_of, recorded
 
-from sigadapt import ToolDecls, choice_from_response
-from sigadapt.errors import SigadaptError, UnreadableResponse
+from sigadapt import choice_from_response
+from sigadapt.errors import SigadaptError
 from sigadapt.testing import WIRES, Answer, Call
 
 TOOLS = "commands.programs:TOOLS"
@@ -24,12 +24,17 @@ BAD = Answer(calls=[Call("get_weather", {"city": 42}), Call("get_weather", {"cit
 DIALECTS = {"openai": "openai-chat", "responses": "openai-responses"}
 
 
-def bytes_of(wire: str, answer: Answer, *, stream: bool) -> bytes:
-    row = WIRES[wire]
-    path = f"/v1beta/models/m:{'streamGenerateContent' if stream else 'generateContent'}"
-    body = json.dumps({"model": "m", "stream": stream}).encode()
-    received = request_of(1, row, path if wire == "gemini" else "/", {}, body)
-    return b"".join(write(answer, row, received).chunks)
+def read(content: bytes, *words: str) -> tuple[int, dict[str, Any], str]:
+    """The exit code, the document that was printed, and the errors."""
+    with (
+        TemporaryDirectory() as folder,
+        redirect_stdout(io.StringIO()) as printed,
+        redirect_stderr(io.StringIO()) as errors,
+    ):
+        file = Path(folder, "answer")
+        file.write_bytes(content)
+        code = main(["read", str(file), "--json", *words])
+    return code, json.loads(printed.getvalue() or "{}"), errors.getvalue()
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -69,7 +74,7 @@ def test_calls_are_checked_against_tools_on_request(
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
 def test_recorded_bodies_are_read_as_the_library_reads_them(path: Path) -> None:
     """command-line: Bodies and streams of every wire are read."""
-    read = 0
+    seen = 0
     for record in recorded(path)[:40]:
         body = next((record[key] for key in ("response", "body") if isinstance(record.get(key), dict)), None)
         if body is None:
@@ -78,9 +83,15 @@ def test_recorded_bodies_are_read_as_the_library_reads_them(path: Path) -> None:
             expected = choice_from_response(body)
         except SigadaptError:
             continue
-        assert read_from(json.dumps(body).encode()).choices[0] == expected
-        read += 1
-    if not read:
+        _, found, _ = read(json.dumps(body).encode())
+        choice, calls = found["choices"][0], expected.tool_calls
+        assert (choice["text"], choice["reasoning"]) == (expected.text, expected.reasoning)
+        assert choice["finish_reason"] == expected.finish_reason
+        for told, made in (("calls", calls or ()), ("invalid", calls.invalid if calls else ())):
+            for each, call in zip(choice[told], made, strict=True):
+                assert each == json.loads(json.dumps({key: getattr(call, key) for key in each}))
+        seen += 1
+    if not seen:
         pytest.skip("these recordings hold no whole bodies")
 
 
@@ -111,13 +122,14 @@ def test_calls_of_declared_tools_are_read_from_text(
 )
 def test_text_that_looks_like_json_is_text_if_it_calls_a_tool(text: str) -> None:
     """command-line: Text needs the tools."""
-    found = read_from(text.encode(), ToolDecls(programs.TOOLS))
-    assert found.kind == "text"
-    assert [call.args for calls in found.calls for call in calls] == [{"city": "Paris"}]
+    _, found, _ = read(text.encode(), "--tools", TOOLS)
+    assert found["kind"] == "text"
+    assert [call["args"] for choice in found["choices"] for call in choice["calls"]] == [{"city": "Paris"}]
     broken = text.replace("get_weather", "get_time")
     if not broken.startswith("<"):
-        with pytest.raises(UnreadableResponse):
-            read_from(broken.encode(), ToolDecls(programs.TOOLS))
+        code, found, told = read(broken.encode(), "--tools", TOOLS)
+        assert (code, found) == (2, {})
+        assert told.startswith("sigadapt read: ")
 
 
 @pytest.mark.parametrize(
@@ -162,12 +174,14 @@ def test_every_candidate_is_read(tmp_path: Path, capsys: Any) -> None:
 @given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode(errors="surrogatepass")))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     """command-line: An error is one line, and never a traceback."""
-    try:
-        found = read_from(content, ToolDecls(programs.TOOLS))
-    except SigadaptError as error:
-        assert str(error)  # noqa: PT017
+    code, found, told = read(content, "--tools", TOOLS)
+    assert "unexpected" not in told
+    if not found:
+        assert code
+        (line,) = told.splitlines()
+        assert line.removeprefix("sigadapt read: ")
     else:
-        assert found.kind in {"body", "stream", "text"}
+        assert found["kind"] in {"body", "stream", "text"}
 
 
 ALIAS = "files_read_601e4eb6"
@@ -175,13 +189,13 @@ ALIAS = "files_read_601e4eb6"
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "ollama"])
-def test_a_call_under_an_alias_has_its_declared_name(wire: str, *, stream: bool, tmp_path: Path) -> None:
+def test_a_call_under_an_alias_has_its_declared_name(wire: str, *, stream: bool) -> None:
     """command-line: Calls are checked against the tools that are given."""
     said = Answer(calls=[Call(ALIAS, {"x": "a"}), Call(ALIAS, {"x": 1}), Call("nothing", {})])
-    found = read_from(bytes_of(wire, said, stream=stream), ToolDecls(programs.TOOLS))
-    (calls,) = found.calls
-    assert [(call.name, call.args) for call in calls] == [("files.read", {"x": "a"})]
-    bad = [(call.name, call.code) for call in calls.invalid]
+    _, found, _ = read(bytes_of(wire, said, stream=stream), "--tools", TOOLS)
+    (choice,) = found["choices"]
+    assert [(call["name"], call["args"]) for call in choice["calls"]] == [("files.read", {"x": "a"})]
+    bad = [(call["name"], call["code"]) for call in choice["invalid"]]
     assert bad == [("files.read", "schema_mismatch"), ("nothing", "unknown_tool")]
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from commands import programs
-from internals import main, weights
+from internals import main
 
 import sigadapt
 from sigadapt.testing import WIRES, Answer, LoopbackProvider
@@ -124,28 +124,31 @@ def test_every_part_is_weighed(capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("words", "dotted"),
     [
-        {"tools": [{"functionDeclarations": [{"name": "a"}, {"name": "b"}]}], "contents": [{"role": "user"}]},
-        {"toolConfig": {"tools": [{"toolSpec": {"name": "a"}}, {"toolSpec": {"name": "b"}}]}, "messages": []},
-        {"tools": [{"type": "function", "name": "a"}, {"type": "function", "function": {"name": "b"}}]},
+        (["gemini/gemini-2.5-flash"], "files.read"),
+        (["bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"], "files_read_601e4eb6"),
+        (["anthropic/claude-sonnet-4-6"], "files_read_601e4eb6"),
+        (["openai/gpt-5", "--model-type", "responses"], "files_read_601e4eb6"),
+        (["openai/gpt-4o-mini"], "files_read_601e4eb6"),
     ],
 )
-def test_tools_are_weighed_one_by_one_in_each_form(body: dict[str, Any]) -> None:
+def test_tools_are_weighed_one_by_one_in_each_form(words: list[str], dotted: str, capsys: Any) -> None:
     """command-line: Each part is weighed in bytes and tokens."""
-    assert [w["part"] for w in weights(body, len) if w["part"].startswith("tool")] == ["tool a", "tool b"]
+    (request,) = document(capsys, ASSIST, "--tools", TOOLS, "--model", *words)["requests"]
+    parts = [weight["part"] for weight in request["weights"]]
+    assert [part for part in parts if part.startswith("tool")] == ["tool get_weather", f"tool {dotted}"]
 
 
-def test_a_field_without_tools_or_messages_is_weighed_as_well() -> None:
+def test_a_field_without_tools_or_messages_is_weighed_as_well(capsys: Any) -> None:
     """command-line: Each part is weighed in bytes and tokens."""
-    body: dict[str, Any] = {
-        "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}},
-        "tools": [],
-        "messages": [],
-    }
-    assert [(w["part"], w["bytes"]) for w in weights(body, len)] == [
-        ("toolConfig, tools, messages", len(json.dumps(body, separators=(",", ":"))))
-    ]
+    words = ["commands.programs:CHOSEN", "--tools", TOOLS, "--model", "gemini/gemini-2.5-flash"]
+    (request,) = document(capsys, *words)["requests"]
+    weight = next(each for each in request["weights"] if "toolConfig" in each["part"])
+    small = {name: request["body"][name] for name in weight["part"].split(", ")}
+    assert small.keys().isdisjoint({"contents", "tools"})
+    assert small["toolConfig"].keys() == {"functionCallingConfig"}
+    assert weight["bytes"] == len(json.dumps(small, separators=(",", ":")))
 
 
 def test_inputs_are_given_or_said_to_be_placeholders(capsys: Any) -> None:

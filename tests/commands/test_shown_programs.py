@@ -1,35 +1,36 @@
 """Values that a command gives a program: text for text, JSON for anything else."""
 
+import json
 from typing import Any
 
 import pytest
-from commands import programs
-from internals import inputs_of
+from internals import main
 
-from sigadapt import ToolDecls
-from sigadapt.errors import InvalidOption
+SHOW = ["show", "commands.programs:Typed", "--model", "openai/gpt-4o-mini"]
 
 
 @pytest.mark.parametrize(
-    ("given", "value"),
+    ("given", "shown"),  # DSPy writes JSON in a way of its own
     [
-        ("text=[1]", "[1]"),
-        ("either=a, b", "a, b"),
-        ('texts=["a", "b"]', ["a", "b"]),
-        ('by_name={"a": 1}', {"a": 1}),
-        ('some=["a"]', ["a"]),
+        ("text=[ 1]", "[ 1]"),
+        ("either=a,  b", "a,  b"),
+        ('texts=["a","b" ]', '["a", "b"]'),
+        ('by_name={"a":1 }', '{"a": 1}'),
+        ('some=["a" ]', '["a"]'),
     ],
 )
-def test_only_a_field_of_text_takes_text(given: str, value: Any) -> None:
+def test_only_a_field_of_text_takes_text(given: str, shown: str, capsys: Any) -> None:
     """command-line: An input that nobody gave is a placeholder, and said so."""
-    values, placeholders = inputs_of(programs.Typed.input_fields, [given], ToolDecls(), None)
+    assert main([*SHOW, "--input", given, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (request,) = document["requests"]
     name = given.partition("=")[0]
-    assert values[name] == value
-    assert name not in placeholders
+    assert f"[[ ## {name} ## ]]\n{shown}\n\n" in request["body"]["messages"][-1]["content"]
+    assert name not in document["placeholders"]
 
 
 @pytest.mark.parametrize("given", ["texts=a", "by_name=a", "some=a"])
-def test_a_value_that_is_neither_text_nor_json_is_refused(given: str) -> None:
+def test_a_value_that_is_neither_text_nor_json_is_refused(given: str, capsys: Any) -> None:
     """command-line: An error is one line, and never a traceback."""
-    with pytest.raises(InvalidOption, match="is not JSON"):
-        inputs_of(programs.Typed.input_fields, [given], ToolDecls(), None)
+    assert main([*SHOW, "--input", given]) == 2
+    assert "is not JSON" in capsys.readouterr().err

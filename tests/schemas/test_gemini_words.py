@@ -5,7 +5,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import in_json_schema
+
+from sigadapt import InvalidToolDecl, ToolDecls
+
+
+def in_json_schema(schema: Any) -> Any:
+    """A part of a schema that is declared as Gemini takes it, as it is kept."""
+    parameters = {"type": "OBJECT", "properties": {"p": schema}}
+    function = {"name": "f", "parameters": parameters}
+    (decl,) = ToolDecls([{"functionDeclarations": [function]}])
+    assert decl.parameters["type"] == "object"
+    return decl.parameters["properties"]["p"]
+
 
 PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
@@ -44,9 +55,31 @@ def test_json_schema_passes_through():
         "required": ["a"],
         "$defs": {"n": {}},
     }
-    assert in_json_schema(schema) is schema
+    (decl,) = ToolDecls([{"functionDeclarations": [{"name": "f", "parameters": schema}]}])
+    assert decl.parameters == schema
 
 
+types = st.sampled_from(["STRING", "OBJECT", "ARRAY", "NULL", "integer"])
+schemas: st.SearchStrategy[Any] = st.recursive(
+    st.fixed_dictionaries(
+        {}, optional={"type": types, "nullable": st.booleans(), "enum": st.just(["A", "B"])}
+    ),
+    lambda inner: (
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "type": types,
+                "nullable": st.booleans(),
+                "minItems": st.sampled_from(["1", 2]),
+                "items": inner,
+                "properties": st.dictionaries(st.sampled_from(["type", "items", "a"]), inner, max_size=2),
+                "anyOf": st.lists(inner, min_size=1, max_size=2),
+            },
+        )
+        | st.lists(inner, min_size=1, max_size=2).map(lambda each: {"any_of": each})
+    ),
+    max_leaves=6,
+)
 words = st.sampled_from(
     ["type", "items", "properties", "anyOf", "any_of", "nullable", "minItems", "enum", "a"]
 )
@@ -56,7 +89,11 @@ values = st.recursive(
 )
 
 
-@given(values)
+@given(schemas | values)
 def test_any_json_is_translated_and_once_is_enough(schema: Any):
-    once = in_json_schema(schema)
-    assert in_json_schema(once) == once
+    try:
+        once = in_json_schema(schema)
+    except InvalidToolDecl as error:  # a declaration is a valid schema, once it is translated
+        assert error.code == "invalid_schema"  # noqa: PT017
+    else:
+        assert in_json_schema(once) == once

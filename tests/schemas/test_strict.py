@@ -1,11 +1,13 @@
 """Strict mode: what is closed is told, and what would mean something else is refused."""
 
+import re
 from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from internals import StrictRules, StrictTool, strict_tool
+from internals import lower
+from support import NATIVE
 
 from sigadapt.errors import InvalidToolDecl
 
@@ -21,8 +23,16 @@ def of(part: Any, **more: Any) -> Json:
     return {**whole, **more}
 
 
-def strict(parameters: Json) -> StrictTool:
-    return strict_tool({"type": "function", "function": {"name": "f", "parameters": parameters}})
+def strict(parameters: Json, wire: str = "openai-chat") -> tuple[Json, list[str]]:
+    """The schema of a strict tool as a wire gets it, and the places where it was closed."""
+    function = {"name": "f", "parameters": parameters, "strict": True}
+    sent = lower(
+        {"model": "m", "messages": [], "tools": [{"type": "function", "function": function}]}, NATIVE[wire]
+    )
+    closed = [place for change in sent.changes for place in re.findall(r"'(/[^']*)'", change.why)]
+    (tool,) = sent.request.get("tools", [])
+    assert (tool["type"], tool["function"]["strict"]) == ("function", True)
+    return tool["function"]["parameters"], closed
 
 
 def refused_at(parameters: Json) -> str | None:
@@ -85,17 +95,16 @@ def test_what_is_closed_is_told(part: Json, closed: tuple[str, ...]):
     """request-shaping: An object that is closed is on record."""
     parameters = of(part, **({"$defs": {"D": OPEN}} if "$defs" in str(part) else {}))
     before = deepcopy(parameters)
-    made = strict(parameters)
-    assert made.closed == closed
+    sent, places = strict(parameters)
+    assert places == [*closed]
     assert parameters == before
-    assert made.tool["function"]["parameters"]["additionalProperties"] is False
+    assert sent["additionalProperties"] is False
 
 
 def test_a_nullable_object_is_sent_closed():
     """request-shaping: An object that is closed is on record."""
-    made = strict(of({**OPEN, "type": ["object", "null"]}))
-    part = made.tool["function"]["parameters"]["properties"]["p"]
-    assert part == {**CLOSED, "type": ["object", "null"]}
+    sent, _ = strict(of({**OPEN, "type": ["object", "null"]}))
+    assert sent["properties"]["p"] == {**CLOSED, "type": ["object", "null"]}
 
 
 def chain(last: str) -> Json:
@@ -110,13 +119,11 @@ def chain(last: str) -> Json:
 def test_a_chain_of_definitions_is_followed_to_its_end():
     """request-shaping: A schema that strict mode cannot take is refused."""
     whole = of({"$ref": "#/$defs/A"}, **{"$defs": {**chain("D"), "D": CLOSED}})
-    straight = {"type": "function", "function": {"name": "f", "parameters": whole}}
-    assert strict_tool(straight, StrictRules(recursion=False)).closed == ()
+    assert strict(whole, "anthropic")[1] == [], "which takes no recursive schema"
     around = of({"$ref": "#/$defs/A"}, **{"$defs": chain("A")})
-    circle = {"type": "function", "function": {"name": "f", "parameters": around}}
-    assert strict_tool(circle, StrictRules(recursion=True)).closed == ()
+    assert strict(around, "openai-chat")[1] == [], "which takes one"
     with pytest.raises(InvalidToolDecl, match="recursive") as caught:
-        strict_tool(circle, StrictRules(recursion=False))
+        strict(around, "anthropic")
     assert str(caught.value.path).startswith("/$defs/")
     dangling = of({"$ref": "#/$defs/A"}, **{"$defs": chain("nobody")})
     assert refused_at(dangling) == "/$defs/C/properties/t/$ref"

@@ -1,6 +1,8 @@
 """Results with images, files and audio: what they are kept as, saved as, and said as."""
 
+import html
 import pickle
+import re
 from typing import Any, cast
 
 import dspy
@@ -9,11 +11,12 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import json_of, result_object, text_of
-from support import json_values
+from support import Talk, json_values
 
+import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
+from sigadapt.testing import Answer, LoopbackProvider
 
 CALLS = ToolCalls([ToolCall(id="c", name="look", args={})])
 SHOT = dspy.Image("data:image/png;base64,aGk=")
@@ -29,6 +32,22 @@ LINK_PART = {"type": "json", "value": LINK}
 def mcp_result(*content: dict[str, Any], structured: Any = None, failed: bool = False) -> Any:
     given = {"content": content, "structuredContent": structured, "isError": failed}
     return mcp.types.CallToolResult.model_validate(given)
+
+
+def text_of(result: ToolResult) -> str:
+    """A result as a notebook shows it, in text."""
+    shown: Any = ToolResults.of(CALLS, {"c": result})
+    return html.unescape(re.findall("<code[^>]*>(.*?)</code>", shown._repr_html_(), re.DOTALL)[-1])
+
+
+def response_of(value: Any) -> Any:
+    """A result as a model gets it whose results are objects with images beside them."""
+    with LoopbackProvider([Answer(text="[[ ## answer ## ]]\nFine.")]) as provider:
+        lm = dspy.LM(**provider.lm_options("gemini", model="gemini/gemini-3-pro-preview"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            results = ToolResults.of(CALLS, [value])
+            dspy.Predict(Talk)(question="?", tools=[{"name": "look"}], results=results)
+    return provider.received[0].body["contents"][-1]["parts"][0]["functionResponse"]["response"]
 
 
 def text(said: str) -> dict[str, Any]:
@@ -130,7 +149,7 @@ def test_any_mixture_is_kept_and_saved(value: Any):
     assert ToolResult.model_validate_json(result.model_dump_json()) == result
     if result.is_content:
         assert sum(part["type"] in ("image", "file", "audio") for part in result.value) == count(value)
-        assert "CUSTOM-TYPE" not in text_of(result.value)
+        assert "CUSTOM-TYPE" not in text_of(result)
 
 
 @given(json_values)
@@ -157,7 +176,7 @@ def test_a_text_with_the_marks_of_a_type_is_read_or_stays_text(said: str):
     start, end = str(SHOT).split("[")[0], str(SHOT).split("]")[-1]
     result = ToolResult(call_id="c", name="look", value=f"{start}{said}{end}")
     assert ToolResult.model_validate_json(result.model_dump_json()) == result
-    assert isinstance(result.value, str) or text_of(result.value)
+    assert isinstance(result.value, str) or text_of(result)
 
 
 @pytest.mark.parametrize(
@@ -185,22 +204,22 @@ def test_a_failed_mcp_result_with_an_image_is_failed():
     failed = mcp_result(text("down"), {"type": "image", "data": "aGk=", "mimeType": "image/png"}, failed=True)
     [result] = ToolResults.of(CALLS, [failed])
     assert (result.is_error, result.value) == (True, [text("down"), SHOT_PART])
-    assert result_object(result) == {"error": "down"}
+    assert response_of(failed) == {"error": "down"}
 
 
 @pytest.mark.parametrize(
     ("value", "said", "plain"),
     [
-        (SHOT, "[image 1]", "[image 1]"),
-        (["a", SHOT, "b", PDF], "a\n[image 1]\nb\n[file 2: a.pdf]", "a\nb"),
+        (SHOT, "[image 1]", {"result": "[image 1]"}),
+        (["a", SHOT, "b", PDF], "a\n[image 1]\nb\n[file 2: a.pdf]", {"result": "a\nb\n[file 2: a.pdf]"}),
         ({"shot": SHOT}, '{"shot":"[image 1]"}\n[image 1]', {"shot": "[image 1]"}),
     ],
     ids=["image", "list", "object"],
 )
 def test_content_is_named_in_text(value: Any, said: str, plain: Any):
     """conversations: A result may hold images, files and audio."""
-    parts = ToolResult(call_id="c", name="look", value=value).value
-    assert (text_of(parts), json_of(parts)) == (said, plain)
+    assert text_of(ToolResult(call_id="c", name="look", value=value)) == said.replace("\n", r"\n")
+    assert response_of(value) == plain
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from unicodedata import category
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import equal_json, excerpt_of, printable
+from internals import excerpt_of, printable
 from support import json_values
 
 from sigadapt import SigadaptError, ToolCalls, ToolDecls, UnboundToolCall
@@ -77,7 +77,7 @@ def test_every_value_is_found(value: Any, indent: int | None, data: st.DataObjec
     excerpt = excerpt_of(text, "schema_mismatch", path)
     assert excerpt is not None
     if len(excerpt.marked) <= 30 and excerpt.marked == excerpt.marked.replace("\\n", ""):
-        assert equal_json(json.loads(excerpt.marked), part)
+        assert json.dumps(json.loads(excerpt.marked)) == json.dumps(part)
 
 
 @given(st.text(max_size=60), st.sampled_from(["invalid_json", "duplicate_key", "not_an_object", "truncated"]))

@@ -4,13 +4,13 @@ import json
 import pickle
 import re
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import canonical, is_array, is_object
+from internals import canonical
 from support import Talk
 
 import sigadapt
@@ -68,12 +68,13 @@ def browser(text: str) -> str:
     """What JSON.stringify(JSON.parse(text)) gives."""
 
     def write(value: Any) -> str:
-        if is_object(value):
-            keys = sorted((key for key in value if re.fullmatch("0|[1-9][0-9]{0,8}", key)), key=int)
-            keys += [key for key in value if key not in keys]
-            return "{" + ",".join(f"{json.dumps(key)}:{write(value[key])}" for key in keys) + "}"
-        if is_array(value):
-            return f"[{','.join(map(write, value))}]"
+        if isinstance(value, dict):
+            held = cast("dict[str, Any]", value)
+            keys = sorted((key for key in held if re.fullmatch("0|[1-9][0-9]{0,8}", key)), key=int)
+            keys += [key for key in held if key not in keys]
+            return "{" + ",".join(f"{json.dumps(key)}:{write(held[key])}" for key in keys) + "}"
+        if isinstance(value, list):
+            return f"[{','.join(map(write, cast('list[Any]', value)))}]"
         return number(value) if type(value) is float else json.dumps(value, ensure_ascii=False)
 
     return write(json.loads(text, parse_int=float))
@@ -122,10 +123,10 @@ def test_a_rounded_number_in_a_result_is_refused_with_the_reason(value: Any) -> 
 
 def tagged(value: Any) -> Any:
     """A JSON value that Python compares as JavaScript tells values apart."""
-    if is_object(value):
-        return {key: tagged(part) for key, part in value.items()}
-    if is_array(value):
-        return [*map(tagged, value)]
+    if isinstance(value, dict):
+        return {key: tagged(part) for key, part in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [*map(tagged, cast("list[Any]", value))]
     return ("number", float(value)) if type(value) in (int, float) else (type(value).__name__, value)
 
 

@@ -166,14 +166,15 @@ def refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fiel
         else:
             continue
         raise InvalidHistory(reason, code="unreadable_history", field=history_fields.history, fix=fix)
-    said = {key for key, value in event.items() if value is not None}
-    said -= {history_fields.calls, history_fields.results}
-    if said and said.isdisjoint(fields) and collection_in(event) is None and not rounds_in(event, None):
+    keys = {key for key, value in event.items() if value is not None}
+    keys -= {history_fields.calls, history_fields.results}
+    if keys and keys.isdisjoint(fields) and collection_in(event) is None and not rounds_in(event, None):
+        example = dict.fromkeys(list(fields)[:2], "...")
         raise InvalidHistory(
-            f"nothing of an event is sent: its {listed(map(repr, sorted(said, key=str)), 8)} are no fields",
+            f"nothing of an event is sent: its {listed(map(repr, sorted(keys, key=str)), 8)} are no fields",
             code="unreadable_history",
             field=history_fields.history,
-            fix=f"Give the values of fields, such as {dict.fromkeys(list(fields)[:2], '...')}, or leave it out.",
+            fix=f"Give the values of fields, such as {example}, or leave the event out.",
         )
 
 

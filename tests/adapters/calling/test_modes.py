@@ -6,7 +6,6 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import LMError
-from internals import Layout, Options, calling_of, facts_of
 from support import PARIS, May, get_weather, lm_of
 
 import sigadapt
@@ -46,23 +45,45 @@ OTHERS = {
 }
 
 
-def mode_of(model: str, *, options: dict[str, Any] | None = None, **lm: Any) -> str:
-    return calling(dspy.LM(model, **lm), **(options or {}))
+def in_either_way(received: Received) -> Answer:
+    return Answer(calls=[PARIS]) if "tools" in received.body else Answer(text=SAID)
 
 
-def calling(lm: Any, **options: Any) -> str:
-    return calling_of(lm, {}, facts_of(lm, {}), Options(**options), Layout("calls")).mode
+def mode_of(model: str, **options: Any) -> str:
+    """The way in which the tools arrive."""
+    with LoopbackProvider(in_either_way) as provider:
+        ask(dspy.LM(**provider.lm_options("openai", model=model)), **options)
+    (received,) = provider.received
+    assert ("tools" in received.body) is ("<tools>" not in str(received.body))
+    return "native" if "tools" in received.body else "prompted"
+
+
+def ask(lm: Any, **options: Any) -> Any:
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**options)):
+        return dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
+
+
+class Completing(dspy.LM):
+    """A text-completion model that calls a tool."""
+
+    prompt = ""
+
+    def __call__(self, prompt: Any = None, **settings: Any) -> Any:
+        self.prompt = prompt
+        return [SAID]
 
 
 def test_auto_decides_by_what_is_facts_of_a_model() -> None:
     """prompted-calling: The mode of a model."""
     assert mode_of("openai/gpt-4o-mini") == "native"
     assert mode_of("openai/nobody-knows-this") == "native"
-    assert mode_of("openai/x", model_type="text") == "prompted"
-    assert mode_of("openai/gpt-4o-mini", options={"tool_calling": "prompted"}) == "prompted"
-    named = {"tool_calling": {"openai/gpt-4o-mini": "prompted"}}
-    assert mode_of("openai/gpt-4o-mini", options=named) == "prompted"
-    assert mode_of("openai/gpt-4.1", options=named) == "native"
+    completing: Any = Completing("openai/x", model_type="text")
+    assert [call.args for call in ask(completing).calls] == [{"city": "Paris"}]
+    assert "<tools>" in completing.prompt
+    assert mode_of("openai/gpt-4o-mini", tool_calling="prompted") == "prompted"
+    named = {"openai/gpt-4o-mini": "prompted"}
+    assert mode_of("openai/gpt-4o-mini", tool_calling=named) == "prompted"
+    assert mode_of("openai/gpt-4.1", tool_calling=named) == "native"
 
 
 def test_an_engine_says_itself_whether_it_calls_functions() -> None:
@@ -70,12 +91,16 @@ def test_an_engine_says_itself_whether_it_calls_functions() -> None:
         supports_function_calling = False
 
         def complete(self, request: Any) -> Any:
-            raise AssertionError(request)
+            asked.append([tool.name for tool in request.tools])
+            raise LMError("enough")
 
-    lm = dspy.LM("mine/model", engine=Engine())
-    assert calling(lm) == "prompted"
-    Engine.supports_function_calling = True
-    assert calling(lm) == "native"
+    asked: list[list[str]] = []
+    lm = dspy.LM("mine/model", engine=Engine(), cache=False, num_retries=0)
+    for calls_functions in (False, True):
+        Engine.supports_function_calling = calls_functions
+        with pytest.raises(LMError, match="enough"):
+            ask(lm)
+    assert asked == [[], ["get_weather"]]
 
 
 def test_dspys_own_switch_is_honoured() -> None:
@@ -89,7 +114,7 @@ def test_dspys_own_switch_is_honoured() -> None:
 def test_native_calling_of_a_text_completion_model_is_refused() -> None:
     """adapter-plug-in: A model that cannot be sent tools is refused."""
     with pytest.raises(InvalidOption) as caught:
-        mode_of("openai/x", model_type="text", options={"tool_calling": "native"})
+        ask(Completing("openai/x", model_type="text"), tool_calling="native")
     assert caught.value.field == "tool_calling"
 
 

@@ -3,37 +3,42 @@
 import re
 from typing import Any
 
+import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import (
-    Request,
-    Route,
-    Turn,
-    aliases,
-    names_in,
-    with_declared_names,
-    with_names,
-    with_sendable_ids,
-)
-from support import LITELLM, NATIVE
+from internals import Request, Route, Turn, lower
+from support import LITELLM, NATIVE, Ask, lm_of
 
-from sigadapt import InvalidToolCall, ToolCall, ToolCalls
+import sigadapt
+from sigadapt import Change, ToolDecls
+from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
-PLAIN = "[a-zA-Z0-9_-]+"
+CHAT, ANTHROPIC = NATIVE["openai-chat"], NATIVE["anthropic"]
 PROFILES = [*NATIVE.values(), *LITELLM.values()]
 
 names = st.lists(st.text(min_size=1, max_size=90), min_size=1, max_size=8, unique=True)
+
+
+def with_longest(name: int) -> Route:
+    """A route whose names are so long at most."""
+    return CHAT._replace(names=CHAT.names._replace(longest=name))
 
 
 def tool(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
 
 
+def aliases(given_names: list[str], route: Route = CHAT) -> dict[str, str]:
+    """The aliases under which a route sends tools."""
+    rows = [{"role": "user", "content": "Hi."}]
+    return dict(lower({"model": "m", "messages": rows, "tools": [*map(tool, given_names)]}, route).names)
+
+
 @given(names, st.sampled_from(PROFILES))
 def test_aliases_fit_and_never_collide(given_names: list[str], profile: Route):
     """request-shaping: No two names share an alias."""
-    table = aliases(given_names, profile.names.pattern, profile.names.longest)
+    table = aliases(given_names, profile)
     sent = [table.get(name, name) for name in given_names]
     assert len(set(sent)) == len(given_names)
     assert all(re.fullmatch(profile.names.pattern, name) for name in sent)
@@ -43,8 +48,8 @@ def test_aliases_fit_and_never_collide(given_names: list[str], profile: Route):
 @given(names, names)
 def test_an_alias_does_not_depend_on_its_company(some: list[str], others: list[str]):
     """request-shaping: A name has the same alias in every turn."""
-    alone = {name: aliases([name], PLAIN, 64).get(name) for name in some}
-    together = aliases([*others, *some], PLAIN, 64)
+    alone = {name: aliases([name]).get(name) for name in some}
+    together = aliases([*others, *some])
     assert {name: together.get(name) for name in some} == alone
 
 
@@ -53,7 +58,7 @@ def test_an_alias_does_not_depend_on_its_company(some: list[str], others: list[s
 )
 def test_what_a_provider_refuses_gets_an_alias(odd: str):
     """request-shaping: A name that a provider would refuse goes out under an alias."""
-    (alias,) = aliases([odd], PLAIN, 64).values()
+    (alias,) = aliases([odd]).values()
     assert re.fullmatch("[a-zA-Z][a-zA-Z0-9_-]{0,63}", alias)
 
 
@@ -71,20 +76,34 @@ GOLDEN = {
 def test_an_alias_is_the_same_in_every_release():
     """request-shaping: A name has the same alias in every turn."""
     for name, alias in GOLDEN.items():
-        assert aliases([name, "search", name], PLAIN, 64) == {name: alias}
-    assert aliases(["files.read"], PLAIN, 12) == {"files.read": "fil_601e4eb6"}
-    assert aliases(["files.read"], PLAIN, 10) == {"files.read": "f_601e4eb6"}
+        assert aliases([name, "search", name]) == {name: alias}
+    assert aliases(["files.read"], with_longest(12)) == {"files.read": "fil_601e4eb6"}
+    assert aliases(["files.read"], with_longest(10)) == {"files.read": "f_601e4eb6"}
 
 
 def test_an_alias_that_is_taken_gets_more_digits_and_then_a_number():
     """request-shaping: No two names share an alias."""
     first, second, third = "files_read_601e4eb6", "files_read_601e4eb608f9175e", "fil_601e4eb6"
-    assert aliases(["files.read", first], PLAIN, 64) == {"files.read": second}
-    longer = aliases(["files.read", first, second], PLAIN, 64)
+    assert aliases(["files.read", first]) == {"files.read": second}
+    longer = aliases(["files.read", first, second])
     assert longer == {"files.read": "files_read_601e4eb608f9175e1b03c438fd2f0833"}
-    assert aliases(["files.read", third], PLAIN, 12) == {"files.read": "fil_75cc366a"}
-    assert aliases(["files.read", "files_rea_601e4eb6"], PLAIN, 18) == {"files.read": "f_601e4eb608f9175e"}
-    assert aliases(["files.read", "files_re_601e4eb6"], PLAIN, 17) == {"files.read": "files_re_75cc366a"}
+    assert aliases(["files.read", third], with_longest(12)) == {"files.read": "fil_75cc366a"}
+    assert aliases(["files.read", "files_rea_601e4eb6"], with_longest(18)) == {
+        "files.read": "f_601e4eb608f9175e"
+    }
+    assert aliases(["files.read", "files_re_601e4eb6"], with_longest(17)) == {
+        "files.read": "files_re_75cc366a"
+    }
+
+
+def made(call_id: str, name: str = "f") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+def with_sendable_ids(request: Request) -> tuple[Request, list[Change]]:
+    """A request as it goes to Anthropic, and the changes of ids."""
+    sent = lower(request, ANTHROPIC)
+    return sent.request, [change for change in sent.changes if change.where.endswith("/id")]
 
 
 def conversation(*turns: list[str]) -> Request:
@@ -92,8 +111,10 @@ def conversation(*turns: list[str]) -> Request:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Hi."}]
     for ids in turns:
         turn = Turn(text="So.", state={"dialect": "openai-chat", "blocks": [], "ids": ids})
-        messages.append({"role": "assistant", "tool_calls": [{"id": each} for each in ids], "turn": turn})
-        messages += ({"role": "tool", "tool_call_id": each, "content": each} for each in ids)
+        messages.append(
+            {"role": "assistant", "content": "So.", "tool_calls": [*map(made, ids)], "turn": turn}
+        )
+        messages += ({"role": "tool", "tool_call_id": each, "name": "f", "content": each} for each in ids)
     return {"model": "m", "messages": messages}
 
 
@@ -113,7 +134,7 @@ def test_an_id_of_an_earlier_turn_is_sent_as_another_everywhere():
     """conversations: An id that comes again in a later turn goes out under an alias."""
     request = conversation(["a", "b"], ["b", "c"], ["b"])
     before = repr(request)
-    changed, found = with_sendable_ids(request, PLAIN, 64)
+    changed, found = with_sendable_ids(request)
     second, third = "b_cfaef02a", "b_533cbf72"
     assert ids_of(changed) == [["a", "b"], ["a"], ["b"], [second, "c"], [second], ["c"], [third], [third]]
     assert [change.where for change in found] == [f"/messages/{n}/tool_calls/0/id" for n in (4, 7)]
@@ -126,7 +147,7 @@ def test_an_id_of_an_earlier_turn_is_sent_as_another_everywhere():
 
 def test_an_id_that_a_provider_refuses_is_sent_as_another_everywhere():
     """conversations: Ids are mapped to what a provider accepts."""
-    changed, found = with_sendable_ids(conversation(["c:1", "c2"], ["c:1"]), PLAIN, 64)
+    changed, found = with_sendable_ids(conversation(["c:1", "c2"], ["c:1"]))
     first, again = "c_1_7c9d3005", "c_1_069fab8b"
     assert ids_of(changed) == [[first, "c2"], [first], ["c2"], [again], [again]]
     assert [change.where for change in found] == [f"/messages/{n}/tool_calls/0/id" for n in (1, 4)]
@@ -139,9 +160,9 @@ def test_an_id_that_a_provider_refuses_is_sent_as_another_everywhere():
 def test_what_is_no_call_and_no_result_of_one_stays_where_ids_change():
     """conversations: Ids are mapped to what a provider accepts."""
     request = conversation(["a"], ["a"])
-    lost = {"role": "tool", "tool_call_id": "lost", "content": "?"}
+    lost = {"role": "tool", "tool_call_id": "lost", "name": "f", "content": "?"}
     request["messages"].insert(1, lost)
-    changed, found = with_sendable_ids(request, PLAIN, 64)
+    changed, found = with_sendable_ids(request)
     assert found
     assert changed["messages"][0] is request["messages"][0]
     assert changed["messages"][1] == lost
@@ -150,32 +171,32 @@ def test_what_is_no_call_and_no_result_of_one_stays_where_ids_change():
 def test_ids_that_all_can_be_sent_stay():
     """conversations: Ids are mapped to what a provider accepts."""
     request = conversation(["a", "b"], ["c"])
-    changed, found = with_sendable_ids(request, PLAIN, 64)
-    assert changed is request
+    changed, found = with_sendable_ids(request)
+    assert changed == request
     assert found == []
 
 
 def test_an_id_twice_in_one_turn_goes_to_its_results_in_order():
     """conversations: An id that comes again in a later turn goes out under an alias."""
-    changed, found = with_sendable_ids(conversation(["a", "a"]), PLAIN, 64)
+    changed, found = with_sendable_ids(conversation(["a", "a"]))
     second = found[0].why.split("'")[-2]
     assert ids_of(changed) == [["a", second], ["a"], [second]]
     request = conversation(["a", "a"])
-    request["messages"].append({"role": "tool", "tool_call_id": "a", "content": "more"})
-    request["messages"].append({"role": "tool", "tool_call_id": "unknown", "content": "?"})
-    assert ids_of(with_sendable_ids(request, PLAIN, 64)[0])[-2:] == [[second], ["unknown"]]
+    request["messages"].append({"role": "tool", "tool_call_id": "a", "name": "f", "content": "more"})
+    request["messages"].append({"role": "tool", "tool_call_id": "unknown", "name": "f", "content": "?"})
+    assert ids_of(with_sendable_ids(request)[0])[-2:] == [[second], ["unknown"]]
 
 
 def test_a_name_that_fits_is_left_alone():
     """request-shaping: A name that a provider takes goes out as it is."""
-    assert aliases(["search", "read-file_2", "x" * 64], PLAIN, 64) == {}
-    assert aliases(["files.read"], NATIVE["gemini"].names.pattern, 64) == {}
+    assert aliases(["search", "read-file_2", "x" * 64]) == {}
+    assert aliases(["files.read"], NATIVE["gemini"]) == {}
 
 
 def test_a_declared_name_that_looks_like_an_alias_keeps_its_own():
     """request-shaping: No two names share an alias."""
-    (taken,) = aliases(["files.read"], PLAIN, 64).values()
-    table = aliases(["files.read", taken], PLAIN, 64)
+    (taken,) = aliases(["files.read"]).values()
+    table = aliases(["files.read", taken])
     assert taken not in table
     assert table["files.read"] != taken
 
@@ -189,10 +210,7 @@ def test_names_are_changed_everywhere(given_names: list[str]):
             {
                 "role": "assistant",
                 "content": None,
-                "tool_calls": [
-                    {"id": f"call_{number}", "function": {"name": name, "arguments": "{}"}}
-                    for number, name in enumerate(given_names)
-                ],
+                "tool_calls": [made(f"call_{number}", name) for number, name in enumerate(given_names)],
             },
             *(
                 {"role": "tool", "tool_call_id": f"call_{number}", "name": name, "content": ""}
@@ -206,8 +224,9 @@ def test_names_are_changed_everywhere(given_names: list[str]):
         },
     }
     before = repr(request)
-    table = aliases(names_in(request), PLAIN, 64)
-    changed: Any = with_names(request, table)
+    sent = lower(request, CHAT)
+    changed: Any = sent.request
+    table = sent.names
     expected = [table.get(name, name) for name in given_names]
     said, *results = changed["messages"]
     assert [call["function"]["name"] for call in said["tool_calls"]] == expected
@@ -221,38 +240,45 @@ def test_names_are_changed_everywhere(given_names: list[str]):
 def test_a_named_choice_and_every_turn_share_the_alias():
     """request-shaping: Declarations, choice, history and results share the alias."""
     said: list[dict[str, Any]] = [
-        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": name}}]}
-        for name in ("a.b", "c", "d.e")
+        {"role": "assistant", "content": None, "tool_calls": [made(call_id, name)]}
+        for call_id, name in (("1", "a.b"), ("2", "c"), ("3", "d.e"))
     ]
-    rows = [{"role": "user", "content": "Hi."}, *said, {"role": "tool", "name": "f.g", "content": ""}]
+    result = {"role": "tool", "tool_call_id": "2", "name": "f.g", "content": ""}
+    rows = [{"role": "user", "content": "Hi."}, *said, result]
     request: Any = {
         "model": "m",
         "messages": rows,
         "tools": [{"type": "web_search"}, tool("c")],
         "tool_choice": {"type": "function", "function": {"name": "a.b", "more": 1}},
     }
-    assert names_in(request) == ["c", "a.b", "c", "d.e", "f.g"]
-    changed: Any = with_names(request, {"a.b": "a_b", "f.g": "f_g"})
-    assert names_in(changed) == ["c", "a_b", "c", "d.e", "f_g"]
-    assert changed["tool_choice"] == {"type": "function", "function": {"name": "a_b", "more": 1}}
+    sent = lower(request, CHAT)
+    changed: Any = sent.request
+    assert sent.names == aliases(["a.b", "d.e", "f.g"])
+    first, second, third = (sent.names[name] for name in ("a.b", "d.e", "f.g"))
+    assert changed["tool_choice"] == {"type": "function", "function": {"name": first, "more": 1}}
     assert changed["tools"] == request["tools"]
-    assert changed["messages"][0] is rows[0]
-    assert with_names(request, {}) is request
-    assert "tools" not in with_names({"model": "m", "messages": []}, {"a": "b"})
+    question, *calls, answer = changed["messages"]
+    assert [row["tool_calls"][0]["function"]["name"] for row in calls] == [first, "c", second]
+    assert answer["name"] == third
+    assert question is rows[0]
+    plain: Any = {"model": "m", "messages": [*rows[:1], said[1]], "tools": [tool("c")]}
+    assert lower(plain, CHAT).request == plain
+    assert "tools" not in lower({"model": "m", "messages": [said[0]]}, CHAT).request
 
 
-@given(names)
+def call_each(received: Received) -> Answer:
+    """Call every tool that arrived, with arguments and with what is no JSON."""
+    arrived = [each["function"]["name"] for each in received.body["tools"]]
+    good, bad = [Call(name, {}) for name in arrived], [Call(name, "{") for name in arrived]
+    return Answer(calls=[*good, *bad])
+
+
+@given(names.filter(lambda some: all(map(str.strip, some))))  # a declaration refuses a blank name
 def test_names_come_back(given_names: list[str]):
     """request-shaping: A call by an alias comes back under the declared name."""
-    table = aliases(given_names, PLAIN, 64)
-    flaw: Any = {"arguments": "{", "code": "invalid_json", "message": "is no JSON"}
-    sent = [table.get(name, name) for name in given_names]
-    calls = ToolCalls(
-        tool_calls=[ToolCall(id=f"call_{n}", name=name, args={}) for n, name in enumerate(sent)],
-        invalid=tuple(
-            InvalidToolCall(id=f"bad_{n}", name=name, index=n, **flaw) for n, name in enumerate(sent)
-        ),
-    )
-    back = with_declared_names(calls, table)
-    assert [call.name for call in back] == given_names
-    assert [call.name for call in back.invalid] == given_names
+    decls = ToolDecls([{"name": name} for name in given_names])
+    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
+    with LoopbackProvider(call_each) as provider, dspy.context(lm=lm_of(provider), adapter=adapter):
+        out: Any = dspy.Predict(Ask)(question="Hm?", tools=decls)
+    assert [call.name for call in out.calls] == given_names
+    assert [call.name for call in out.calls.invalid] == given_names

@@ -7,7 +7,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import OWN_ENGINE, ROUTES, Limits, Request, Route, Turn, canonical_choice, lower
+from internals import OWN_ENGINE, ROUTES, Request, Route, Turn, canonical_choice, lower
 from support import LITELLM, NATIVE, NATIVE_OLLAMA, Ask, lm_of
 
 import sigadapt
@@ -296,7 +296,8 @@ def said_and_done(call_id: str, name: str = "one") -> list[dict[str, Any]]:
 
 def test_an_id_that_goes_out_as_another_is_recorded():
     """conversations: Ids are mapped to what a provider accepts."""
-    route = PROFILES["native-openai-chat"]._replace(ids=Limits("[a-z0-9_]+", 20))
+    chat = PROFILES["native-openai-chat"]
+    route = chat._replace(ids=chat.ids._replace(pattern="[a-z0-9_]+", longest=20))
     rows = [*said_and_done("a"), *said_and_done("a"), *said_and_done("b:1"), *said_and_done("x" * 21)]
     sent = lower(request(messages=rows), route)
     found = [(change.where, change.what) for change in sent.changes if "/id" in change.where]

@@ -11,8 +11,8 @@ import dspy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from internals import heal, is_array, is_object, plan_of
-from support import Talk
+from internals import heal, plan_of
+from support import Talk, by_value
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults, trim_history
@@ -44,13 +44,6 @@ def rows_of(events: Rows, adapter: Any, **inputs: Any) -> tuple[Rows, int]:
     history = dspy.History(messages=events)
     whole, changes = heal(plan, {"question": "next?", "history": history, **inputs})
     return adapter.format(plan.rest, [], whole), len(changes)
-
-
-def by_value(value: Any) -> Any:
-    """As a database that keeps JSON by value gives it back: with its keys in another order."""
-    if is_object(value):
-        return {key: by_value(value[key]) for key in sorted(value, key=lambda key: (len(key), key))}
-    return [by_value(item) for item in value] if is_array(value) else value
 
 
 class Conversation(RuleBasedStateMachine):

@@ -13,20 +13,25 @@ from internals import (
     Request,
     Route,
     Turn,
-    build_unvalidated,
-    compact,
     lower,
     messages_of,
     plan_of,
     to_lm15,
-    without_halves,
 )
 from support import LITELLM, NATIVE
 from wire_bodies import said_text, serving
 from wire_matrix import COLUMNS, REASONING, declared
 
 import sigadapt
-from sigadapt import InvalidToolCall, SigadaptError, ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt import (
+    SigadaptError,
+    ToolCall,
+    ToolCalls,
+    ToolDecls,
+    ToolResult,
+    ToolResults,
+    choice_from_response,
+)
 from sigadapt.errors import InvalidHistory
 
 ROUTES = [*NATIVE.values(), *LITELLM.values()]
@@ -78,35 +83,25 @@ values = st.recursive(
 @given(values)
 def test_any_json_value_can_be_written(value: Any):
     """conversations: A text with half of a surrogate pair is read with U+FFFD."""
-    whole = without_halves(value)
+    whole = ToolResult(call_id="c", name="f", value=value).value
     assert json.loads(json.dumps(whole, ensure_ascii=False).encode()) == whole
-    assert without_halves(whole) == whole
+    assert ToolResult(call_id="c", name="f", value=whole).value == whole
 
 
 @st.composite
 def halved(draw: st.DrawFn) -> ToolResults:
-    """A turn as the readers make it, with half a pair anywhere in it, and its results."""
-    block = {"type": "text", "text": draw(texts), "citations": [draw(values)]}
-    state = {"dialect": "anthropic", "blocks": [block]}
-    said = {"text": draw(texts), "reasoning": draw(texts), "state": state, "repeats": (), "offered": None}
-    said |= {"searches": (), "before": (), "routed": {}}
-    turn = build_unvalidated(Turn, without_halves(said))
-    name, args = draw(texts), draw(st.dictionaries(texts, values, max_size=2))
-    call = {"id": f"a{draw(texts)}", "name": name, "args": args, "arguments": compact(args), "index": 0}
-    bad = {
-        "id": f"b{draw(texts)}",
-        "name": name,
-        "arguments": draw(texts),
-        "index": 1,
-        "code": "invalid_json",
-        "path": None,
-        "altered": (),
-    }
-    calls = ToolCalls(
-        tool_calls=[build_unvalidated(ToolCall, {**without_halves(call), "altered": (), "turn": turn})],
-        invalid=(build_unvalidated(InvalidToolCall, without_halves({**bad, "message": draw(texts)})),),
-        turn=turn,
-    )
+    """A turn as it is read, with half a pair anywhere in it, and its results."""
+    name = f"f{draw(texts)}"
+    args, bad = draw(st.dictionaries(texts, values, max_size=2)), draw(texts)
+    content: list[dict[str, Any]] = [
+        {"type": "thinking", "thinking": draw(texts), "signature": "s"},
+        {"type": "text", "text": draw(texts), "citations": [draw(values)]},
+        {"type": "tool_use", "id": f"a{draw(texts)}", "name": name, "input": args},
+        {"type": "tool_use", "id": f"b{draw(texts)}", "name": name, "input": bad},
+    ]
+    calls = choice_from_response({"type": "message", "role": "assistant", "content": content}).tool_calls
+    assert calls is not None
+    assert (len(calls), len(calls.invalid)) == (1, 1)
     return ToolResults.of(calls, [draw(values)])
 
 

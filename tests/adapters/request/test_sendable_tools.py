@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import BY_DIALECT, Request, Route, checked, lower, sendable
+from internals import BY_DIALECT, Request, Route, lower, main, sendable
 from internals import ROUTES as ROUTES_OF_ALL
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
 
@@ -339,9 +340,16 @@ def test_keywords_at_the_root_of_a_schema(client: str):
     assert not lower(request({"name": "f", "parameters": ROOT}), NATIVE["anthropic"]).changes
 
 
-async def test_the_check_tells_them():
+WITH_ROOT = {"name": "f", "description": "F.", "parameters": ROOT}
+
+
+def test_the_check_tells_them(capsys: Any):
     """tool-check: Keywords that are lost at a schema's root are told."""
-    report = await checked([{"name": "f", "description": "F.", "parameters": ROOT}])
-    at_root = [finding for finding in report["findings"] if "at the root" in finding["why"]]
+    assert main(["check", f"{__name__}:WITH_ROOT", "--json"]) == 0
+    at_root = [
+        finding
+        for finding in json.loads(capsys.readouterr().out)["findings"]
+        if "at the root" in finding["why"]
+    ]
     told = {wire for finding in at_root for wire in finding["wires"]}
     assert told == {"litellm/anthropic", "litellm/bedrock-converse", "litellm/azure"}

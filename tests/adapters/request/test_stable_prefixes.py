@@ -6,8 +6,7 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import is_array, is_object
-from support import lm_of
+from support import by_value, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
@@ -30,13 +29,6 @@ class Ask(dspy.Signature):
 def look_up(city: str, days: int = 3) -> str:
     """Look something up."""
     raise AssertionError
-
-
-def by_value(value: Any) -> Any:
-    """As a database that keeps JSON by value gives it back: with its keys in another order."""
-    if is_object(value):
-        return {key: by_value(value[key]) for key in sorted(value, key=lambda key: (len(key), key))}
-    return [by_value(item) for item in value] if is_array(value) else value
 
 
 def rows_of(body: dict[str, Any]) -> list[str]:

@@ -2,61 +2,87 @@
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import dspy
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import in_namespaces
+from support import Ask, lm_of
 
+import sigadapt
 from sigadapt import ToolDecls, Toolset
+from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]
 names = st.lists(st.text("abAB_-1", min_size=1, max_size=6), unique=True, max_size=60)
 
 
+SEARCH = {"type": "tool_search"}
+
+
+@pytest.fixture(scope="module")
+def sent() -> Iterator[Callable[[ToolDecls], list[Json]]]:
+    """What arrives of declared tools."""
+    with LoopbackProvider(lambda _: Answer(text="{}")) as provider:
+        lm = lm_of(provider, "responses", cache=False)
+
+        def send(decls: ToolDecls) -> list[Json]:
+            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+                dspy.Predict(Ask)(question="Hm?", tools=decls)
+            return provider.received[-1].body["tools"]
+
+        yield send
+
+
 def spaces_of(tools: list[Json]) -> dict[str, list[str]]:
-    spaces: dict[str, list[str]] = {}
-    for tool in tools:
-        if "namespace" in tool:
-            spaces.setdefault(tool["namespace"]["name"], []).append(tool["function"]["name"])
-    return spaces
+    """The names of the functions in each namespace."""
+    return {
+        tool["name"]: [each["name"] for each in tool["tools"]]
+        for tool in tools
+        if tool["type"] == "namespace"
+    }
 
 
-@given(names, names)
-def test_each_function_stands_in_one_namespace(deferred: list[str], loaded: list[str]):
+def deferred_of(names: list[str], loaded: list[str]) -> ToolDecls:
+    decls = Toolset("t", [{"name": name} for name in [*names, *loaded]]).deferred(*loaded).resolve()
+    return ToolDecls([*decls.entries, SEARCH])
+
+
+@given(deferred=names, loaded=names)
+def test_each_function_stands_in_one_namespace(
+    sent: Callable[[ToolDecls], list[Json]], deferred: list[str], loaded: list[str]
+):
     """tool-search: OpenAI's deferred functions stand in namespaces."""
     loaded = [name for name in loaded if name not in deferred]
-    decls = Toolset("t", [{"name": name} for name in [*deferred, *loaded]]).deferred(*loaded).resolve()
-    tools = decls.to_openai()
-    before = json.dumps(tools)
-    grouped = in_namespaces(tools)
-    assert json.dumps(tools) == before
-    assert grouped == in_namespaces(tools)
+    decls = deferred_of(deferred, loaded)
+    before = json.dumps(decls.to_openai())
+    grouped = sent(decls)
+    assert json.dumps(decls.to_openai()) == before
+    assert grouped == sent(deferred_of(deferred, loaded))
     spaces = spaces_of(grouped)
     assert sorted(name for space in spaces.values() for name in space) == sorted(deferred)
     assert all(len(space) <= 10 for space in spaces.values())
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in spaces)
     assert not spaces.keys() & {*deferred, *loaded}
-    told = {
-        tool["namespace"]["name"]: tool["namespace"]["description"] for tool in grouped if "namespace" in tool
-    }
+    told = {tool["name"]: tool["description"] for tool in grouped if tool["type"] == "namespace"}
     assert all(", ".join(space) in told[name] for name, space in spaces.items())
 
 
-def test_names_that_begin_alike_stand_together():
+def test_names_that_begin_alike_stand_together(sent: Callable[[ToolDecls], list[Json]]):
     """tool-search: OpenAI's deferred functions stand in namespaces."""
     many = [f"crm_{act}_{thing}" for act in ("find", "get") for thing in "abcdefg"]
-    decls = Toolset("t", [{"name": name} for name in [*many, "now"]]).deferred().resolve()
-    spaces = spaces_of(in_namespaces(decls.to_openai()))
+    spaces = spaces_of(sent(deferred_of([*many, "now"], [])))
     assert {name: len(space) for name, space in spaces.items()} == {"crm": 10, "crm_to_now": 5}
 
 
-def test_a_namespace_of_the_user_s_stays():
+def test_a_namespace_of_the_user_s_stays(sent: Callable[[ToolDecls], list[Json]]):
     """tool-search: OpenAI's deferred functions stand in namespaces."""
-    late = {"type": "function", "name": "f", "parameters": {"type": "object"}, "defer_loading": True}
+    late: Json = {"type": "function", "name": "f", "description": "F.", "parameters": {"type": "object"}}
+    late["defer_loading"] = True
     mine = {"type": "namespace", "name": "crm", "description": "Customers.", "tools": [late]}
     other: Json = {"name": "crm_find", "defer_loading": True, "input_schema": {}}
-    tools = ToolDecls([mine, other]).to_openai()
-    grouped = in_namespaces(tools)
-    assert grouped[0] == tools[0]
-    assert grouped[1]["namespace"]["name"] == "crm_find_2"
+    grouped = sent(ToolDecls([mine, other, SEARCH]))
+    assert grouped[0] == mine
+    assert [*spaces_of(grouped)] == ["crm", "crm_find_2"]
