@@ -36,6 +36,7 @@ class OutputFormat:
         format_demos: Callable[..., list[dict[str, Any]]]
         format_field_description: Callable[..., str]
         format_field_structure: Callable[..., str]
+        format_system_message: Callable[..., str]
         format_task_description: Callable[..., str]
         format_user_message_content: Callable[..., str]
         format_assistant_message_content: Callable[..., str]

@@ -19,9 +19,11 @@ from sigadapt.adapters.plan import HistoryFields, rest_of
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
 _TASK = "format_task_description"
+_SYSTEM = "format_system_message"
 # If an adapter overrides any of these, all words that DSPy's adapters say are used, in DSPy's places.
 _DESCRIBING = (
     _TASK,
+    _SYSTEM,
     "format_field_description",
     "format_field_structure",
     "format_field_with_value",
@@ -85,7 +87,9 @@ def question(adapter: OutputFormat, rest: type[Signature], prompt: Prompt, input
 
 def _compile(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
     has_outputs, shown, notes = bool(rest.output_fields), without_optional_texts(rest), rest_of(rest).notes
-    if has_outputs:
+    if _are_the_users(adapter, (_SYSTEM,)):
+        system = adapter.format_system_message(shown)
+    elif has_outputs:
         system = adapter.text_description(shown)
     else:  # without DSPy's description of the task, which names outputs; a user's own is kept
         is_users = _are_the_users(adapter, (_TASK,))

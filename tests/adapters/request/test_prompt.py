@@ -178,6 +178,19 @@ def test_an_adapter_with_words_of_its_own_says_them() -> None:
     assert system_of(Mine(), Go) == "Hear, hear."
 
 
+def test_a_system_message_of_its_own_is_sent() -> None:
+    """request-shaping: An adapter with words of its own says them."""
+
+    class Polite(sigadapt.ChatAdapter):
+        def format_system_message(self, signature: Any) -> str:
+            return f"Be polite.\n{super().format_system_message(signature)}"
+
+    for signature in (Told, Go):
+        assert system_of(Polite(), signature).startswith("Be polite.\nYour input fields are:")
+    assert "Tools: what there is to call" in system_of(Polite(), Told)
+    assert "Tool calls aside, respond" in asked(Polite(), Told, {"question": "q"})
+
+
 def test_a_form_of_its_own_is_the_form_asked_for() -> None:
     """request-shaping: An adapter with words of its own says them."""
 
