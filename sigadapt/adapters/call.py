@@ -136,13 +136,13 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
 def prepare(call: AdapterCall) -> "Steps[Prepared]":
     """Make the Request of a call, without sending it."""
     adapter, options, plan = call.adapter, call.adapter.options, call.plan
-    given = call.inputs.get(plan.tools)
-    decls = given if type(given) is ToolDecls else known_decls(given)
+    tools = call.inputs.get(plan.tools)
+    decls = tools if type(tools) is ToolDecls else known_decls(tools)
     if decls is None or not decls.tools:
         decls = yield from _declare(call, decls)
     if plan.defers_bad_calls and not options.confirm:
-        refuse_unasked(given, decls)
-    if plan.typed:
+        refuse_unasked(tools, decls)
+    if plan.native_fields:
         plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
     layout = Layout(plan.calls, adapter.field_marker, plan.others)
     calling = calling_of(call.lm, call.settings, call.facts, options, layout)
@@ -161,13 +161,13 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
         decls, unlike = as_recorded(decls, adapter.recorded_wire, route)
         repairs = (*repairs, *unlike)
     if options.orphans == "heal":
-        inputs, healed = heal(plan, inputs)
-        repairs = (*repairs, *healed)
+        inputs, healings = heal(plan, inputs)
+        repairs = (*repairs, *healings)
     messages = adapter.messages(plan.rest, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
-    written = Lowered(request)
-    offered = plan.calls, calling, request, request, written, None, repairs
-    prepared = Prepared(call, plan, decls, route, controls, *offered)
+    lowered = Lowered(request)
+    request_parts = plan.calls, calling, request, request, lowered, None, repairs
+    prepared = Prepared(call, plan, decls, route, controls, *request_parts)
     if options.hooks:
         request_or_choice = yield from before_request(options.hooks, request, prepared.context)
         if isinstance(request_or_choice, Choice):
@@ -175,19 +175,19 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
         request = request_or_choice
     prepared = prepared.with_request(request, calling)
     if options.max_tool_bytes is not None:
-        refuse_large(prepared.shown, prepared.lowered, route, options.max_tool_bytes, plan.tools)
+        refuse_large(prepared.offering, prepared.lowered, route, options.max_tool_bytes, plan.tools)
     return prepared
 
 
 def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:
     """Return the declarations of a call, for which toolsets may have to be awaited."""
-    plan, given = call.plan, call.inputs.get(call.plan.tools)
+    plan, tools = call.plan, call.inputs.get(call.plan.tools)
     if decls is None:
-        if given is None and plan.tools_required:
+        if tools is None and plan.tools_required:
             fix = f"Pass {plan.tools}=[...]."
             raise InvalidToolDecl("no tools were given", code="missing_tools", field=plan.tools, fix=fix)
         context = RequestContext(call.signature, call.inputs, call.settings)
-        decls = yield from resolving(() if given is None else given, context)
+        decls = yield from resolving(() if tools is None else tools, context)
     if not decls.tools and plan.calls_required:
         raise InvalidToolDecl(
             f"{plan.calls!r} requires a call, but no tool is declared",
@@ -206,14 +206,14 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Exchange]]":
     exchanges: list[Exchange] = []
     try:
         try:
-            answered = yield from prepared.answers()
+            candidates = yield from prepared.answers()
         except Exception as error:
             if not (prepared.calling.is_tentative and refuses_tools(error)):
                 raise
-            prompted = prompted_after(prepared.calling, prepared.call.lm, error)
-            prepared = prepared.with_request(prepared.request, prompted)
-            answered = yield from prepared.answers()
-        for number, answer in enumerate(answered):
+            calling = prompted_after(prepared.calling, prepared.call.lm, error)
+            prepared = prepared.with_request(prepared.request, calling)
+            candidates = yield from prepared.answers()
+        for number, answer in enumerate(candidates):
             exchange = yield from _whole_answer(prepared.for_candidate(number), answer)
             if options.on_invalid == "reask":
                 exchange = yield from _reask_until_valid(*exchange, options.max_reasks)
@@ -238,8 +238,8 @@ def _whole_answer(prepared: "Prepared", answer: Answer, searches: int = 0) -> "S
     calls = choice.tool_calls
     if prepared.offer is None or calls is None or not calls.turn.searches or is_no_answer(choice):
         return prepared, whole
-    left = min(search.most for search in prepared.offer.searches) - searches
-    if left < 0:
+    searches_left = min(search.most for search in prepared.offer.searches) - searches
+    if searches_left < 0:
         raise UnusableAnswer(
             f"the model searched for tools {searches} times, was told to stop, and searched again",
             code="empty",
@@ -247,7 +247,7 @@ def _whole_answer(prepared: "Prepared", answer: Answer, searches: int = 0) -> "S
             field=prepared.plan.tools,
             fix="Raise max_searches of Toolset.deferred, or load the tools it needs.",
         )
-    calls = yield from prepared.offer.answered(calls, left)
+    calls = yield from prepared.offer.with_answers(calls, searches_left)
     if calls:  # the program's calls first: their results go back with the answers
         whole.choice = replace(choice, tool_calls=calls)
         return prepared, whole
@@ -264,11 +264,11 @@ def _rest_of_turn(prepared: "Prepared", answer: Answer) -> "Steps[Answer]":
     for count in range(1, prepared.call.adapter.options.max_pauses + 1):
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, prepared.route):
             break
-        resumed = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
-        changes = (*resumed.lowered.changes, change_of_pause(prepared.request, count))
-        resumed = resumed._replace(lowered=resumed.lowered._replace(changes=changes))
+        again = prepared.with_request(with_paused_turn(prepared.request, answer.reading), prepared.calling)
+        changes = (*again.lowered.changes, change_of_pause(prepared.request, count))
+        again = again._replace(lowered=again.lowered._replace(changes=changes))
         before = answer.reading
-        (answer,) = yield from resumed.answers()
+        (answer,) = yield from again.answers()
         answer.reading = whole_turn(before, answer.reading)  # its Response holds only the last part
         answer.choice = None
     return answer
@@ -286,8 +286,8 @@ def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) ->
         with_failures = prepared.with_request(asking_again(prepared.request, calls), prepared.calling)
         prepared = again = with_failures._replace(earlier=prepared.earlier.with_calls(calls))
         try:
-            (sent,) = yield from again.answers()
-            prepared, latest = yield from _whole_answer(again, sent)
+            (response,) = yield from again.answers()
+            prepared, latest = yield from _whole_answer(again, response)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             answer.failure = error
             break
@@ -332,7 +332,7 @@ def _outputs(
             values = {**values, plan.calls: calls.model_copy(update={"turn": turn})}
         if plan.work or choice.files.root:
             values = with_server_work(plan, choice, values)
-        if not (plan.typed or getattr(answer.response, "logprobs", None)):
+        if not (plan.native_fields or getattr(answer.response, "logprobs", None)):
             return values
         native_types = call.adapter.native_response_types
         return values | native_values(plan, native_types, answer.response, choice.reasoning)
@@ -347,14 +347,14 @@ class Earlier(NamedTuple):
     """What the answers before this request left behind, if its candidate has been asked before."""
 
     ids: Collection[str] = ()  # of their calls, which the next answer must not reuse
-    accepted: Collection[str] = ()  # the `identity` of each good call, which no listener gets again
+    identities: Collection[str] = ()  # the `identity` of each good call, which no listener gets again
     searches: tuple[Turn, ...] = ()  # the turns of searches alone that led to this request
 
     def with_calls(self, calls: ToolCalls) -> "Earlier":
         """Return this after an answer whose bad calls the model is asked for again."""
         ids = {*self.ids, *(call.id for call in calls.in_order())}
         searches = () if calls.tool_calls else self.searches  # which accepted calls have
-        return Earlier(ids, {*self.accepted, *map(identity, calls)}, searches)
+        return Earlier(ids, {*self.identities, *map(identity, calls)}, searches)
 
     def with_search(self, turn: Turn) -> "Earlier":
         """Return this after an answer that is nothing but searches."""
@@ -372,13 +372,13 @@ class Prepared(NamedTuple):
     streamed_field: str | None  # the calls field, if a listener may be waiting for its calls
     calling: Calling
     request: Request  # the canonical Request, as the hooks changed it
-    shown: Request  # the same, as its deferred tools are offered
+    offering: Request  # the same, as its deferred tools are offered
     lowered: Lowered  # that, made fit for the route
     offer: Offer | None = None  # of deferred tools that the adapter finds itself
     repairs: tuple[Change, ...] = ()
     replacement: Choice | None = None  # a hook's, in the place of the model's answer
     earlier: Earlier = Earlier()
-    made: MadeIds = MadeIds({"model": "", "messages": []})  # ids of calls without one
+    made_ids: MadeIds = MadeIds({"model": "", "messages": []})  # ids of calls without one
 
     @property
     def context(self) -> HookContext:
@@ -390,30 +390,35 @@ class Prepared(NamedTuple):
         """Return this with another request, as it offers tools and as its route takes it."""
         is_native, tools = calling.mode == "native", request.get("tools", ())
         has_more = not getattr(tools, "is_plain", not tools)
-        shown, found, searching = request, (), None
+        offering, search_changes, searching = request, (), None
         if has_more and self.call.adapter.recorded_wire is None:
-            shown, found, searching = offer(request, self.decls, self.route, is_native=is_native)
-        sendable, changes, tokens = shown, (), dict[str, str]()
+            offering, search_changes, searching = offer(request, self.decls, self.route, is_native=is_native)
+        sendable, changes, tokens = offering, (), dict[str, str]()
         if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
-            sendable, changes = with_late_tools(shown, self.route)
+            sendable, changes = with_late_tools(offering, self.route)
         if has_more:
             sendable, in_place = with_server_tools(sendable, self.route if is_native else None)
             changes = (*changes, *in_place)
             servers = [entry for entry in self.decls.entries if isinstance(entry, McpServer)]
             tokens = {each.name: each.token for each in servers if each.token is not None}
         if not is_native:
-            sendable, described = calling.request_to_send(sendable)
-            changes = (*described, *changes)
-        sent = lower(sendable, self.route)
-        sent = sent._replace(tokens=tokens) if tokens else sent
-        changes = (*changes, *sent.changes)
+            sendable, prompt_changes = calling.request_to_send(sendable)
+            changes = (*prompt_changes, *changes)
+        lowered = lower(sendable, self.route)
+        lowered = lowered._replace(tokens=tokens) if tokens else lowered
+        changes = (*changes, *lowered.changes)
         if searching is not None:
             changes = tuple(searching.in_places(changes))
-        if changes or found or self.repairs:
-            sent = sent._replace(changes=(*self.repairs, *found, *changes))
-        made = MadeIds(request, self.made.candidate)
+        if changes or search_changes or self.repairs:
+            lowered = lowered._replace(changes=(*self.repairs, *search_changes, *changes))
+        ids = MadeIds(request, self.made_ids.candidate)
         return self._replace(
-            request=request, shown=shown, calling=calling, lowered=sent, offer=searching, made=made
+            request=request,
+            offering=offering,
+            calling=calling,
+            lowered=lowered,
+            offer=searching,
+            made_ids=ids,
         )
 
     def for_candidate(self, number: int) -> "Prepared":
@@ -421,8 +426,8 @@ class Prepared(NamedTuple):
         if self.controls.candidates == 1:
             return self
         field = self.streamed_field if number == 0 else None
-        made = MadeIds(self.request, number)
-        return self._replace(controls=self.controls.candidate(number), streamed_field=field, made=made)
+        ids = MadeIds(self.request, number)
+        return self._replace(controls=self.controls.candidate(number), streamed_field=field, made_ids=ids)
 
     def read_choice(self, answer: Answer) -> Choice:
         """Return the Choice of an Answer, read once: with unique ids (ids), declared names, checked calls."""
@@ -435,8 +440,8 @@ class Prepared(NamedTuple):
         if self.calling.reads_text:
             reading, from_text = self.calling.reading_with_calls(reading, self._schemas)
         if reading.calls and self.route.tools.late is not None and self.calling.mode == "native":
-            reading = reading._replace(offered=offered_tools(self.shown, self.route))
-        choice = choice_of(reading, raw, self.made, self.earlier.ids)
+            reading = reading._replace(offered=offered_tools(self.offering, self.route))
+        choice = choice_of(reading, raw, self.made_ids, self.earlier.ids)
         if choice.tool_calls is None:
             return choice
         calls = choice.tool_calls
@@ -449,8 +454,8 @@ class Prepared(NamedTuple):
             calls = of_chosen_tools(calls, self.sent_tool_choice)
         options = self.call.adapter.options
         if options.hooks and options.validate_args:  # a hook may have taken tools out
-            offered = [name_in(tool) for tool in self.request.get("tools", ())]
-            calls = of_allowed_tools(calls, offered, "the request offers")
+            names = [name_in(tool) for tool in self.request.get("tools", ())]
+            calls = of_allowed_tools(calls, names, "the request offers")
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
     def _schemas(self) -> dict[str, Json]:
@@ -460,13 +465,13 @@ class Prepared(NamedTuple):
     @property
     def sent_tool_choice(self) -> str | Json | None:
         """The tool choice that the model was told; None if none was, or the route dropped it."""
-        asked = self.request.get("tool_choice")
-        if asked is None or self.calling.mode == "prompted":
-            return asked
+        choice = self.request.get("tool_choice")
+        if choice is None or self.calling.mode == "prompted":
+            return choice
         runs_own = self.decls.tools is not self.decls.entries  # which may be what was required
-        sent = self.lowered.request.get("tool_choice", "auto")
-        is_weaker = sent == "auto" or form_of(sent) == "own"
-        return None if is_weaker or (runs_own and asked == "required") else asked
+        choice_sent = self.lowered.request.get("tool_choice", "auto")
+        is_weaker = choice_sent == "auto" or form_of(choice_sent) == "own"
+        return None if is_weaker or (runs_own and choice == "required") else choice
 
     def checked(self, choice: Choice, before: Choice | None = None) -> Choice:
         """Return a Choice that a hook made, with its calls checked unless they are those from before it."""
@@ -480,7 +485,7 @@ class Prepared(NamedTuple):
         if options.repair:
             calls = repair(calls)
         if self.offer is not None:
-            calls = self.offer.separated(calls, self.earlier.searches)
+            calls = self.offer.separate(calls, self.earlier.searches)
         if options.unwrap:
             calls = unwrap(calls, self.decls)
         return calls.validated(self.decls) if options.validate_args else calls
@@ -514,9 +519,9 @@ class Prepared(NamedTuple):
             read=self.read_choice,
             aliases=self.lowered.names,
             earlier=len(self.earlier.ids),
-            accepted=self.earlier.accepted,
-            made=self.made,
-            unseen=SCHEMAS if self.offer else (),
+            identities=self.earlier.identities,
+            made_id=self.made_ids,
+            adapter_tools=SCHEMAS if self.offer else (),
             texts=texts,
             gate=gate,
             run=run,

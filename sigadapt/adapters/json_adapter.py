@@ -87,5 +87,5 @@ def _schema_of(rest: type[Signature]) -> dict[str, Any] | None:
     fields: Any = {name: (field.annotation, ...) for name, field in rest.output_fields.items()}
     if any(get_origin(annotation) is dict for annotation, _ in fields.values()):
         return None
-    closed = pydantic.ConfigDict(extra="forbid")
-    return pydantic.create_model("response", __config__=closed, **fields).model_json_schema()
+    config = pydantic.ConfigDict(extra="forbid")
+    return pydantic.create_model("response", __config__=config, **fields).model_json_schema()

@@ -153,9 +153,9 @@ class CallSubscription(CallTap):
         read: returns the Choice of an Answer, its calls typed and checked.
         aliases: the names under which declared tools were sent.
         earlier: how many calls the answers before a reask made.
-        accepted: the `identity` of each good one of these, which no listener gets again.
-        made: returns the id of a call without one, by its index.
-        unseen: names of the adapter's own tools, whose calls are no partial calls.
+        identities: the `identity` of each good one of these, which no listener gets again.
+        made_id: returns the id of a call without one, by its index.
+        adapter_tools: names of the adapter's own tools, whose calls are no partial calls.
         texts: the listeners to plain text; None if there is no plain text output.
         gate: holds back the markup of calls; None if calls are not read from text.
         run: the listener of a whole run (`runs/watching.py`), which gets everything; None if there is none.
@@ -169,9 +169,9 @@ class CallSubscription(CallTap):
         read: Callable[[Answer], Choice],
         aliases: Mapping[str, str],
         earlier: int,
-        accepted: Collection[str],
-        made: Callable[[int], str],
-        unseen: Collection[str] = (),
+        identities: Collection[str],
+        made_id: Callable[[int], str],
+        adapter_tools: Collection[str] = (),
         texts: TextSubscription | None,
         gate: "TextGate | None",
         run: Any = None,
@@ -181,15 +181,15 @@ class CallSubscription(CallTap):
         self._gate = gate
         self._latest: Any = None
         self._read = read
-        self._declared = {alias: name for name, alias in aliases.items()}
+        self._names = {alias: name for name, alias in aliases.items()}
         self._earlier = earlier
-        self._accepted = accepted
-        self._made = made
-        self._unseen = unseen
-        own = own_listeners() if run is None else [run]
+        self._identities = identities
+        self._made_id = made_id
+        self._adapter_tools = adapter_tools
+        listeners = own_listeners() if run is None else [run]
         self._run = run
-        self._listeners = [each for each in own if each.signature_field_name == field]
-        for each in own:
+        self._listeners = [each for each in listeners if each.signature_field_name == field]
+        for each in listeners:
             if isinstance(each, CallListener) and each not in self._listeners:
                 raise InvalidOption(
                     f"a CallListener listens to {each.signature_field_name!r}, where no calls come",
@@ -199,21 +199,21 @@ class CallSubscription(CallTap):
         self._for_partial = [each for each in self._listeners if getattr(each, "partial", False)]
         self._fold = Fold()
         self._index: dict[Call, int] = {}
-        self._told: dict[Call, int] = {}  # how many pieces of it a run has got
-        self._sent: dict[int, AnyCall] = {}
-        self._known: set[tuple[str, str]] = set()  # id and `identity` of the good ones
+        self._sizes: dict[Call, int] = {}  # how many pieces of it a run has got
+        self._by_index: dict[int, AnyCall] = {}
+        self._good: set[tuple[str, str]] = set()  # id and `identity` of the good ones
 
     def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
         """Return what to send for a chunk: the chunk, unless its text is held back, and what follows it."""
-        shown = chunk
+        visible = chunk
         if text and self._gate is not None:
             self._latest = chunk
             text = self._gate.take(text)
             choice: Json = chunk["choices"][0]
             if not (text or choice.get("finish_reason") or choice["delta"].keys() - {"content", "role"}):
                 return []
-            shown = with_text(chunk, text)
-        items = self._with_text(shown, text)
+            visible = with_text(chunk, text)
+        items = self._with_text(visible, text)
         for fragment in fragments if self._listeners else ():
             items += self._on_fragment(fragment)
         return items
@@ -230,19 +230,19 @@ class CallSubscription(CallTap):
         before = self._fold.calls[-1:]
         call = self._fold.add(fragment)
         index = self._index.setdefault(call, len(self._index))
-        if self._for_partial and not (self._unseen and call.name in (None, *self._unseen)):
-            name = self._declared.get(call.name or "", call.name)
-            call_id = call.id or self._made(index)
+        if self._for_partial and not (self._adapter_tools and call.name in (None, *self._adapter_tools)):
+            name = self._names.get(call.name or "", call.name)
+            call_id = call.id or self._made_id(index)
             # A run gets the piece alone: the whole text for each piece is work that grows with its square.
-            told, self._told[call] = self._told.get(call, 0), len(call.pieces)
-            arguments = call.arguments if self._run is None else json_text(call.pieces[told:])
+            start, self._sizes[call] = self._sizes.get(call, 0), len(call.pieces)
+            arguments = call.arguments if self._run is None else json_text(call.pieces[start:])
             chunk = PartialCall(self._earlier + index, call_id, name, arguments)
             for each in self._for_partial:
                 yield response_to(each, chunk, is_last=False, ends=False)
         newest = self._fold.calls[-1]
-        for done in before if call is newest else [call]:
-            if done is not newest:
-                yield from self._complete(done)
+        for complete in before if call is newest else [call]:
+            if complete is not newest:
+                yield from self._complete(complete)
 
     def on_end(self, answer: Answer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
@@ -252,7 +252,7 @@ class CallSubscription(CallTap):
             if text:
                 items += self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:
-            calls = self._read(answer).tool_calls if self._unseen else None
+            calls = self._read(answer).tool_calls if self._adapter_tools else None
             searches = calls is not None and not calls and bool(calls.turn.searches)
             items += self._texts.on_end(goes_on=searches or answer.reading.finish == "pause")
         if not self._listeners:
@@ -264,7 +264,7 @@ class CallSubscription(CallTap):
 
     def _complete(self, call: Call) -> Iterator[Any]:
         index, text = self._index[call], call.arguments
-        if not self._listeners or index in self._sent or call.is_custom:
+        if not self._listeners or index in self._by_index or call.is_custom:
             return  # the text of a custom tool's call is complete only when the answer ends
         if not isinstance(parse_arguments(text), dict):
             return
@@ -283,26 +283,26 @@ class CallSubscription(CallTap):
         for call in () if calls is None else calls.in_order():
             if (
                 isinstance(call, InvalidToolCall)
-                or not self._accepted
-                or identity(call) not in self._accepted
+                or not self._identities
+                or identity(call) not in self._identities
             ):
                 yield call
 
     def _is_news(self, call: AnyCall) -> bool:
         """Return whether no listener got a call, or got a good one that is another or a bad one now."""
-        known = self._sent.get(call.index)
-        if not isinstance(known, ToolCall) or isinstance(call, InvalidToolCall):
-            return known is None or isinstance(known, ToolCall)
-        return (call.id, identity(call)) not in self._known
+        earlier = self._by_index.get(call.index)
+        if not isinstance(earlier, ToolCall) or isinstance(call, InvalidToolCall):
+            return earlier is None or isinstance(earlier, ToolCall)
+        return (call.id, identity(call)) not in self._good
 
     def _responses(self, call: AnyCall, *, is_last: bool) -> Iterator[Any]:
-        self._sent[call.index] = call
+        self._by_index[call.index] = call
         index = self._earlier + call.index
         values: dict[str, Any] = {"tool_calls": [], "tool_call_results": None, "invalid": (), "turn": NO_TURN}
         if isinstance(call, InvalidToolCall):
             values["invalid"] = (call.model_copy(update={"index": index}),)
         else:
-            self._known.add((call.id, identity(call)))
+            self._good.add((call.id, identity(call)))
             values["tool_calls"] = [call.model_copy(update={"turn": NO_TURN, "index": index})]
         chunk = build_unvalidated(ToolCalls, values)
         for listener in self._listeners:

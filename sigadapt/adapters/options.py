@@ -107,8 +107,8 @@ class Options:
         _check_word("confirm", self.confirm, ("raise", None))
         _check_word("orphans", self.orphans, get_args(Orphans))
         _check_word("tool_errors", self.tool_errors, get_args(ToolErrors))
-        asked = self.tool_calling
-        for mode in asked.values() if isinstance(asked, Mapping) else (asked,):
+        modes = self.tool_calling
+        for mode in modes.values() if isinstance(modes, Mapping) else (modes,):
             _check_word("tool_calling", mode, get_args(ToolCalling))
         for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict", "recover"):
             value = getattr(self, name)
@@ -118,8 +118,8 @@ class Options:
             value = getattr(self, name)
             if type(value) is not int or value < 0:
                 raise InvalidOption(f"expected an int of 0 or more, got {value!r}", field=name)
-        replayed = self.replay_reasoning
-        for word in replayed.values() if isinstance(replayed, Mapping) else [replayed] if replayed else ():
+        replay = self.replay_reasoning
+        for word in replay.values() if isinstance(replay, Mapping) else [replay] if replay else ():
             _check_word("replay_reasoning", word, ("reasoning", "reasoning_content"))
         most = self.max_tool_bytes
         if most is not None and (type(most) is not int or most < 1):
@@ -133,8 +133,8 @@ class Options:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = {each.name: _pickle(each.name, getattr(self, each.name)) for each in fields(self)}
-        return _unpickle, (held,)
+        values = {each.name: _pickle(each.name, getattr(self, each.name)) for each in fields(self)}
+        return _unpickle, (values,)
 
 
 def _pickle(name: str, value: object) -> bytes:
@@ -161,22 +161,22 @@ def _check_word(option: str, value: object, words: tuple[str | None, ...]) -> No
 
 def lists_options(init: _Init) -> _Init:
     """Make help() list each of an `__init__`'s options with its default, in the place of `**options`."""
-    own = inspect.signature(init)
+    whole = inspect.signature(init)
     defaults = {each.name: each.default for each in fields(Options)}
-    listed = [
+    options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
         for name, kind in ToolOptions.__annotations__.items()
     ]
-    vars(init)["__signature__"] = own.replace(parameters=[*list(own.parameters.values())[:-1], *listed])
+    vars(init)["__signature__"] = whole.replace(parameters=[*list(whole.parameters.values())[:-1], *options])
     return init
 
 
-def refuse_unknown(adapter: str, given: Iterable[str], known: Sequence[str]) -> None:
+def refuse_unknown(adapter: str, names: Iterable[str], options: Sequence[str]) -> None:
     """Refuse a keyword that the adapter does not have, and suggest the closest one that it has."""
-    for name in [name for name in given if name not in known]:
+    for name in [name for name in names if name not in options]:
         if name == "lm_kwargs":  # DSPy called the class as if it were an adapter
             reason, fix = "the adapter is a class, not an instance", f"Give an instance: {adapter}()."
             raise InvalidOption(reason, field="adapter", fix=fix)
-        near = closest(name, known)
-        fix = f"Did you mean {near!r}?" if near else f"It takes {', '.join(known)}."
+        near = closest(name, options)
+        fix = f"Did you mean {near!r}?" if near else f"It takes {', '.join(options)}."
         raise InvalidOption(f"{adapter} has no such option", field=name, fix=fix)

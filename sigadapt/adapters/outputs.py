@@ -193,16 +193,16 @@ def _fields_as_json(rest: type[Signature], text: str) -> str | None:
     whole = text.strip()
     if not whole.startswith("{"):
         return None
-    found: Any = parse_arguments(whole)
-    if not is_object(found):  # in Python's quotes
+    value: Any = parse_arguments(whole)
+    if not is_object(value):  # in Python's quotes
         try:
-            found, end = literal_at(whole, 0, is_strict=True)
+            value, end = literal_at(whole, 0, is_strict=True)
         except ValueError:
             return None
-        if end < len(whole) or isinstance(found, RepeatedKeys):
+        if end < len(whole) or isinstance(value, RepeatedKeys):
             return None
-        whole = compact(found)
-    return whole if is_object(found) and found.keys() == rest.output_fields.keys() else None
+        whole = compact(value)
+    return whole if is_object(value) and value.keys() == rest.output_fields.keys() else None
 
 
 _READS_JSON = JSONAdapter()
@@ -236,9 +236,9 @@ def outputs_of(
 
 
 def _missing(choice: Choice, plan: Plan, signature: type[Signature], hint: str) -> MissingToolCalls:
-    said = cut(choice.text) if choice.text else "nothing"
+    text = cut(choice.text) if choice.text else "nothing"
     return MissingToolCalls(
-        f"expected a tool call, got none; the model said: {said}",
+        f"expected a tool call, got none; the model said: {text}",
         choice=choice,
         field=plan.calls,
         fix=hint or _OPTIONAL,
@@ -255,8 +255,8 @@ def _beside_calls(adapter: OutputFormat, plan: Plan, text: str | None) -> Steps[
             return _READS_JSON.parse(plan.rest, _fields_as_json(plan.rest, text) or text)
         return (yield Parse(adapter, plan.rest, text))
     except AdapterParseError as error:
-        parsed = error.parsed_result
-        return parsed if is_object(parsed) else {}
+        values = error.parsed_result
+        return values if is_object(values) else {}
 
 
 def _without_calls(
@@ -277,8 +277,8 @@ def _without_calls(
         return {}
     if adapter.holds_fields(plan.rest, text):
         return (yield Parse(adapter, plan.rest, text))
-    if found := _fields_as_json(plan.rest, text):
-        return _READS_JSON.parse(plan.rest, found)
+    if json_text := _fields_as_json(plan.rest, text):
+        return _READS_JSON.parse(plan.rest, json_text)
     sole = sole_text_field(plan.rest)
     if sole is None:
         raise AdapterParseError(

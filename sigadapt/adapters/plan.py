@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     others: tuple[str, ...]  # the output fields of the model beside the calls
     texts: tuple[str, ...]  # the output fields that the model writes as text
     has_defaults: bool  # whether any of these has a default
-    typed: tuple[tuple[str, Any], ...]  # output fields of a DSPy type, which the provider may fill natively
+    native_fields: tuple[tuple[str, Any], ...]  # outputs of a DSPy type, which the provider may fill
     work: tuple[
         tuple[str, str], ...
     ]  # output fields for what server tools did, and the `Choice`'s name for it
@@ -156,7 +156,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
         others=tuple(rest.output_fields),
         texts=tuple(rest.output_fields),
         has_defaults=not all(field.is_required() for field in rest.output_fields.values()),
-        typed=tuple(
+        native_fields=tuple(
             (name, field.annotation)
             for name, field in signature.output_fields.items()
             if name != calls[0] and isinstance(field.annotation, type) and issubclass(field.annotation, Type)

@@ -24,10 +24,10 @@ class TextSubscription:
 
     def __init__(self, field: str, marker: str) -> None:
         self._listeners: list[Any] = list(listeners_of(field)) if marker else []
-        self._named, end = marker.format(field), _ENDS.get(marker)
+        self._marker, end = marker.format(field), _ENDS.get(marker)
         self._start = marker.format(field) if end else "{"
         self._markers = (self._start, end.format(field)) if end else ()
-        self._held = self._line = ""  # what is held; and the first character of what was sent of this line
+        self._buffer = self._line = ""  # what is held; and the first character of what was sent of this line
         self._is_plain: bool | None = None
         self._are_alone = len(self._listeners) == len(all_listeners())
         self.takes_all = False  # the text is plain and nobody else listens: DSPy's half has nothing to find
@@ -36,7 +36,7 @@ class TextSubscription:
         """Yield the `StreamResponse`s to send after a piece of text."""
         if not self._listeners or self._is_plain is False:
             return
-        self._held += text
+        self._buffer += text
         if self._is_plain is None:
             self._decide()
         if self._is_plain:
@@ -44,26 +44,26 @@ class TextSubscription:
 
     def on_end(self, *, goes_on: bool = False) -> Iterator[Any]:
         """Yield what is left to send when the answer ends; a paused turn goes on with another answer."""
-        undecided = self._is_plain is None and bool(self._held.strip()) and self._named not in self._held
-        if self._is_plain or undecided:
-            yield from self._send(self._held + "\n\n" * goes_on, is_last=not goes_on)
+        is_open = self._is_plain is None and bool(self._buffer.strip()) and self._marker not in self._buffer
+        if self._is_plain or is_open:
+            yield from self._send(self._buffer + "\n\n" * goes_on, is_last=not goes_on)
 
     def _decide(self) -> None:
-        begun = self._held.lstrip()
-        if not begun or self._start.startswith(begun) or (not self._markers and begun[0] in "{[`"):
+        start = self._buffer.lstrip()
+        if not start or self._start.startswith(start) or (not self._markers and start[0] in "{[`"):
             return  # `on_end` knows
-        self._is_plain = not begun.startswith(self._start)
+        self._is_plain = not start.startswith(self._start)
         self.takes_all = self._is_plain and self._are_alone
 
     def _ready(self) -> str:
         """Take the text that is no part of a marker off what is held."""
-        kept = 0
-        if self._start[0] in self._held:  # so does every marker begin
+        size = 0
+        if self._start[0] in self._buffer:  # so does every marker begin
             for marker in self._markers:
-                self._held = self._without(marker)
-            kept = max((overlap(self._held, marker) for marker in self._markers), default=0)
-        ready = self._held[: len(self._held) - kept]
-        self._held = self._held[len(ready) :]
+                self._buffer = self._without(marker)
+            size = max((overlap(self._buffer, marker) for marker in self._markers), default=0)
+        ready = self._buffer[: len(self._buffer) - size]
+        self._buffer = self._buffer[len(ready) :]
         line = f"{self._line}{ready}".rpartition("\n")[2]
         self._line = line.strip()[:1]
         return ready
@@ -71,10 +71,10 @@ class TextSubscription:
     def _without(self, marker: str) -> str:
         """Return what is held without a marker, which DSPy's chat form has only where a line begins."""
         if not marker.startswith("[["):
-            return self._held.replace(marker, "")
-        parts = f"{self._line}{self._held}".split("\n")
-        kept = [part.replace(marker, "", 1) if part.lstrip().startswith(marker) else part for part in parts]
-        return "\n".join(kept)[len(self._line) :]
+            return self._buffer.replace(marker, "")
+        parts = f"{self._line}{self._buffer}".split("\n")
+        lines = [part.replace(marker, "", 1) if part.lstrip().startswith(marker) else part for part in parts]
+        return "\n".join(lines)[len(self._line) :]
 
     def _send(self, text: str, *, is_last: bool = False) -> Iterator[Any]:
         if not text and not is_last:
@@ -98,6 +98,6 @@ def overlap(text: str, marker: str) -> int:
 
 def with_text(chunk: Any, text: str) -> Any:
     """Return a chunk of a chat completion with another text, and as it is apart from that."""
-    changed = copy.deepcopy(chunk)
-    changed["choices"][0]["delta"]["content"] = text
-    return changed
+    chunk_copy = copy.deepcopy(chunk)
+    chunk_copy["choices"][0]["delta"]["content"] = text
+    return chunk_copy

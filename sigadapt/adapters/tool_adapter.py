@@ -88,9 +88,9 @@ class ToolAdapter(OutputFormat):
             dspys: Any = super()
             return dspys.__call__(lm, lm_kwargs, signature, demos, inputs)
         flow = partial(self._call, plan)
-        traced: Any = getattr(Adapter.__call__, _TRACER, None)
-        if traced is not None:
-            return traced(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
+        tracer: Any = getattr(Adapter.__call__, _TRACER, None)
+        if tracer is not None:
+            return tracer(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
         return flow(lm, lm_kwargs, signature, demos, inputs)
 
     async def acall(  # noqa: D102
@@ -106,25 +106,25 @@ class ToolAdapter(OutputFormat):
             dspys: Any = super()
             return await dspys.acall(lm, lm_kwargs, signature, demos, inputs)
         flow = partial(self._acall, plan)
-        traced: Any = getattr(Adapter.acall, _TRACER, None)
-        if traced is not None:
-            return await traced(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
+        tracer: Any = getattr(Adapter.acall, _TRACER, None)
+        if tracer is not None:
+            return await tracer(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
         return await flow(lm, lm_kwargs, signature, demos, inputs)
 
-    def _adapter_call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], given: Any) -> AdapterCall:
-        (signature, demos, inputs), settings = given, dict(lm_kwargs)
+    def _adapter_call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], arguments: Any) -> AdapterCall:
+        (signature, demos, inputs), settings = arguments, dict(lm_kwargs)
         for name in settings.keys() & _ADAPTERS_OWN:
             fix = f"Give it to the adapter: {type(self).__name__}({name}=...)."
             raise InvalidOption("is an option of the adapter, not of a request", field=name, fix=fix)
         return AdapterCall(self, lm, settings, signature, plan, demos, inputs, facts_of(lm, settings))
 
-    def _call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *given: Any) -> Outputs:
-        call = self._adapter_call(plan, lm, lm_kwargs, given)
+    def _call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *arguments: Any) -> Outputs:
+        call = self._adapter_call(plan, lm, lm_kwargs, arguments)
         run_flow = self._run_planned if self._asks_capabilities(call) else self._run
         return run_flow(lm, lm_kwargs, call)
 
-    async def _acall(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *given: Any) -> Outputs:
-        call = self._adapter_call(plan, lm, lm_kwargs, given)
+    async def _acall(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *arguments: Any) -> Outputs:
+        call = self._adapter_call(plan, lm, lm_kwargs, arguments)
         run_flow = self._arun_planned if self._asks_capabilities(call) else self._arun
         return await run_flow(lm, lm_kwargs, call)
 
@@ -132,10 +132,11 @@ class ToolAdapter(OutputFormat):
         """Return whether this call asks DSPy what its model can do, which costs async calls a thread."""
         asks = (
             self.options.tool_calling not in ("native", "prompted")
-            and "calls functions" not in call.facts.known
+            and "calls functions" not in call.facts.values
         )
         if not asks and call.plan.texts:
-            asks = bool(call.plan.typed) or type(self).response_format is not ToolAdapter.response_format
+            has_format = type(self).response_format is not ToolAdapter.response_format
+            asks = has_format or bool(call.plan.native_fields)
         if asks:  # it refuses a model before DSPy asks LiteLLM where that is not installed
             route_of(call.lm, call.settings, facts=call.facts)
         return asks

@@ -76,7 +76,7 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         """
         signature = self._create_extractor_signature(rest)
         try:
-            found = await dspy.ChatAdapter().acall(self.extraction_model, {}, signature, [], {"text": text})
+            outputs = await dspy.ChatAdapter().acall(self.extraction_model, {}, signature, [], {"text": text})
         except AdapterParseError as error:
             raise AdapterParseError(
                 adapter_name=type(self).__name__,
@@ -84,4 +84,4 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
                 lm_response=text,
                 message=f"The second model did not extract the fields: {error.message}",
             ) from error
-        return found[0]
+        return outputs[0]

@@ -201,7 +201,7 @@ class _Turns:
             whole = latest._replace(text=text, reasoning=reasoning, calls=calls, state=state)
         ids = [sent for sent, _, _ in whole.calls]
         is_new = all(isinstance(each, str) and each not in self._sent_ids for each in ids)
-        typed = typed_calls(whole, answered=() if is_new else self._sent_ids)
+        typed = typed_calls(whole, earlier_ids=() if is_new else self._sent_ids)
         if typed is None:
             typed = ToolCalls(turn=Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state))
         for (sent, _, _), call in zip(whole.calls, typed.in_order(), strict=True):

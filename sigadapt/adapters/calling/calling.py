@@ -59,9 +59,9 @@ class Calling:
         has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in rows)
         if not ("tools" in request or has_calls):
             return request, ()
-        sent, changes = prompted_request(request, self.call_format)
+        prompt, changes = prompted_request(request, self.call_format)
         why = Change("/tools", "lowered", self.because)
-        return sent, (why, *changes) if self.because else changes
+        return prompt, (why, *changes) if self.because else changes
 
     def reading_with_calls(
         self, reading: Reading, schemas: Callable[[], Mapping[str, Json]]
@@ -70,14 +70,15 @@ class Calling:
         if reading.calls:
             return reading, False
         if reading.text:
-            found = with_calls_of_text(reading, schemas(), **self.reads)
-            return found, bool(found.calls)
+            result = with_calls_of_text(reading, schemas(), **self.reads)
+            return result, bool(result.calls)
         # A server whose parser missed the end of a thought leaves the answer in its thinking.
-        thought, ended, answer = (reading.reasoning or "").rpartition("</think>")
-        if not ended:
+        thinking, end_tag, answer = (reading.reasoning or "").rpartition("</think>")
+        if not end_tag:
             return reading, False
-        found = with_calls_of_text(reading._replace(text=answer, reasoning=thought), schemas(), **self.reads)
-        return (found, True) if found.calls else (reading, False)
+        reading_of_answer = reading._replace(text=answer, reasoning=thinking)
+        result = with_calls_of_text(reading_of_answer, schemas(), **self.reads)
+        return (result, True) if result.calls else (reading, False)
 
 
 NATIVE = Calling()
@@ -101,24 +102,24 @@ def calling_of(
     lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts, options: Options, layout: Layout
 ) -> Calling:
     """Return the way in which one call offers tools."""
-    asked = options.tool_calling
+    mode = options.tool_calling
     completes = is_completion(lm)
-    asked = asked if isinstance(asked, str) else asked.get(model_of(lm), "auto")
-    if asked == "native" and completes:
+    mode = mode if isinstance(mode, str) else mode.get(model_of(lm), "auto")
+    if mode == "native" and completes:
         raise InvalidOption(
             f"{lm.model} is a text-completion model, which cannot be sent tools",
             field="tool_calling",
             fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
         )
-    if asked == "native" or (asked == "auto" and not completes and calls_functions(lm, facts)):
+    if mode == "native" or (mode == "auto" and not completes and calls_functions(lm, facts)):
         return _RECOVERING if options.recover else NATIVE
-    prompted = Calling("prompted", options.call_format, reads_text=True, layout=layout)
-    if asked == "prompted" or completes or _REFUSED.get(lm) == model_of(lm):
-        return prompted
+    by_prompt = Calling("prompted", options.call_format, reads_text=True, layout=layout)
+    if mode == "prompted" or completes or _REFUSED.get(lm) == model_of(lm):
+        return by_prompt
     is_own = not isinstance(getattr(lm, "engine", None), str)  # an engine that the user made
     if is_own or is_known_without_functions(lm, settings, facts):
-        return prompted
-    return replace(prompted, mode="native", reads_text=options.recover, is_tentative=True)
+        return by_prompt
+    return replace(by_prompt, mode="native", reads_text=options.recover, is_tentative=True)
 
 
 def refuses_tools(error: BaseException) -> bool:

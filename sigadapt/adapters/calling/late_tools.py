@@ -33,23 +33,23 @@ def offered_tools(request: Request, route: Route) -> str | None:
 
 def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Change, ...]]:
     """Return a request with the tools of the conversation's beginning, and rows where they changed."""
-    remembered, tools = _offers(request), request.get("tools")
-    if not remembered or not tools:
+    offers, tools = _offers(request), request.get("tools")
+    if not offers or not tools:
         return request, ()
     now = _identity(tools)[1]
-    names = {place: _identity_of(offered)[0] for place, offered in remembered.items()}
+    names = {place: _identity_of(offer)[0] for place, offer in offers.items()}
     if set(names.values()) == {now}:
         return request, ()
-    lists = {name: _declare(text) for name, text in map(_identity_of, remembered.values()) if text}
+    lists = {name: _declare(text) for name, text in map(_identity_of, offers.values()) if text}
     rows = request["messages"]
     end = len(rows) - (rows[-1]["role"] == "assistant")  # a paused turn stays the last one
     steps = {**names, end: now}
-    placed = _place({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
-    taken = _changes_taken(request, route)
-    union, changes = placed if placed is not None else (None, dict[int, Json]())
+    union_and_rows = _place({place: lists.get(name, []) for place, name in steps.items()} | {end: tools})
+    kinds_of_change = _changes_taken(request, route)
+    union, changes = union_and_rows if union_and_rows is not None else (None, dict[int, Json]())
     for place, change in changes.items():  # taken only behind a question or behind results
         kinds = {kind for kind in ("added", "removed") if change["late"][kind]}
-        if not (kinds <= taken and place > 0 and rows[place - 1]["role"] in ("user", "tool")):
+        if not (kinds <= kinds_of_change and place > 0 and rows[place - 1]["role"] in ("user", "tool")):
             union = None
     if union is None:
         return request, (Change("/tools", "lowered", _ANEW),)
@@ -64,22 +64,22 @@ def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Chan
 def _place(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, Json]] | None:
     """Return all tools of the lists and the rows that change them; None for what no row can say."""
     first, *later = sorted(lists.items())
-    known, current, rows = _by_name(first[1]), _by_name(first[1]), dict[int, Json]()
-    if not known:
+    union, current, rows = _by_name(first[1]), _by_name(first[1]), dict[int, Json]()
+    if not union:
         return None
-    root = [{"name": name} for name in known]
+    root = [{"name": name} for name in union]
     for place, tools in later:
-        wanted = _by_name(tools)
-        added = [name for name in wanted if name not in current]
-        removed = [name for name in current if name not in wanted]
-        if not wanted or any(known.setdefault(name, wanted[name]) != wanted[name] for name in wanted):
+        latest = _by_name(tools)
+        additions = [name for name in latest if name not in current]
+        removals = [name for name in current if name not in latest]
+        if not latest or any(union.setdefault(name, latest[name]) != latest[name] for name in latest):
             return None
-        if added or removed:
-            late = {"root": root, "added": _as_names(added), "removed": _as_names(removed)}
-            words = f"Tools from here on: {', '.join(wanted)}."
+        if additions or removals:
+            late = {"root": root, "added": _as_names(additions), "removed": _as_names(removals)}
+            words = f"Tools from here on: {', '.join(latest)}."
             rows[place] = {"role": "system", "content": words, "late": late}
-        current = wanted
-    return list(known.values()), rows
+        current = latest
+    return list(union.values()), rows
 
 
 def _changes_taken(request: Request, route: Route) -> frozenset[str]:
@@ -96,8 +96,8 @@ def _declare(text: str) -> list[Json]:
 
 def _by_name(tools: Sequence[Json]) -> dict[str, Json]:
     """Return tools by their names; none if one of them has no name."""
-    named = {str(name_in(tool)): tool for tool in tools}
-    return named if "None" not in named and len(named) == len(tools) else {}
+    by_name = {str(name_in(tool)): tool for tool in tools}
+    return by_name if "None" not in by_name and len(by_name) == len(tools) else {}
 
 
 def _as_names(names: Iterable[str]) -> list[Json]:
@@ -119,9 +119,9 @@ def _identity(tools: Sequence[Json]) -> tuple[str, str]:
     return made_once(tools, "offered", make)
 
 
-def _identity_of(offered: str) -> tuple[str, str]:
+def _identity_of(offer: str) -> tuple[str, str]:
     """Return the hash of remembered tools, and their JSON, which is empty if only the hash is remembered."""
-    return (_hash(offered), offered) if offered.startswith("[") else (offered, "")
+    return (_hash(offer), offer) if offer.startswith("[") else (offer, "")
 
 
 def _hash(text: str) -> str:

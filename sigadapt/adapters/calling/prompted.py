@@ -65,9 +65,9 @@ def prompted_request(request: Request, call_format: str) -> tuple[Request, tuple
         rows[0] = {**rows[0], "content": f"{rows[0]['content']}\n\n{words}"}
     elif words:
         rows.insert(0, {"role": "system", "content": words})
-    sent: Any = {key: value for key, value in request.items() if key not in _ONLY_NATIVE}
-    sent["messages"] = _alternating(rows)
-    return sent, tuple(changes)
+    prompt: Any = {key: value for key, value in request.items() if key not in _ONLY_NATIVE}
+    prompt["messages"] = _alternating(rows)
+    return prompt, tuple(changes)
 
 
 def _functions(request: Request) -> list[Json]:
@@ -118,10 +118,10 @@ def _instructions(request: Request, call_format: str) -> str:
         return ""
     tools = "\n".join(map(_escape, functions))
     words = _OFFER.format(tools=tools, example=writers()[call_format](_EXAMPLE, {}))
-    asked = _choice(request.get("tool_choice"))
+    choice = _choice(request.get("tool_choice"))
     if request.get("parallel_tool_calls") is False:
-        asked = f"{asked} Make at most one call.".strip()
-    return f"{words}\n{asked}" if asked else words
+        choice = f"{choice} Make at most one call.".strip()
+    return f"{words}\n{choice}" if choice else words
 
 
 def _choice(choice: str | dict[str, Any] | None) -> str:
@@ -164,19 +164,22 @@ def _with_markup(row: Json, call_format: str, schemas: Mapping[str, Json]) -> Js
 def _results(rows: list[Json]) -> Json:
     """Return the results of a turn as one message of the user, and what they hold beside text behind them."""
     texts = list[str]()
-    attached = list[Json]()
+    media = list[Json]()
     for place, row in enumerate(rows, 1):
         content: str = row["content"]
         for name, block in _media(row):
-            number = len(attached) // 2 + 1
+            number = len(media) // 2 + 1
             content = content.replace(name, f"{name[:-1]}, attachment {number} below]", 1)
             label = f"Attachment {number}: {name[1:-1]} of result {place} ({row.get('name')})"
-            attached += [{"type": "text", "text": label}, block]
+            media += [{"type": "text", "text": label}, block]
         key = "error" if row.get("is_error") else "content"
         result = _escape({"name": row.get("name"), key: content})
         texts.append(f"<tool_response>\n{result}\n</tool_response>")
     text = "\n".join(texts)
-    return {"role": "user", "content": [{"type": "text", "text": text}, *attached] if attached else text}
+    return {
+        "role": "user",
+        "content": [{"type": "text", "text": text}, *media] if media else text,
+    }
 
 
 def _media(row: Json) -> Iterator[tuple[str, Json]]:
@@ -201,16 +204,16 @@ def _media(row: Json) -> Iterator[tuple[str, Json]]:
 
 def _alternating(rows: Sequence[Json]) -> list[Json]:
     """Join texts of the user that follow one another, because many chat templates refuse them."""
-    joined: list[Json] = []
+    messages: list[Json] = []
     for row in rows:
-        last = joined[-1] if joined else None
+        last = messages[-1] if messages else None
         if last is None or last["role"] != "user" or row["role"] != "user":
-            joined.append(row)
+            messages.append(row)
         elif isinstance(last["content"], str) and isinstance(row["content"], str):
-            joined[-1] = {"role": "user", "content": f"{last['content']}\n\n{row['content']}"}
+            messages[-1] = {"role": "user", "content": f"{last['content']}\n\n{row['content']}"}
         else:
-            joined[-1] = {"role": "user", "content": [*_blocks(last), *_blocks(row)]}
-    return joined
+            messages[-1] = {"role": "user", "content": [*_blocks(last), *_blocks(row)]}
+    return messages
 
 
 def _blocks(row: Json) -> list[Json]:

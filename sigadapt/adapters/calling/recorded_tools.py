@@ -26,8 +26,8 @@ def as_recorded(decls: ToolDecls, wire: str, route: Route) -> tuple[ToolDecls, t
         elif is_deferred:
             why = "it was found by a search on the wire that it was recorded on, and is sent loaded"
             changes.append(Change(f"/tools/{number}", "lowered", why))
-            loaded = {key: part for key, part in extras.items() if key != "defer_loading"}
-            entries.append(with_fields(entry, extras=loaded))
+            fields = {key: part for key, part in extras.items() if key != "defer_loading"}
+            entries.append(with_fields(entry, extras=fields))
         else:
             entries.append(entry)
     return ToolDecls(entries), tuple(changes)

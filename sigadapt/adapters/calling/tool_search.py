@@ -44,14 +44,14 @@ _CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}, "requi
 
 
 def _function(name: str, description: str, /, **arguments: tuple[str, str]) -> Json:
-    properties = {key: {"type": kind, "description": told} for key, (kind, told) in arguments.items()}
+    properties = {key: {"type": kind, "description": text} for key, (kind, text) in arguments.items()}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
 def _searching(after: str) -> Json:
-    told = "Find tools by what they do. Most are not listed here: search before you say that you lack one."
-    return _function(SEARCH, f"{told} {after}", query=("string", "What the tool does, in a few words."))
+    text = "Find tools by what they do. Most are not listed here: search before you say that you lack one."
+    return _function(SEARCH, f"{text} {after}", query=("string", "What the tool does, in a few words."))
 
 
 _JOINING = [_searching("You can call the tools that it names from then on.")]
@@ -72,7 +72,7 @@ class Offer(NamedTuple):
     """The deferred tools of one request, which the adapter itself finds."""
 
     tools: Sequence[Json]  # of the canonical Request
-    hidden: dict[str, Json]  # their functions, by name
+    deferred: dict[str, Json]  # their functions, by name
     decls: ToolDecls
     joins: bool  # whether what is found joins the request's tools, or is called through `call_tool`
 
@@ -80,80 +80,82 @@ class Offer(NamedTuple):
         """Yield changes of the tools that are shown, in the places of the canonical Request."""
         places = [place for place, tool in enumerate(self.tools) if self.shows(tool)]
         for change in changes:
-            found = _PLACE.match(change.where)
-            own = places[int(found[1]) :] if found else ()
-            yield change._replace(where=_PLACE.sub(f"/tools/{own[0]}", change.where)) if own else change
+            match = _PLACE.match(change.where)
+            rest = places[int(match[1]) :] if match else ()
+            yield change._replace(where=_PLACE.sub(f"/tools/{rest[0]}", change.where)) if rest else change
 
     def shows(self, tool: Json) -> bool:
         """Return whether a tool of the canonical Request is sent as it was declared."""
-        return not is_search(tool) and name_in(tool) not in self.hidden
+        return not is_search(tool) and name_in(tool) not in self.deferred
 
     @property
     def searches(self) -> dict[ToolSearch, list[str]]:
         """The hidden tools by how they are found."""
-        found: dict[ToolSearch, list[str]] = {}
-        for name in self.hidden:
+        names: dict[ToolSearch, list[str]] = {}
+        for name in self.deferred:
             search = self.decls[name].search if name in self.decls else None
-            found.setdefault(search or _BY_WORDS, []).append(name)
-        return found
+            names.setdefault(search or _BY_WORDS, []).append(name)
+        return names
 
-    def separated(self, calls: ToolCalls, before: tuple[Turn, ...]) -> ToolCalls:
+    def separate(self, calls: ToolCalls, before: tuple[Turn, ...]) -> ToolCalls:
         """Return an answer's calls of the program's tools; the turn has the searches, here and `before`."""
-        searches, routed = [*calls.turn.searches], {**calls.turn.routed}
+        searches, raw = [*calls.turn.searches], {**calls.turn.routed}
         others: list[ToolCall | InvalidToolCall] = []
         for call in calls.in_order():
             if call.name == SEARCH and getattr(call, "code", "") != "truncated":
                 query: Any = call.args.get("query") if isinstance(call, ToolCall) else None
                 query = query if isinstance(query, str) and query.strip() else ""
-                sent: Json = {"id": call.id, "arguments": call.arguments, "index": call.index}
-                searches.append(Searched(**sent, name=SEARCH, query=query, note="" if query else _NO_QUERY))
+                fields: Json = {"id": call.id, "arguments": call.arguments, "index": call.index}
+                searches.append(Searched(**fields, name=SEARCH, query=query, note="" if query else _NO_QUERY))
             elif call.name == CALL and isinstance(call, ToolCall) and not self.joins:
-                routed[call.id] = call.arguments
+                raw[call.id] = call.arguments
                 others.append(_call_behind(call, self.decls))
             else:
                 others.append(call)
-        if not (searches or routed or before):
+        if not (searches or raw or before):
             return calls
-        update = {"searches": tuple(searches), "routed": routed, "before": before}
+        update = {"searches": tuple(searches), "routed": raw, "before": before}
         return _of_turn(calls, others, calls.turn.model_copy(update=update))
 
-    def answered(self, calls: ToolCalls, left: int) -> Steps[ToolCalls]:
-        """Return calls whose turn has the answers of its searches, of which `left` may be made."""
+    def with_answers(self, calls: ToolCalls, searches_left: int) -> Steps[ToolCalls]:
+        """Return calls whose turn has the answers of its searches, of which `searches_left` may be made."""
         answers: list[Searched] = []
         for search in calls.turn.searches:
-            found, note = (), search.note
+            names, note = (), search.note
             if not note:
-                found = (yield from self._found(search.query)) if left > 0 else ()
-                note = "" if found else _NOTHING if left > 0 else _NO_MORE
-                left -= 1
-            answers.append(search.model_copy(update={"found": found, "note": note}))
+                names = (yield from self._search(search.query)) if searches_left > 0 else ()
+                note = "" if names else _NOTHING if searches_left > 0 else _NO_MORE
+                searches_left -= 1
+            answers.append(search.model_copy(update={"found": names, "note": note}))
         turn = calls.turn.model_copy(update={"searches": tuple(answers)})
         return _of_turn(calls, calls.in_order(), turn)
 
-    def _found(self, query: str) -> Steps[tuple[str, ...]]:
+    def _search(self, query: str) -> Steps[tuple[str, ...]]:
         def refusal() -> SigadaptError:
             fix = "Call the program with `await program.acall(...)`."
-            return InvalidToolDecl(f"{told} has to be awaited", code="async_search", fix=fix)
+            return InvalidToolDecl(f"{subject} has to be awaited", code="async_search", fix=fix)
 
-        told = f"the search for {cut(repr(query))}"
+        subject = f"the search for {cut(repr(query))}"
         names: list[str] = []
         searches = self.searches
-        own = [name for search, hidden in searches.items() if search.function is None for name in hidden]
-        for search, hidden in searches.items():
+        by_words = [
+            name for search, tool_names in searches.items() if search.function is None for name in tool_names
+        ]
+        for search, tool_names in searches.items():
             if search.function is None:
                 continue
             try:
-                found: Any = search.function(query, ToolDecls([self.decls[name] for name in hidden]))
+                answer: Any = search.function(query, ToolDecls([self.decls[name] for name in tool_names]))
                 names += known_names(
-                    (yield Await(found, refusal)) if isawaitable(found) else found, self.decls
+                    (yield Await(answer, refusal)) if isawaitable(answer) else answer, self.decls
                 )
             except SigadaptError:
                 raise
             except Exception as error:
-                raise InvalidToolDecl(f"{told} failed: {error!r}", code="search_failed") from error
-        if own:
-            parts = [self.hidden[name] for name in own]
-            names += made_once(self.tools, ("index", *own), lambda: ToolIndex(parts)).best(query, _SHOWN)
+                raise InvalidToolDecl(f"{subject} failed: {error!r}", code="search_failed") from error
+        if by_words:
+            parts = [self.deferred[name] for name in by_words]
+            names += made_once(self.tools, ("index", *by_words), lambda: ToolIndex(parts)).best(query, _SHOWN)
         return tuple(dict.fromkeys(names))
 
 
@@ -171,8 +173,8 @@ def _call_behind(call: ToolCall, decls: ToolDecls) -> ToolCall | InvalidToolCall
     others = call.args.keys() - {"name", "arguments"}
     inner = call.model_copy(update={"name": name, "arguments": call.arguments if others else compact(args)})
     if others:
-        told = listed(map(repr, sorted(others)), 8, ", ")
-        return refused(inner, Flaw("schema_mismatch", f"{CALL} takes `name` and `arguments`, not {told}"))
+        extra = listed(map(repr, sorted(others)), 8, ", ")
+        return refused(inner, Flaw("schema_mismatch", f"{CALL} takes `name` and `arguments`, not {extra}"))
     if not is_object(args):
         return refused(inner, Flaw("not_an_object", f"the `arguments` of {CALL} are no object"))
     if name in decls and decls[name].format is not None and isinstance(args.get("input"), str):
@@ -186,56 +188,60 @@ def offer(
     """Return a canonical Request as it offers its deferred tools, and how the adapter itself finds them."""
     tools: Sequence[Json] = request.get("tools") or ()
     late = [tool for tool in tools if tool.get("defer_loading") and ("function" in tool or "custom" in tool)]
-    hidden = made_once(tools, "deferred", lambda: {name_in(tool): _described(tool) for tool in late})
+    deferred = made_once(tools, "deferred", lambda: {name_in(tool): _described(tool) for tool in late})
     changes = list(_answers(request["messages"]))
-    chosen: Any = request.get("tool_choice")
-    several: list[Json] = [chosen] if is_object(chosen) else []
-    several = several[0]["allowed_tools"]["tools"] if several and "allowed_tools" in chosen else several
-    if wanted := sorted({name_in(tool) for tool in several} & hidden.keys()):
-        why = f"the tool choice names {listed(map(repr, wanted), 8, ', ')}, which the model has to see"
+    choice: Any = request.get("tool_choice")
+    several: list[Json] = [choice] if is_object(choice) else []
+    several = several[0]["allowed_tools"]["tools"] if several and "allowed_tools" in choice else several
+    if choices := sorted({name_in(tool) for tool in several} & deferred.keys()):
+        why = f"the tool choice names {listed(map(repr, choices), 8, ', ')}, which the model has to see"
         changes.append(Change("/tools", "lowered", why))
-        tools = [_without_flag(tool) if name_in(tool) in wanted else tool for tool in tools]
-        hidden = {name: part for name, part in hidden.items() if name not in wanted}
-    sent: Any = {**request, "tools": tools}
-    if not hidden:
-        return (sent if wanted else request), tuple(changes), None
+        tools = [_without_flag(tool) if name_in(tool) in choices else tool for tool in tools]
+        deferred = {name: part for name, part in deferred.items() if name not in choices}
+    offering: Any = {**request, "tools": tools}
+    if not deferred:
+        return (offering if choices else request), tuple(changes), None
     for name in {SEARCH, CALL} & {*map(name_in, tools)}:
         why = "the adapter finds deferred tools with a tool of this name"
         raise InvalidToolDecl(why, code="reserved_name", tool=name, fix="Rename yours, or defer none.")
-    sent["messages"] = rows = _in_fewer_words(request["messages"], tools, hidden, changes)
-    found = Offer(tools, hidden, decls, joins=False)
-    has_own = any(search.function for search in found.searches)
+    offering["messages"] = rows = _in_fewer_words(request["messages"], tools, deferred, changes)
+    by_adapter = Offer(tools, deferred, decls, joins=False)
+    has_own = any(search.function for search in by_adapter.searches)
     searches = [number for number, tool in enumerate(tools) if is_search(tool)]
     own_search = route.search if is_native and not has_own else None
     if own_search and (searches or own_search.supports(request["model"])):
         if not searches:
-            own: Json = dict(own_search.tool)
-            sent["tools"] = made_once(tools, ("with", own["type"]), lambda: CanonicalTools([*tools, own]))
-            changes.append(Change("/tools", "lowered", f"the provider's search is added: {own['type']!r}"))
+            tool_json: Json = dict(own_search.tool)
+            offering["tools"] = made_once(
+                tools, ("with", tool_json["type"]), lambda: CanonicalTools([*tools, tool_json])
+            )
+            changes.append(
+                Change("/tools", "lowered", f"the provider's search is added: {tool_json['type']!r}")
+            )
         if own_search.namespaces and (single := sum(map(is_single, tools))):
             why = f"{single:,} deferred functions are sent in namespaces of at most {MOST}"
             changes.append(Change("/tools", "lowered", why))
-        return sent, tuple(changes), None
-    sent["tools"] = [tool for tool in tools if found.shows(tool)]
+        return offering, tuple(changes), None
+    offering["tools"] = [tool for tool in tools if by_adapter.shows(tool)]
     if is_native and has_own and route.tools.late and "added" in route.tools.late(request["model"]):
-        found, how = found._replace(joins=True), "and the tools found join"
-        seen = dict.fromkeys(name for row in rows for name in _names_in(row) if name in hidden)
+        by_adapter, how = by_adapter._replace(joins=True), "and the tools found join"
+        loaded = dict.fromkeys(name for row in rows for name in _names_in(row) if name in deferred)
         by_name = {name_in(tool): _without_flag(tool) for tool in late}
-        sent["tools"] += [*_JOINING, *map(by_name.__getitem__, seen)]
+        offering["tools"] += [*_JOINING, *map(by_name.__getitem__, loaded)]
     else:
         how = f"{CALL} calls"
-        sent["tools"] += _ROUTING
-        sent["messages"] = list(_routed_rows(rows, hidden))
+        offering["tools"] += _ROUTING
+        offering["messages"] = list(_routed_rows(rows, deferred))
     changes += (Change(f"/tools/{number}", "dropped", "the adapter searches itself") for number in searches)
-    why = f"the adapter finds the tools with defer_loading itself ({len(hidden):,}): {SEARCH} finds, {how}"
-    return sent, (*changes, Change("/tools", "lowered", why)), found
+    why = f"the adapter finds the tools with defer_loading itself ({len(deferred):,}): {SEARCH} finds, {how}"
+    return offering, (*changes, Change("/tools", "lowered", why)), by_adapter
 
 
 def _described(tool: Json) -> Json:
     """Return what a search's answer says of a tool; of a custom one, as of a function of one text."""
     part = named_part(tool)
-    told = {"name": part["name"], "description": part.get("description", "")}
-    return {**told, "parameters": part.get("parameters", _CUSTOM)}
+    description = {"name": part["name"], "description": part.get("description", "")}
+    return {**description, "parameters": part.get("parameters", _CUSTOM)}
 
 
 def _without_flag(tool: Json) -> Json:
@@ -244,8 +250,8 @@ def _without_flag(tool: Json) -> Json:
 
 def _answers(rows: Iterable[Json]) -> Iterator[Change]:
     for number, search in ((number, row["search"]) for number, row in enumerate(rows) if "search" in row):
-        found = listed(search.found, _SHOWN, ", ") or search.note
-        why = f"the adapter answered the search for {cut(repr(search.query))}: {found}"
+        outcome = listed(search.found, _SHOWN, ", ") or search.note
+        why = f"the adapter answered the search for {cut(repr(search.query))}: {outcome}"
         yield Change(f"/messages/{number}", "lowered", why)
 
 
@@ -256,44 +262,46 @@ def _names_in(row: Json) -> Iterator[str]:
 
 
 def _in_fewer_words(
-    rows: list[Json], tools: Sequence[Json], hidden: dict[str, Json], changes: list[Change]
+    rows: list[Json], tools: Sequence[Json], deferred: dict[str, Json], changes: list[Change]
 ) -> list[Json]:
     """Return messages in which the sentence of DSPy's agents that names every tool names the loaded ones."""
     names = [f"`{name_in(tool)}`" for tool in tools if "function" in tool or "custom" in tool]
-    every, loaded = (
-        f"The available tools are: {', '.join(known)}"
-        for known in (names, [name for name in names if name[1:-1] not in hidden])
+    every, fewer = (
+        f"The available tools are: {', '.join(listing)}"
+        for listing in (names, [name for name in names if name[1:-1] not in deferred])
     )
     first = rows[0]["content"]
     if not isinstance(first, str) or f"{every}." not in first:
         return rows
     why = "the sentence that names all tools names those that are loaded, and the search"
     changes.append(Change("/messages/0/content", "lowered", why))
-    said = first.replace(f"{every}.", f"{loaded}, and those that a search finds.")
-    return [{**rows[0], "content": said}, *rows[1:]]
+    content = first.replace(f"{every}.", f"{fewer}, and those that a search finds.")
+    return [{**rows[0], "content": content}, *rows[1:]]
 
 
-def _routed_rows(rows: Sequence[Json], hidden: dict[str, Json]) -> Iterator[Json]:
+def _routed_rows(rows: Sequence[Json], deferred: dict[str, Json]) -> Iterator[Json]:
     """Yield the messages with calls of hidden tools through `call_tool`, and searches that describe tools."""
-    routed: set[str] = set()
+    routed_ids: set[str] = set()
     for row in rows:
         if calls := row.get("tool_calls"):
             raw: dict[str, str] = row["turn"].routed if row.get("turn") else {}
-            routed = {call["id"] for call in calls if call["id"] in raw or name_in(call) in hidden}
-            sent = [_routed(call, raw.get(call["id"])) if call["id"] in routed else call for call in calls]
-            yield {**row, "tool_calls": sent} if routed else row
+            routed_ids = {call["id"] for call in calls if call["id"] in raw or name_in(call) in deferred}
+            new_calls = [
+                _routed(call, raw.get(call["id"])) if call["id"] in routed_ids else call for call in calls
+            ]
+            yield {**row, "tool_calls": new_calls} if routed_ids else row
         elif "search" in row and not row["search"].note:
-            text = compact([hidden.get(name, {"name": name, **_LISTED}) for name in row["search"].found])
+            text = compact([deferred.get(name, {"name": name, **_LISTED}) for name in row["search"].found])
             yield {**row, "content": text, "result": row["result"].model_copy(update={"value": text})}
         else:
-            yield {**row, "name": CALL} if row.get("tool_call_id") in routed else row
+            yield {**row, "name": CALL} if row.get("tool_call_id") in routed_ids else row
 
 
 def _routed(call: Json, raw: str | None) -> Json:
     """Return a call as one of `call_tool`: as it was sent, or anew if the program has changed it."""
     part = named_part(call)
     text = compact({"input": part["input"]}) if "input" in part else part["arguments"]
-    sent, args = parse_arguments(raw or "{"), parse_arguments(text)
-    if not (raw and is_object(sent) and (text == raw or compact(sent.get("arguments", {})) == text)):
+    original, args = parse_arguments(raw or "{"), parse_arguments(text)
+    if not (raw and is_object(original) and (text == raw or compact(original.get("arguments", {})) == text)):
         raw = compact({"name": part["name"], "arguments": args if is_object(args) else {}})
     return {"id": call["id"], "type": "function", "function": {"name": CALL, "arguments": raw}}

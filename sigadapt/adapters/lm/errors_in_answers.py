@@ -17,18 +17,18 @@ from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json, cut, json_like
 
 
-def refuse_error(body: Json, provider: Provider, raised: Exception | None = None) -> None:
+def refuse_error(body: Json, provider: Provider, cause: Exception | None = None) -> None:
     """Raise the error in a body without an answer, unless what lm15 or LiteLLM raised for it says as much."""
     readings = provider.read(body) if provider.is_body(body) else []
     if any(not reading.is_empty for reading in readings):
         return
     error = error_in(body, provider) or next((reading.error for reading in readings if reading.error), None)
     if is_rate_limit(error):
-        raise lm15.RateLimitError(error_message(error), provider_code=_code_of(error)) from raised
+        raise lm15.RateLimitError(error_message(error), provider_code=_code_of(error)) from cause
     is_foreign = not readings and not provider.is_body(body) and provider_of_body(body) is not None
-    if raised is None and not readings and not is_foreign:  # a gateway's message, or no candidates
-        told = error or complaint_in(body) or f"expected an answer, got {cut(json_like(body))}"
-        raise lm15.ServerError(error_message(told), provider_code=_code_of(error))
+    if cause is None and not readings and not is_foreign:  # a gateway's message, or no candidates
+        complaint = error or complaint_in(body) or f"expected an answer, got {cut(json_like(body))}"
+        raise lm15.ServerError(error_message(complaint), provider_code=_code_of(error))
 
 
 def error_event(error: Any) -> lm15.StreamErrorEvent:
@@ -51,15 +51,15 @@ def refuse_rate_limited(answer: Answer, model: str) -> None:
 def refuse_rate_limit_behind(error: Exception) -> None:
     """Raise the rate limit that LiteLLM hides in a stream behind an error with status 500 or 503."""
     cause: Any = error
-    seen: list[Any] = []
-    while cause is not None and cause not in seen:
+    chain: list[Any] = []
+    while cause is not None and cause not in chain:
         if getattr(cause, "status_code", None) == 429 or is_rate_limit(getattr(cause, "body", None)):
             raise lm15.RateLimitError(str(error)) from error
-        seen.append(cause)
+        chain.append(cause)
         cause = getattr(cause, "original_exception", None) or cause.__cause__ or cause.__context__
 
 
 def _code_of(error: Any) -> str | None:
-    sent = an_object(error)
-    code = sent.get("code") or sent.get("type")
+    fields = an_object(error)
+    code = fields.get("code") or fields.get("type")
     return None if code is None else str(code)

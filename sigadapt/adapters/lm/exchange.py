@@ -116,15 +116,15 @@ class _OneRequestEngine:
     def plan(self, request: lm15.Request) -> Any:
         """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
         try:
-            placed = self._native.placed_in(request) if self._native.rows else request
-            written = written_target(self._engine, placed, self._methods)
+            native_request = self._native.placed_in(request) if self._native.rows else request
+            target_and_changes = written_target(self._engine, native_request, self._methods)
         except lm15.UnsupportedFeatureError:
             raise
         except (lm15.LM15Error, TypeError, ValueError):
-            written = None  # `complete` raises it, where DSPy expects it
-        if written is None:
+            target_and_changes = None  # `complete` raises it, where DSPy expects it
+        if target_and_changes is None:
             return self._engine.plan(request)
-        *self._target, changes = written
+        *self._target, changes = target_and_changes
         return changes
 
     def _take_plan(self) -> Sequence[Any]:
@@ -136,8 +136,8 @@ class _OneRequestEngine:
         """Return a copy of lm15's provider with our methods, and the request in that provider's form."""
         if self._native.rows:
             request = self._native.placed_in(request)
-        provider, routed = target_of(self._engine, request, streaming=streaming)
-        return with_methods(provider, self._methods), routed
+        provider, native_request = target_of(self._engine, request, streaming=streaming)
+        return with_methods(provider, self._methods), native_request
 
     def _recorder(self, provider: Any, request: lm15.Request) -> Recorder:
         """Return the recorder of one stream, which the listeners' half knows too."""
@@ -162,9 +162,9 @@ class _OneRequestEngine:
             response = parse(request, http)
         except Exception as error:
             text = http.body.decode("utf-8", "surrogateescape")
-            kept = response_with_raw_body(self._provider, text, of_body)
-            if kept is not None:
-                return kept
+            fallback = response_with_raw_body(self._provider, text, of_body)
+            if fallback is not None:
+                return fallback
             refuse_error(json_in(http.body), self._provider, error)
             raise
         if is_empty(response):
@@ -175,16 +175,16 @@ class _OneRequestEngine:
 class _SyncEngine(_OneRequestEngine):
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
-        provider, routed = self._take_plan() or self._resolve(request, streaming=False)
+        provider, native_request = self._take_plan() or self._resolve(request, streaming=False)
         if not request.config.stop:
-            return provider.complete(routed)
+            return provider.complete(native_request)
         recorder = self._recorder(provider, request)
-        return recorder.whole(recorder.asked.complete(routed))
+        return recorder.whole(recorder.lm15_provider.complete(native_request))
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = self._resolve(request, streaming=True)
-        return self._recorder(provider, request).events_of(routed)
+        provider, native_request = self._resolve(request, streaming=True)
+        return self._recorder(provider, request).events_of(native_request)
 
 
 class _AsyncEngine(_OneRequestEngine):
@@ -192,16 +192,16 @@ class _AsyncEngine(_OneRequestEngine):
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
-        planned = self._take_plan()
-        provider, routed = planned or await asyncio.to_thread(self._resolve, request, streaming=False)
+        target = self._take_plan()
+        provider, native_request = target or await asyncio.to_thread(self._resolve, request, streaming=False)
         if not request.config.stop:
-            return await provider.complete(routed)
+            return await provider.complete(native_request)
         recorder = self._recorder(provider, request)
-        return recorder.whole(await recorder.asked.complete(routed))
+        return recorder.whole(await recorder.lm15_provider.complete(native_request))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         """Send the request and yield the answer's events, recorded."""
-        provider, routed = await asyncio.to_thread(self._resolve, request, streaming=True)
-        async with aclosing(self._recorder(provider, request).aevents_of(routed)) as events:
+        provider, native_request = await asyncio.to_thread(self._resolve, request, streaming=True)
+        async with aclosing(self._recorder(provider, request).aevents_of(native_request)) as events:
             async for event in events:
                 yield event

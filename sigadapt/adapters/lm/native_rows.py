@@ -37,8 +37,8 @@ class NativeRows(NamedTuple):
 
     def fingerprint(self) -> str:
         """Return a short hash of what lm15's request lacks, for the key of DSPy's cache."""
-        held = compact([self.rows, self.fields])
-        return hashlib.sha256(held.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        text = compact([self.rows, self.fields])
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def placed_in(self, request: lm15.Request) -> lm15.Request:
         """Return a request with a placeholder for each message that has rows."""
@@ -64,8 +64,8 @@ class NativeRows(NamedTuple):
             body = {**body, key: servers} if servers else body
         return body
 
-    def _rows(self, written: list[Json], waiting: dict[str, list[Json]]) -> Iterator[Json]:
-        for row in written:
+    def _rows(self, messages: list[Json], waiting: dict[str, list[Json]]) -> Iterator[Json]:
+        for row in messages:
             rows = waiting.get(_text_in(row))
             if rows is None:
                 yield row
@@ -83,31 +83,31 @@ def native_rows(
         return NativeRows(provider)
     rows: list[list[Json] | None] = []
     turn: list[Json] = []
-    needed: Json = {}
+    turn_fields: Json = {}
     by_name = {name_in(tool): tool for tool in tools} if is_late else {}
     for group in groups:
         message = group[0]
         if message["role"] == "tool":
-            deferred = [name_in(tool) for tool in tools if tool.get("defer_loading") is True]
-            results = [_result(row, route)._replace(deferred=deferred) for row in group]
+            names = [name_in(tool) for tool in tools if tool.get("defer_loading") is True]
+            results = [_result(row, route)._replace(deferred=names) for row in group]
             rows.append(_sendable(provider.results(results, turn, route)))
         elif message["role"] == "assistant" and (message.get("tool_calls") or state_of(message) is not None):
-            turn, needed = _turn(provider, message, route)
+            turn, turn_fields = _turn(provider, message, route)
             rows.append(_sendable(turn))
         elif "parts" in message:
             rows.append(_sendable([provider.question(message["blocks"])]))
         elif "late" in message:
-            added = [by_name[each["name"]] for each in message["late"]["added"]]
-            removed = [each["name"] for each in message["late"]["removed"]]
-            rows.append(_sendable([provider.tool_change(provider.tools(added), removed)]))
+            additions = [by_name[each["name"]] for each in message["late"]["added"]]
+            removals = [each["name"] for each in message["late"]["removed"]]
+            rows.append(_sendable([provider.tool_change(provider.tools(additions), removals)]))
         else:
             rows.append(None)
     headers = dict(provider.headers_of_late_tools) if by_name else {}
     for name, value in (each for key in fields for each in provider.headers_of_fields.get(key, {}).items()):
         headers[name] = f"{headers[name]},{value}" if name in headers else value
-    own = tuple(rows) if any(rows) else ()
-    mark = f"sigadapt:{token_hex(16)}:" if own else ""
-    return NativeRows(provider, own, {**needed, **fields}, headers, mark=mark)
+    replacements = tuple(rows) if any(rows) else ()
+    mark = f"sigadapt:{token_hex(16)}:" if replacements else ""
+    return NativeRows(provider, replacements, {**turn_fields, **fields}, headers, mark=mark)
 
 
 def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], Json]:
@@ -116,8 +116,8 @@ def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], 
     if state is None:
         return provider.turn(message, None, route), {}
     if not route.replays(state):
-        shown = reasoning_in(state) if route.turns.reasoning_of_others else None
-        return provider.turn(message, shown, route), {}
+        reasoning = reasoning_in(state) if route.turns.reasoning_of_others else None
+        return provider.turn(message, reasoning, route), {}
     with replaying(message["turn"]):
         if state["dialect"] == provider.name:
             return provider.turn(message, state, route), provider.fields(state)
@@ -127,14 +127,14 @@ def _turn(provider: Provider, message: Json, route: Route) -> tuple[list[Json], 
 
 
 def _result(row: Json, route: Route) -> Result:
-    marked = row["is_error"] and not route.results.marks_failed and not route.results.as_objects
-    text = f"{MARKED}{row['content']}" if marked else row["content"]
+    has_mark = row["is_error"] and not route.results.marks_failed and not route.results.as_objects
+    text = f"{MARKED}{row['content']}" if has_mark else row["content"]
     failed = row["is_error"] and route.results.marks_failed
     value = result_object(row["result"]) if route.results.as_objects else {}
     blocks, after = row.get("blocks") or None, row.get("after", ())
-    given = row["result"].value if row.get("result") is not None else row["content"]
+    content = row["result"].value if row.get("result") is not None else row["content"]
     return Result(
-        row["tool_call_id"], row["name"], text, failed, value, blocks, after, given, row["is_error"]
+        row["tool_call_id"], row["name"], text, failed, value, blocks, after, content, row["is_error"]
     )
 
 

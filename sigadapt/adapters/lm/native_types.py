@@ -28,11 +28,11 @@ class _CachedDelete(NamedTuple):
 def without_native_fields(plan: Plan, kinds: list[Any], lm: BaseLM, settings: dict[str, Any]) -> Plan:
     """Return the Plan without the fields of these kinds that the model fills natively."""
     rest: type[Signature] = plan.rest
-    for name, kind in plan.typed:
+    for name, kind in plan.native_fields:
         if kind in kinds:
             whole: Any = _CachedDelete(rest) if kind in _DSPYS_OWN else rest
-            left: Any = kind.adapt_to_native_lm_feature(whole, name, lm, settings)
-            rest = left.rest if type(left) is _CachedDelete else left
+            smaller: Any = kind.adapt_to_native_lm_feature(whole, name, lm, settings)
+            rest = smaller.rest if type(smaller) is _CachedDelete else smaller
     return plan if rest is plan.rest else reduce(plan, rest)
 
 
@@ -40,5 +40,5 @@ def native_values(plan: Plan, kinds: list[Any], response: Any, reasoning: str | 
     """Return the values that native types read from the Response, and log probabilities if asked for."""
     if response is None or isinstance(response, (str, dict)):  # of a hook, or of a text-completion model
         return {}
-    native = {name: kind for name, kind in plan.typed if kind in kinds}
+    native = {name: kind for name, kind in plan.native_fields if kind in kinds}
     return internals.native_values(native, response, reasoning)

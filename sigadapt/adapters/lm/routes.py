@@ -27,15 +27,15 @@ NOTHING: Mapping[str, Any] = {}
 class ModelFacts:
     """What is known of a language model with the settings of a call, worked out when it is needed."""
 
-    def __init__(self, follows_from: tuple[Any, ...], **known: Any) -> None:
+    def __init__(self, follows_from: tuple[Any, ...], **values: Any) -> None:
         self.follows_from = follows_from
-        self.known = known
+        self.values = values
 
     def cached(self, what: str, work_out: Callable[[], Any]) -> Any:
         """Return a fact by its name, worked out once."""
-        if what not in self.known:
-            self.known[what] = work_out()
-        return self.known[what]
+        if what not in self.values:
+            self.values[what] = work_out()
+        return self.values[what]
 
 
 _FACTS: WeakCache[ModelFacts] = WeakCache()  # the facts of a language model
@@ -48,15 +48,17 @@ def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
         return ModelFacts((), route=OWN_ENGINE)
     if type(lm) is not dspy.LM:  # a user's own class may give another answer each time
         return ModelFacts(())
-    own: Any = lm
-    prefix = own.model.partition("/")[0].upper()
+    model: Any = lm
+    prefix = model.model.partition("/")[0].upper()
     elsewhere = (
         os.getenv(f"{prefix}_API_BASE"),
         os.getenv(f"{prefix}_BASE_URL"),
         os.getenv(f"{prefix}_API_KEY"),
     )
-    clients = [repr(held[key]) for held in (own.kwargs, settings) for key in CLIENT_KEYS & held.keys()]
-    follows_from: tuple[Any, ...] = (own.model, own.model_type, engine, *elsewhere, *clients)
+    clients = [
+        repr(kwargs[key]) for kwargs in (model.kwargs, settings) for key in CLIENT_KEYS & kwargs.keys()
+    ]
+    follows_from: tuple[Any, ...] = (model.model, model.model_type, engine, *elsewhere, *clients)
     facts = _FACTS.get(lm)
     if facts is None or facts.follows_from != follows_from:
         facts = ModelFacts(follows_from)
@@ -82,12 +84,12 @@ def route_of(
 
 
 def with_replayed_reasoning(
-    route: Route, replayed: str | Mapping[str, str] | Literal[False], model: str
+    route: Route, reasoning: str | Mapping[str, str] | Literal[False], model: str
 ) -> Route:
     """Return a Route with the field in which it takes reasoning of earlier turns, as the user set it."""
-    if replayed is False:
+    if reasoning is False:
         return route._replace(turns=route.turns._replace(reasoning_field=None))
-    field = replayed if isinstance(replayed, str) else replayed.get(model)
+    field = reasoning if isinstance(reasoning, str) else reasoning.get(model)
     if not field or route.dialect != CHAT.name:
         return route
     return route._replace(turns=route.turns._replace(reasoning_field=field, reasoning_of_others=True))
@@ -118,9 +120,9 @@ def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: M
 def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
     """Return which server a model asks: the prefix of its name, and the host and port of its address."""
     prefix = model_of(lm).partition("/")[0]
-    given = [held.get(key) for held in (settings, lm.kwargs) for key in ("api_base", "base_url")]
-    known = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
-    netloc = urlsplit(str(next(filter(None, [*given, *known]), ""))).netloc.rpartition("@")[2].lower()
+    addresses = [options.get(key) for options in (settings, lm.kwargs) for key in ("api_base", "base_url")]
+    defaults = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
+    netloc = urlsplit(str(next(filter(None, [*addresses, *defaults]), ""))).netloc.rpartition("@")[2].lower()
     return f"{prefix}@{netloc}" if netloc else prefix
 
 
@@ -194,19 +196,19 @@ class Controls(NamedTuple):
 
 def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict[str, Any]]:
     """Split a call's settings into controls and generation settings."""
-    merged = {**lm.kwargs, **settings}
-    candidates = merged.get("n") or merged.get("num_generations") or 1
+    options = {**lm.kwargs, **settings}
+    candidates = options.get("n") or options.get("num_generations") or 1
     if type(candidates) is not int or candidates < 1:
         raise InvalidOption(f"expected a positive int, got {candidates!r}", field="n")
     client: dict[str, Any] = {}
     generation: dict[str, Any] = {}
-    for key, value in merged.items():
+    for key, value in options.items():
         if key in CLIENT_KEYS:
             if key in settings:
                 client[key] = value
         elif value is not None and key not in _CONTROLS:
             generation[key] = value
-    rollout_id, prompt_cache = merged.get("rollout_id"), merged.get("prompt_cache")
+    rollout_id, prompt_cache = options.get("rollout_id"), options.get("prompt_cache")
     return Controls(client, candidates, settings.get("cache"), rollout_id, prompt_cache), generation
 
 

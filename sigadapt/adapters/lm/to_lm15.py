@@ -41,26 +41,26 @@ def to_lm15(
     if late:  # rows of the conversation add the others
         root = {each["name"] for each in late[0]["root"]}
         tools = [tool for tool in tools if name_in(tool) in root]
-    typed, own = _tools(tools, route) if tools else ((), None)
+    functions, native_tools = _tools(tools, route) if tools else ((), None)
     alone, config = _config(request, route)
-    if own is not None:
-        config = replace(config, extensions={**(config.extensions or {}), "tools": own})
+    if native_tools is not None:
+        config = replace(config, extensions={**(config.extensions or {}), "tools": native_tools})
     fields = {**(_choice_fields(request, route) or {}), **alone}
     for key, setting in (settings or {}).items():
         fields[key] = {**fields.get(key, {}), **setting} if is_object(setting) else setting
     groups = _groups(messages)
-    written = lm15.Request(
+    lm15_request = lm15.Request(
         model=request["model"],
         system=system,
         messages=tuple(_message(group, route) for group in groups),
-        tools=typed,
+        tools=functions,
         config=config,
     )
     if not settings and _OF_TURNS.isdisjoint(chain.from_iterable(messages)):  # lm15 writes every row
         provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect, CHAT)
-        return written, NativeRows(provider, fields=fields)
+        return lm15_request, NativeRows(provider, fields=fields)
     tools = request.get("tools", ())
-    return written, native_rows(groups, route, fields, tools, is_late=bool(late))
+    return lm15_request, native_rows(groups, route, fields, tools, is_late=bool(late))
 
 
 def _groups(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -79,8 +79,8 @@ def _message(group: list[dict[str, Any]], route: Route) -> lm15.Message:
     if row["role"] == "tool":
         return lm15.Message(role="tool", parts=tuple(_result(each, route) for each in group))
     if row["role"] == "assistant":
-        said = [lm15.TextPart(text=as_unicode(row["content"]))] if row.get("content") else []
-        parts = (*said, *map(_call, row.get("tool_calls", ())))
+        text = [lm15.TextPart(text=as_unicode(row["content"]))] if row.get("content") else []
+        parts = (*text, *map(_call, row.get("tool_calls", ())))
         return lm15.Message(role="assistant", parts=parts or (lm15.TextPart(text=""),))
     if "parts" in row and route.client == "engine":
         return lm15.Message(role="user", parts=tuple(map(_content_part, row["blocks"])))
@@ -127,21 +127,21 @@ def _content_part(part: Json) -> Any:
 def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool, ...], list[Json] | None]:
     """Return tools in lm15's types, and as the provider's own JSON if these types cannot hold them."""
     key = route.client, route.dialect
-    kept = tools.kept if isinstance(tools, CanonicalTools) else {}
-    if key not in kept:
+    cache = tools.kept if isinstance(tools, CanonicalTools) else {}
+    if key not in cache:
         functions = [tool["function"] for tool in tools if "function" in tool]
-        typed = tuple(
+        lm15_tools = tuple(
             lm15.FunctionTool(
                 name=each["name"], description=each.get("description"), parameters=each["parameters"]
             )
             for each in functions
         )
-        own = None
+        native_tools = None
         if route.tools.native or not all(map(is_plain, tools)):
             provider = None if route.as_chat else BY_DIALECT.get(route.dialect)
-            own = provider.tools(list(tools)) if provider else list(tools)
-        kept[key] = typed, own
-    return kept[key]
+            native_tools = provider.tools(list(tools)) if provider else list(tools)
+        cache[key] = lm15_tools, native_tools
+    return cache[key]
 
 
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
@@ -154,8 +154,8 @@ def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config
     if request.keys() - _NOT_CONFIG:
         generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
         alone = litellm_only(generation) if route.client == "litellm" else {}
-        held = {key: value for key, value in generation.items() if key not in alone}
-        config = _generation_config(held) if held else _DEFAULT
+        settings = {key: value for key, value in generation.items() if key not in alone}
+        config = _generation_config(settings) if settings else _DEFAULT
     choice = _tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
     return alone, config if choice is None else replace(config, tool_choice=choice)
 
@@ -185,8 +185,8 @@ def _choice_fields(request: Request, route: Route) -> dict[str, Any] | None:
 def _is_of_functions(choice: dict[str, Any]) -> bool:
     if form_of(choice) == "validated":
         return False
-    chosen = choice["allowed_tools"]["tools"] if choice["type"] == "allowed_tools" else [choice]
-    return all(each["type"] == "function" for each in chosen)
+    choices = choice["allowed_tools"]["tools"] if choice["type"] == "allowed_tools" else [choice]
+    return all(each["type"] == "function" for each in choices)
 
 
 def _tool_choice(choice: str | dict[str, Any] | None, *, parallel: bool | None) -> lm15.ToolChoice | None:
@@ -195,8 +195,8 @@ def _tool_choice(choice: str | dict[str, Any] | None, *, parallel: bool | None) 
     if isinstance(choice, str):
         mode, parallel = choice, None if choice == "none" else parallel
     elif choice is not None and _is_of_functions(choice):
-        allowed: Json = choice.get("allowed_tools") or {"mode": "required", "tools": [choice]}
-        mode, names = allowed["mode"], tuple(map(name_in, allowed["tools"]))
+        subset: Json = choice.get("allowed_tools") or {"mode": "required", "tools": [choice]}
+        mode, names = subset["mode"], tuple(map(name_in, subset["tools"]))
     elif parallel is None:
         return None
     return lm15.ToolChoice(mode=mode, allowed=names, parallel=parallel)

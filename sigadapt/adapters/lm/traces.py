@@ -52,26 +52,26 @@ def watches(instance: Any) -> bool:
     return bool(_settings.get("callbacks") or getattr(instance, "callbacks", None))
 
 
-def show_to_watchers(lm: Any, sent: Lowered) -> AbstractContextManager[Any]:
+def show_to_watchers(lm: Any, lowered: Lowered) -> AbstractContextManager[Any]:
     """Return the context in which to call a model, so that its event shows what was sent and what came."""
     if not watches(lm) and _OPENINFERENCE not in sys.modules:
         return _NOBODY
-    return _context(callbacks=[_Shown(sent), *_settings.get("callbacks", [])])
+    return _context(callbacks=[_Callback(lowered), *_settings.get("callbacks", [])])
 
 
-class _Shown(callback.BaseCallback):
+class _Callback(callback.BaseCallback):
     """Comes before all other callbacks of one request, and gives them its inputs in chat form."""
 
-    def __init__(self, sent: Lowered) -> None:
-        self._sent = sent
+    def __init__(self, lowered: Lowered) -> None:
+        self._lowered = lowered
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Put messages, tools and changes into the inputs, and on the span."""
-        body: dict[str, Any] = dict(self._sent.request)
+        body: dict[str, Any] = dict(self._lowered.request)
         messages = chat_messages(body["messages"])
         # A copy: the declarations of later requests share the tools, and a callback may change what it gets.
         rest = deepcopy({key: value for key, value in body.items() if key not in ("model", "messages")})
-        changes = [change._asdict() for change in self._sent.changes]
+        changes = [change._asdict() for change in self._lowered.changes]
         inputs.update(prompt=None, messages=messages, kwargs={**rest, **inputs.get("kwargs", {})})
         if changes:
             inputs["changes"] = changes
@@ -129,8 +129,8 @@ def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[s
 
 def _output_attributes(reading: Reading) -> Iterator[tuple[str, Any]]:
     calls = [
-        {"id": call_id, "function": {"name": name, "arguments": getattr(sent, "sent", sent)}}
-        for call_id, name, sent in reading.calls
+        {"id": call_id, "function": {"name": name, "arguments": getattr(arguments, "sent", arguments)}}
+        for call_id, name, arguments in reading.calls
     ]
     message = {"role": "assistant", "content": reading.text or None, "tool_calls": calls}
     yield from _message_attributes("llm.output_messages.0", message)
@@ -151,42 +151,42 @@ def report(
 ) -> Steps[dict[str, Any]]:
     """Run the end of a call, with a parse event for it unless the adapter parses a text meanwhile."""
     resume: Callable[[Any], Any] = flow.send
-    sent: Any = None
-    parsed = False
+    reply: Any = None
+    has_parsed = False
     while True:
         try:
-            step: Any = resume(sent)
+            step: Any = resume(reply)
         except StopIteration as done:
-            return done.value if parsed else _parse_event(adapter, signature, text, done.value)
+            return done.value if has_parsed else _parse_event(adapter, signature, text, done.value)
         except Exception as error:
-            if parsed:
+            if has_parsed:
                 raise
             return _parse_event(adapter, signature, text, error)
-        parsed = parsed or isinstance(step, parses)
+        has_parsed = has_parsed or isinstance(step, parses)
         try:
-            resume, sent = flow.send, (yield step)
+            resume, reply = flow.send, (yield step)
         except Exception as error:  # noqa: BLE001  (raised inside the flow, which may handle it)
-            resume, sent = flow.throw, error
+            resume, reply = flow.throw, error
 
 
-def _parse_event(adapter: Any, signature: Any, text: str | None, ended: Any) -> Any:
+def _parse_event(adapter: Any, signature: Any, text: str | None, outcome: Any) -> Any:
     """Call the callbacks as DSPy does for `parse`, which returns the values or raises the error."""
 
     def parse(instance: Any, signature: Any, completion: str) -> Any:
-        if isinstance(ended, Exception):
-            raise ended
-        return ended
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     return callback.with_callbacks(parse)(adapter, signature, text or "")
 
 
-def complete_history(lm: BaseLM, request: lm15.Request, sent: Lowered, count: int) -> None:
+def complete_history(lm: BaseLM, request: lm15.Request, lowered: Lowered, count: int) -> None:
     """Complete the entries that DSPy wrote for a request into the model's history."""
     history: list[Any] = lm.history
-    if sent.changes and _LOG.isEnabledFor(logging.INFO):
-        told = ", ".join(f"{change.where} {change.what}" for change in sent.changes)
-        _LOG.info("%s: changed for the provider: %s", request.model, told)
-    body: dict[str, Any] = dict(sent.request)
+    if lowered.changes and _LOG.isEnabledFor(logging.INFO):
+        summary = ", ".join(f"{change.where} {change.what}" for change in lowered.changes)
+        _LOG.info("%s: changed for the provider: %s", request.model, summary)
+    body: dict[str, Any] = dict(lowered.request)
     rows: list[dict[str, Any]] = body.pop("messages")
     del body["model"]
     tools: Any = body.get("tools")
@@ -197,8 +197,8 @@ def complete_history(lm: BaseLM, request: lm15.Request, sent: Lowered, count: in
     for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
         if entry.get("request") is not request:
             continue
-        if sent.changes:
-            entry["changes"] = sent.changes
+        if lowered.changes:
+            entry["changes"] = lowered.changes
         entry["kwargs"] = body | entry["kwargs"]
         if "tool_call_id" in chain.from_iterable(rows):  # a key of a result's row
             entry["messages"] = chat_messages(rows)

@@ -62,19 +62,19 @@ class _Show(NamedTuple):
 
 
 def answers(
-    lm: BaseLM, sent: Lowered, route: Route, controls: Controls, subscribe: Subscribe | None = None
+    lm: BaseLM, lowered: Lowered, route: Route, controls: Controls, subscribe: Subscribe | None = None
 ) -> Steps[list[Answer]]:
     """Send a Request through the language model, and return the Answer of each candidate."""
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
-        prompt = "\n\n".join(_text(row["content"]) for row in sent.request["messages"])
-        settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
-        given: list[Answer] = []
+        prompt = "\n\n".join(_text(row["content"]) for row in lowered.request["messages"])
+        settings = {key: value for key, value in lowered.request.items() if key not in _NOT_PASSED} | {"n": 1}
+        candidates: list[Answer] = []
         for keywords in executions_of(controls):
             (text, *_) = yield _Ask(partial(_unchanged, lm), prompt, {**settings, **keywords})
-            given.append(Answer(text, is_completion=True))
-        return given
-    request, native = to_lm15(sent.request, route, sent.settings)
-    native = native._replace(tokens=sent.tokens)
+            candidates.append(Answer(text, is_completion=True))
+        return candidates
+    request, native = to_lm15(lowered.request, route, lowered.settings)
+    native = native._replace(tokens=lowered.tokens)
     if controls.prompt_cache is not None:
         request = replace(request, config=replace(request.config, cache=controls.prompt_cache))
     if controls.client:
@@ -82,27 +82,27 @@ def answers(
         lm.history = history
     if native.rows or native.fields:  # DSPy's cache key is made of the request, which lacks these
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
-    model = partial(_model, lm, request, sent, route, native)
-    given = []
+    model = partial(_model, lm, request, lowered, route, native)
+    candidates = []
     for keywords in executions_of(controls):
-        asking = show_to_watchers(lm, sent), _Ask(model, request, keywords)
-        answer = yield from _answer(*asking, route.endpoint, None if given else subscribe)
+        asking = show_to_watchers(lm, lowered), _Ask(model, request, keywords)
+        answer = yield from _answer(*asking, route.endpoint, None if candidates else subscribe)
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
-        given.append(answer)
-    complete_history(lm, request, sent, len(given))
-    return given
+        candidates.append(answer)
+    complete_history(lm, request, lowered, len(candidates))
+    return candidates
 
 
 def _answer(
-    shown: AbstractContextManager[Any], ask: _Ask, endpoint: str, subscribe: Subscribe | None
+    callbacks: AbstractContextManager[Any], ask: _Ask, endpoint: str, subscribe: Subscribe | None
 ) -> Steps[Answer]:
     stream, has_stop = settings.send_stream, bool(ask.sent.config.stop)
     if stream is None:
-        with shown:
+        with callbacks:
             return Answer((yield ask), endpoint, has_stop=has_stop)
     tap = (subscribe and subscribe(stream)) or CallTap(stream)
-    with streaming_to(tap), with_partial_marked(tap.calls), shown:
+    with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = Answer((yield ask), endpoint, has_stop=has_stop)
     if tap.recorder is not None:
         answer.provider, answer.events = tap.recorder.provider, tap.recorder.events
@@ -116,7 +116,7 @@ def _unchanged(lm: BaseLM, *, is_async: bool) -> BaseLM:
 
 
 def _model(
-    lm: BaseLM, request: lm15.Request, sent: Lowered, route: Route, native: NativeRows, *, is_async: bool
+    lm: BaseLM, request: lm15.Request, lowered: Lowered, route: Route, native: NativeRows, *, is_async: bool
 ) -> BaseLM:
     """Return the model to call for one attempt, with an engine that loses nothing."""
     if route.client == "engine":
@@ -124,9 +124,9 @@ def _model(
     if route.client == "lm15":
         return exchanging(lm, request, route, native, is_async=is_async)
     wire = provider_named(route.dialect)
-    limit = "max_tokens" if "max_tokens" in sent.request else "max_completion_tokens"
-    added = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)
-    return over_litellm(lm, request, added, is_async=is_async)
+    limit = "max_tokens" if "max_tokens" in lowered.request else "max_completion_tokens"
+    additions = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)
+    return over_litellm(lm, request, additions, is_async=is_async)
 
 
 def _text(content: Any) -> str:

@@ -29,23 +29,23 @@ def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
     if not misfits:
         return {}
     # An alias must not be the name of another tool either.
-    taken = set(names).difference(misfits)
-    return {name: _alias(name, longest, taken) for name in dict.fromkeys(misfits)}
+    reserved = set(names).difference(misfits)
+    return {name: _alias(name, longest, reserved) for name in dict.fromkeys(misfits)}
 
 
-def _alias(name: str, longest: int, taken: set[str], use: int = 1) -> str:
+def _alias(name: str, longest: int, reserved: set[str], use: int = 1) -> str:
     # The digest is of the name alone, so every request has the same alias, and the prompt cache stays.
-    counted = name if use == 1 else f"{name}\n{use}"
-    digest = hashlib.sha256(counted.encode("utf-8", "surrogatepass")).hexdigest()
+    seed = name if use == 1 else f"{name}\n{use}"
+    digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
     safe = _UNSAFE.sub("_", name.partition(SIGNED_ID)[0]).strip("_-") or "tool"
     # Gemini wants a letter or an underscore first.
     if not safe[0].isalpha():
         safe = f"t_{safe}"
-    spelled = (
+    candidates = (
         f"{safe[: longest - digits - 1]}_{digest[:digits]}" for digits in _DIGITS if digits < longest - 1
     )
-    free = next((alias for alias in spelled if alias not in taken), "")
-    return free or _alias(name, longest, taken, use + 1)
+    free = next((alias for alias in candidates if alias not in reserved), "")
+    return free or _alias(name, longest, reserved, use + 1)
 
 
 def names_in(request: Request) -> list[str]:
@@ -77,15 +77,15 @@ def with_names(request: Request, table: dict[str, str]) -> Request:
             return {**row, "late": {kind: [*map(name, tools)] for kind, tools in row["late"].items()}}
         return {**row, "tool_calls": [*map(part, row["tool_calls"])]} if row.get("tool_calls") else row
 
-    changed: Request = {**request, "messages": [*map(message, request["messages"])]}
+    copy: Request = {**request, "messages": [*map(message, request["messages"])]}
     if "tools" in request:
-        changed["tools"] = [*map(part, request["tools"])]
+        copy["tools"] = [*map(part, request["tools"])]
     choice = request.get("tool_choice")
     if isinstance(choice, dict):
-        allowed = choice.get("allowed_tools")
-        several = {"allowed_tools": {**allowed, "tools": [*map(part, allowed["tools"])]}} if allowed else {}
-        changed["tool_choice"] = {**part(choice), **several}
-    return changed
+        subset = choice.get("allowed_tools")
+        several = {"allowed_tools": {**subset, "tools": [*map(part, subset["tools"])]}} if subset else {}
+        copy["tool_choice"] = {**part(choice), **several}
+    return copy
 
 
 _SAID = ("role", "content", "tool_calls", "tool_call_id", "name")
@@ -109,8 +109,8 @@ class MadeIds:
             # Settings and the tools of providers may hold credentials, and tell no two conversations apart.
             rows = [{key: row.get(key) for key in _SAID} for row in self.request["messages"]]
             tools = [tool for tool in self.request.get("tools", ()) if "function" in tool or "custom" in tool]
-            said = [self.request["model"], rows, tools, self.request.get("tool_choice"), self.candidate]
-            self._hash = short_hash(compact(said))
+            identity = [self.request["model"], rows, tools, self.request.get("tool_choice"), self.candidate]
+            self._hash = short_hash(compact(identity))
         return f"call_{short_hash(f'{self._hash} {index}')}"
 
 
@@ -120,14 +120,14 @@ def ids_in(request: Request) -> list[str]:
 
 
 def with_sendable_ids(
-    request: Request, pattern: str, longest: int, known: Collection[str] = ()
+    request: Request, pattern: str, longest: int, exempt: Collection[str] = ()
 ) -> tuple[Request, list[Change]]:
-    """Give every call an id of its own that the provider takes; it gave out the `known` ones itself."""
-    given = ids_in(request)
-    misfits = aliases([each for each in given if each not in known], pattern, longest)
-    if not misfits and len(set(given)) == len(given):
+    """Give every call an id of its own that the provider takes; it gave out the `exempt` ones itself."""
+    ids = ids_in(request)
+    misfits = aliases([each for each in ids if each not in exempt], pattern, longest)
+    if not misfits and len(set(ids)) == len(ids):
         return request, []
-    taken = {*given, *misfits.values()}
+    reserved = {*ids, *misfits.values()}
     uses: Counter[str] = Counter()
     rows = list(request["messages"])
     changes: list[Change] = []
@@ -137,45 +137,45 @@ def with_sendable_ids(
             rows[number] = {**row, "tool_call_id": _next_id(turn, row["tool_call_id"])}
             continue
         calls: list[dict[str, Any]] = row.get("tool_calls") or []
-        sent: list[str] = []
+        new_ids: list[str] = []
         for place, call in enumerate(calls):
-            own: str = call["id"]
-            uses[own] += 1
-            new = misfits.get(own, own) if uses[own] == 1 else _alias(own, longest, taken, uses[own])
-            taken.add(new)
-            sent.append(new)
-            if new != own:
-                reason = "a provider's signature is in" if SIGNED_ID in own else "the provider would refuse"
-                reason = "an earlier call has" if uses[own] > 1 else reason
-                why = f"{reason} the id {cut(repr(own))}; it is sent as {new!r}"
+            old: str = call["id"]
+            uses[old] += 1
+            new = misfits.get(old, old) if uses[old] == 1 else _alias(old, longest, reserved, uses[old])
+            reserved.add(new)
+            new_ids.append(new)
+            if new != old:
+                reason = "a provider's signature is in" if SIGNED_ID in old else "the provider would refuse"
+                reason = "an earlier call has" if uses[old] > 1 else reason
+                why = f"{reason} the id {cut(repr(old))}; it is sent as {new!r}"
                 changes.append(Change(f"/messages/{number}/tool_calls/{place}/id", "renamed", why))
-        if sent:
-            turn = _by_given_id(calls, sent)
-            rows[number] = _with_ids(row, sent)
+        if new_ids:
+            turn = _by_given_id(calls, new_ids)
+            rows[number] = _with_ids(row, new_ids)
     return {**request, "messages": rows}, changes
 
 
-def _by_given_id(calls: Iterable[dict[str, Any]], sent: Iterable[str]) -> dict[str, deque[str]]:
+def _by_given_id(calls: Iterable[dict[str, Any]], new_ids: Iterable[str]) -> dict[str, deque[str]]:
     """The new ids of a turn's calls by those they had, of which a hook's turn may have one twice."""
     table: dict[str, deque[str]] = {}
-    for call, new in zip(calls, sent, strict=True):
+    for call, new in zip(calls, new_ids, strict=True):
         table.setdefault(call["id"], deque()).append(new)
     return table
 
 
-def _next_id(table: dict[str, deque[str]], given: str) -> str:
+def _next_id(table: dict[str, deque[str]], old: str) -> str:
     """The new id of the next call that had this one; the last such call's once they have all been named."""
-    waiting = table.get(given)
+    waiting = table.get(old)
     if waiting is None:
-        return given
+        return old
     return waiting.popleft() if len(waiting) > 1 else waiting[0]
 
 
-def _with_ids(row: dict[str, Any], sent: list[str]) -> dict[str, Any]:
-    calls = [{**call, "id": new} for call, new in zip(row["tool_calls"], sent, strict=True)]
+def _with_ids(row: dict[str, Any], new_ids: list[str]) -> dict[str, Any]:
+    calls = [{**call, "id": new} for call, new in zip(row["tool_calls"], new_ids, strict=True)]
     turn = row.get("turn")
     if turn is not None and turn.state is not None:
-        table = _by_given_id(row["tool_calls"], sent)
-        ids = [_next_id(table, given) for given in turn.state.get("ids", ())]
+        table = _by_given_id(row["tool_calls"], new_ids)
+        ids = [_next_id(table, old) for old in turn.state.get("ids", ())]
         turn = turn.model_copy(update={"state": {**turn.state, "ids": ids}})
     return {**row, "tool_calls": calls, "turn": turn}

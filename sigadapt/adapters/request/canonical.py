@@ -85,8 +85,8 @@ def build_request(
             fix="Pass all tools in that field, including those that the provider runs.",
         )
     request: Any = {**generation, "model": model, "messages": messages}
-    asked = request.pop("tool_choice", None)
-    choice: Any = options.tool_choice if asked is None else asked
+    of_call = request.pop("tool_choice", None)
+    choice: Any = options.tool_choice if of_call is None else of_call
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if parallel is None and choice and is_mapping(choice) and "disable_parallel_tool_use" in choice:
         parallel = not choice["disable_parallel_tool_use"]

@@ -55,14 +55,14 @@ def change_of_pause(request: Request, count: int) -> Change:
 
 def whole_turn(before: Reading, latest: Reading) -> Reading:
     """Return the Reading of the whole turn: of what was paused, and of what came when it went on."""
-    paused = before.state or {}
-    provider = BY_DIALECT.get(paused["dialect"])
+    pauses = before.state or {}
+    provider = BY_DIALECT.get(pauses["dialect"])
     plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
-    resumed = latest.state or {"blocks": plain}
-    blocks = [*paused["blocks"], *resumed["blocks"]]
+    rows = latest.state or {"blocks": plain}
+    blocks = [*pauses["blocks"], *rows["blocks"]]
     return latest._replace(
         work=provider.work(blocks) if provider else latest.work,
         text=in_paragraphs([before.text, None, latest.text]),
         reasoning=joined([before.reasoning, latest.reasoning]),
-        state={**paused, **resumed, "blocks": blocks},
+        state={**pauses, **rows, "blocks": blocks},
     )

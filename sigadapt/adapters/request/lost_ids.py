@@ -23,37 +23,37 @@ def with_lost_ids(fields: HistoryFields, inputs: dict[str, Any]) -> tuple[dict[s
         events = history.get("messages")
     if not is_sequence(events):
         return inputs, ()
-    found, changes = paired_events(events)
+    whole, changes = paired_events(events)
     if not changes:
         return inputs, ()
-    return {**inputs, str(fields.history): dspy.History(messages=found)}, changes
+    return {**inputs, str(fields.history): dspy.History(messages=whole)}, changes
 
 
 def paired_events(events: Sequence[Any]) -> tuple[list[Any], tuple[Change, ...]]:
     """Return the events of a history with the ids of their results on calls that have none."""
     # {"question": "?", "tool_calls": {"tool_calls": [{"name": "now", "args": {}}],
     #  "tool_call_results": {"tool_call_results": [{"call_id": "call_7", "name": "now", "value": "noon"}]}}}
-    found: list[Any] = []
+    whole: list[Any] = []
     changes: list[Change] = []
     for number, event in enumerate(events):
-        paired = event
+        copy = event
         for key, value in event.items() if is_mapping(event) else ():
             calls = value.get("tool_calls") if is_mapping(value) else None
-            held = value.get("tool_call_results") if is_mapping(value) else None
-            results = held.get("tool_call_results") if is_mapping(held) else held
+            outcome = value.get("tool_call_results") if is_mapping(value) else None
+            results = outcome.get("tool_call_results") if is_mapping(outcome) else outcome
             if not (is_sequence(calls) and is_sequence(results) and calls and len(calls) == len(results)):
                 continue
             pairs = [*zip(calls, results, strict=True)]
             ids = {result.get("call_id") for _, result in pairs if is_mapping(result)}
-            if len(ids) == len(calls) and None not in ids and all(_lost(*pair) for pair in pairs):
-                own = [{**call, "id": result["call_id"]} for call, result in pairs]
-                paired = {**paired, key: {**value, "tool_calls": own}}
+            if len(ids) == len(calls) and None not in ids and all(_is_lost(*pair) for pair in pairs):
+                calls_with_ids = [{**call, "id": result["call_id"]} for call, result in pairs]
+                copy = {**copy, key: {**value, "tool_calls": calls_with_ids}}
                 why = f"the calls of event {number} have no ids; they get those of their results, in order"
                 changes.append(Change("/messages", "healed", why))
-        found.append(paired)
-    return found, tuple(changes)
+        whole.append(copy)
+    return whole, tuple(changes)
 
 
-def _lost(call: Any, result: Any) -> bool:
+def _is_lost(call: Any, result: Any) -> bool:
     """Return whether a saved call without an id and a result are of one tool."""
     return is_mapping(call) and not call.get("id") and "name" in call and call["name"] == result.get("name")

@@ -46,8 +46,8 @@ def lower(request: Request, route: Route) -> Lowered:
     tools = request.get("tools")
     plain = not tools or (route.tools.root_pattern == ANY and getattr(tools, "is_plain", False))
     if not plain:
-        tools, lost = sendable(tools or (), route)
-        changes += lost
+        tools, losses = sendable(tools or (), route)
+        changes += losses
         request = {**request, "tools": tools}
     request = _without_halves(request, changes)
     table = aliases(names_in(request), *route.names)
@@ -63,23 +63,23 @@ def lower(request: Request, route: Route) -> Lowered:
         # A gateway gets the ids that it made; LiteLLM takes signatures off them.
         states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
         gateways = [state for state in states if "endpoint" in state and route.replays(state)]
-        own = {each for state in gateways for each in state["ids"]}
-        request, renamed = with_sendable_ids(with_names(request, table), *route.ids, own)
-        request, moved = with_content(request, route)
-        changes += (*renamed, *moved)
+        gateway_ids = {each for state in gateways for each in state["ids"]}
+        request, renames = with_sendable_ids(with_names(request, table), *route.ids, gateway_ids)
+        request, moves = with_content(request, route)
+        changes += (*renames, *moves)
         if route.turns.stand_in is not None and route.turns.stand_in(None, request["model"]) is not None:
             request = _sign(request, route, changes)
     if not plain:
         request = without_searches(request, route, changes)
     wire = BY_DIALECT.get(route.dialect) if route.client == "lm15" else None
-    needed = wire.settings_for(dict(request)) if wire is not None else {}
-    if needed:
-        why = f"these tools need a setting beside them, which is sent: {compact(needed)}"
+    settings = wire.settings_for(dict(request)) if wire is not None else {}
+    if settings:
+        why = f"these tools need a setting beside them, which is sent: {compact(settings)}"
         changes.append(Change("/tools", "lowered", why))
     caveat = route.caveat(dict(request)) if route.caveat is not None else ""
     if caveat:
         changes.append(Change("", "lowered", caveat))
-    return Lowered(request, table, tuple(changes), needed)
+    return Lowered(request, table, tuple(changes), settings)
 
 
 _SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
@@ -112,8 +112,8 @@ def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
 
 
 def _without(request: Request, *keys: str) -> Request:
-    kept: Any = {key: value for key, value in request.items() if key not in keys}
-    return kept
+    rest: Any = {key: value for key, value in request.items() if key not in keys}
+    return rest
 
 
 def _choice(request: Request, route: Route, changes: list[Change]) -> Request:
@@ -162,12 +162,12 @@ def _instead_of(choice: Any, form: str, request: Request, route: Route, changes:
 
 def _chosen_only(request: Request, choice: dict[str, Any], changes: list[Change]) -> Request:
     """Lower a choice that the route has no form for: send only the chosen tools."""
-    allowed = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
-    chosen = [(each.get("type"), name_in(each)) for each in allowed["tools"]]
-    tools = [tool for tool in request.get("tools", ()) if (tool.get("type"), name_in(tool)) in chosen]
+    subset = choice.get("allowed_tools", {"mode": "required", "tools": [choice]})
+    names = [(each.get("type"), name_in(each)) for each in subset["tools"]]
+    tools = [tool for tool in request.get("tools", ()) if (tool.get("type"), name_in(tool)) in names]
     why = "this route has no such choice; only the chosen tools are sent"
     changes.append(Change("/tools", "lowered", why))
-    return {**request, "tools": tools, "tool_choice": allowed["mode"]}
+    return {**request, "tools": tools, "tool_choice": subset["mode"]}
 
 
 def _settings(request: Request, route: Route, changes: list[Change]) -> Request:
@@ -192,10 +192,10 @@ def _custom_calls(request: Request, route: Route, changes: list[Change]) -> Requ
         return request
     rows = list(request["messages"])
     for number, row in enumerate(rows):
-        made = row.get("tool_calls") or ()
-        calls = [_custom_call(call, customs, route) for call in made]
+        originals = row.get("tool_calls") or ()
+        calls = [_custom_call(call, customs, route) for call in originals]
         for place, call in enumerate(calls):
-            if call is not made[place] and "function" in call:
+            if call is not originals[place] and "function" in call:
                 why = "this route has no custom tools; the text is sent as the argument 'input'"
                 changes.append(Change(f"/messages/{number}/tool_calls/{place}", "lowered", why))
         rows[number] = {**row, "tool_calls": calls} if calls else row
@@ -222,15 +222,15 @@ def _without_halves(request: Request, changes: list[Change]) -> Request:
     # Here that is done in questions. In turns and results, whoever writes them for the provider does it.
     rows = request["messages"]
     contents = [row.get("content") for row in rows]
-    halved = [n for n, text in enumerate(contents) if isinstance(text, str) and not is_unicode(text)]
+    broken_rows = [n for n, text in enumerate(contents) if isinstance(text, str) and not is_unicode(text)]
     why = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
-    changes += (Change(f"/messages/{number}/content", "lowered", why) for number in halved)
-    asked = {number for number in halved if rows[number]["role"] in ("system", "user")}
-    sent = [
-        {**row, "content": as_unicode(row["content"])} if number in asked else row
+    changes += (Change(f"/messages/{number}/content", "lowered", why) for number in broken_rows)
+    questions = {number for number in broken_rows if rows[number]["role"] in ("system", "user")}
+    messages = [
+        {**row, "content": as_unicode(row["content"])} if number in questions else row
         for number, row in enumerate(rows)
     ]
-    return {**request, "messages": sent} if asked else request
+    return {**request, "messages": messages} if questions else request
 
 
 def _foreign(request: Request, route: Route) -> Iterator[Change]:
@@ -256,14 +256,14 @@ def _left_behind(state: Json, row: Json, route: Route) -> str | None:
         if route.turns.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:
             return None
         owner = state.get("endpoint", state["dialect"])
-        named = _names(others) or "the order of its blocks"
-        return f"this provider state belongs to {cut(owner)}; only text and calls are sent, not {named}"
+        names = _names(others) or "the order of its blocks"
+        return f"this provider state belongs to {cut(owner)}; only text and calls are sent, not {names}"
     if (route.as_chat or state["dialect"] != route.dialect) and state["dialect"] != CHAT.name:
-        named = _names(provider.extras(state, in_chat=True))
-        return f"this route has no place for {named}" if named else None
+        names = _names(provider.extras(state, in_chat=True))
+        return f"this route has no place for {names}" if names else None
     if state.get("lost"):
-        named = _names(state["lost"])
-        return f"{named} cannot be sent: nested too deep, half of a surrogate pair, or not a whole block"
+        names = _names(state["lost"])
+        return f"{names} cannot be sent: nested too deep, half of a surrogate pair, or not a whole block"
     if drops_thinking(provider, row, state):
         return "reasoning is not sent without the call that it led to, which was taken out"
     return None
@@ -279,15 +279,15 @@ def _sign(request: Request, route: Route, changes: list[Change]) -> Request:
     # The running turn is what follows the user's last message. LiteLLM adds the same by itself, to every
     # turn.
     rows = request["messages"]
-    asked = max((number for number, row in enumerate(rows) if row["role"] == "user"), default=-1)
-    sent = list(rows)
+    question = max((number for number, row in enumerate(rows) if row["role"] == "user"), default=-1)
+    messages = list(rows)
     for number, row in enumerate(rows):
-        if not row.get("tool_calls") or (number < asked and not route.as_chat):
+        if not row.get("tool_calls") or (number < question and not route.as_chat):
             continue
         state = state_of(row)
         fields = route.turns.stand_in(state, request["model"]) if route.turns.stand_in else None
         if fields is not None:
-            sent[number] = {**row, "stand_in": fields}
+            messages[number] = {**row, "stand_in": fields}
             why = f"the turn has no state of this provider, which asks for {fields} in its place"
             changes.append(Change(f"/messages/{number}/tool_calls/0", "lowered", why))
-    return {**request, "messages": sent}
+    return {**request, "messages": messages}

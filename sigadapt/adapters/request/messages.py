@@ -58,8 +58,8 @@ def messages_of(
         event = row.event
         refuse_strange(event, rest, prompt.history_fields)
         if prompt.asks(event):
-            asked = _in_plain_texts(event, rest, stand_in) if stand_in else event
-            messages.append({"role": "user", "content": question(adapter, rest, prompt, asked)})
+            values = _in_plain_texts(event, rest, stand_in) if stand_in else event
+            messages.append({"role": "user", "content": question(adapter, rest, prompt, values)})
         later = chain((each.rounds for each in islice(rows, number + 1, None)), [results])
         messages += _event(adapter, rest, row, later)
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
@@ -70,12 +70,12 @@ def messages_of(
             field=prompt.history_fields.history,
             fix="Cut it with trim_history, which keeps whole turns, or use orphans='heal'.",
         )
-    asked = _in_plain_texts(inputs, rest, stand_in) if stand_in else inputs
-    user = question(adapter, rest, prompt, asked)
+    values = _in_plain_texts(inputs, rest, stand_in) if stand_in else inputs
+    user = question(adapter, rest, prompt, values)
     if user and prompt.asks(inputs):
         messages.append({"role": "user", "content": user})
-    for answered in results:
-        messages += _round(answered, answered.calls.text)
+    for each_round in results:
+        messages += _round(each_round, each_round.calls.text)
     if (demos or has_turns) and adapter.options.tool_errors == "message":
         messages = [_in_a_message(row) if row.get("is_error") else row for row in messages]
     if len(messages) == system_only:
@@ -96,10 +96,10 @@ def messages_of(
 
 def _in_a_message(row: Message) -> Message:
     """Return the message of a failed tool, with what failed in the place of a traceback of DSPy's agents."""
-    told = message_in(row["content"], row["name"])
-    if told is row["content"]:
+    text = message_in(row["content"], row["name"])
+    if text is row["content"]:
         return row
-    return {**row, "content": told, "result": row["result"].model_copy(update={"value": told})}
+    return {**row, "content": text, "result": row["result"].model_copy(update={"value": text})}
 
 
 def _in_plain_texts(values: Mapping[str, Any], rest: type[Signature], stand_in: str) -> dict[str, Any]:
@@ -110,13 +110,13 @@ def _in_plain_texts(values: Mapping[str, Any], rest: type[Signature], stand_in: 
 
 def _holds_types(kind: Any, around: tuple[Any, ...]) -> bool:
     """Return whether values of an annotation may be of DSPy's types, or hold such, also as saved texts."""
-    own = get_args(kind)
-    if not own and issubclass(type(kind), type):
+    parts = get_args(kind)
+    if not parts and issubclass(type(kind), type):
         if issubclass(kind, dspy.Type):
             return True
         if issubclass(kind, pydantic.BaseModel) and kind not in around:
-            own = [field.annotation for field in kind.model_fields.values()]
-    return any(_holds_types(each, (*around, kind)) for each in own)
+            parts = [field.annotation for field in kind.model_fields.values()]
+    return any(_holds_types(each, (*around, kind)) for each in parts)
 
 
 def _with_stand_in(value: Any, stand_in: str) -> Any:
@@ -205,21 +205,21 @@ def _demos(
         if not calls:
             yield from _text_of(adapter, rest, demo, calls)
         else:
-            own = _example(calls, last.results if last else (), ids)
-            yield from _round(own, _text_beside(adapter, rest, demo, calls))
+            example = _example(calls, last.results if last else (), ids)
+            yield from _round(example, _text_beside(adapter, rest, demo, calls))
 
 
 def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]) -> Round:
     """An example's round under ids of its own, without the state of a conversation it is not part of."""
-    turn, given = Turn(text=calls.text), {result.call_id: result for result in results}
+    turn, by_id = Turn(text=calls.text), {result.call_id: result for result in results}
     good = [call.model_copy(update={"id": next(ids), "turn": turn}) for call in calls]
-    shown = [
+    copies = [
         ToolResult(call_id=new.id, name=new.name, value=_NOT_SHOWN)
-        if (known := given.get(old.id)) is None
-        else known.model_copy(update={"call_id": new.id})
+        if (outcome := by_id.get(old.id)) is None
+        else outcome.model_copy(update={"call_id": new.id})
         for new, old in zip(good, calls, strict=True)
     ]
-    return Round(calls=ToolCalls(tool_calls=good, turn=turn), results=tuple(shown))
+    return Round(calls=ToolCalls(tool_calls=good, turn=turn), results=tuple(copies))
 
 
 def _event(
@@ -233,8 +233,8 @@ def _event(
     if not calls:
         yield from _text_of(adapter, rest, event, calls)
     else:
-        own = own_round(calls, last) or later_round(calls, rounds, later)
-        yield from _round(own, _text_beside(adapter, rest, event, calls))
+        last_round = own_round(calls, last) or later_round(calls, rounds, later)
+        yield from _round(last_round, _text_beside(adapter, rest, event, calls))
 
 
 def _text_of(
@@ -247,21 +247,21 @@ def _text_of(
         yield {"role": "assistant", "content": calls.text}
 
 
-def _round(answered: Round, text: str | None) -> Iterator[Message]:
+def _round(each_round: Round, text: str | None) -> Iterator[Message]:
     """Yield the turn that made the calls, then one result per call, with nothing between them."""
-    results = {result.call_id: result for result in answered.results}
-    own = answered.calls.turn
+    results = {result.call_id: result for result in each_round.results}
+    last_turn = each_round.calls.turn
     groups = [
         (turn, list(calls))
-        for turn, calls in groupby(answered.calls.in_order(), lambda call: getattr(call, "turn", own))
+        for turn, calls in groupby(each_round.calls.in_order(), lambda call: getattr(call, "turn", last_turn))
     ]
-    if own.repeats and all(turn != own for turn, _ in groups):
-        groups.append((own, []))  # an answer to a reask that made no call that was new
+    if last_turn.repeats and all(turn != last_turn for turn, _ in groups):
+        groups.append((last_turn, []))  # an answer to a reask that made no call that was new
     for turn, group in groups:
         yield from turns_before(turn)
-        made = sorted([*group, *turn.repeats, *turn.searches], key=lambda call: call.index)
-        yield assistant_message(made, turn, turn.text if turn != own else text)
-        for call in made:
+        in_order = sorted([*group, *turn.repeats, *turn.searches], key=lambda call: call.index)
+        yield assistant_message(in_order, turn, turn.text if turn != last_turn else text)
+        for call in in_order:
             if isinstance(call, Searched):
                 yield search_message(call)
                 continue
@@ -295,8 +295,8 @@ def turns_before(turn: Turn) -> Iterator[Message]:
 
 def search_message(search: Searched) -> Message:
     """Return the tool message that answers a search: a note, or references, which Claude can read."""
-    found = [{"type": "tool_reference", "tool_name": name} for name in search.found]
-    result = ToolResult(call_id=search.id, name=search.name, value=search.note or found)
+    references = [{"type": "tool_reference", "tool_name": name} for name in search.found]
+    result = ToolResult(call_id=search.id, name=search.name, value=search.note or references)
     return {**result_message(result), "search": search}
 
 

@@ -38,17 +38,17 @@ def heal(plan: Plan, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[C
     healing, fields = _Healing(plan.rest), plan.history_fields
     history = inputs.get(fields.history) if fields.history else None
     results = inputs.get(fields.results) if fields.results else None
-    given = read(dspy.History, history, fields.history).messages if history is not None else []
-    for event in given:
+    rows = read(dspy.History, history, fields.history).messages if history is not None else []
+    for event in rows:
         refuse_strange(event, plan.rest, fields)
     asks = any(inputs.get(name) is not None for name in plan.rest.input_fields)
-    events, brought = healing.conversation([*map(dict, given)], healing.rounds_of(results), asks=asks)
-    healed = dict(inputs)
+    events, rounds = healing.conversation([*map(dict, rows)], healing.rounds_of(results), asks=asks)
+    whole = dict(inputs)
     if history is not None:
-        healed[str(fields.history)] = dspy.History(messages=events)
+        whole[str(fields.history)] = dspy.History(messages=events)
     if results is not None:
-        healed[str(fields.results)] = ToolResults(rounds=tuple(brought)) if brought else None
-    return healed, tuple(healing.changes)
+        whole[str(fields.results)] = ToolResults(rounds=tuple(rounds)) if rounds else None
+    return whole, tuple(healing.changes)
 
 
 class _Healing:
@@ -60,39 +60,41 @@ class _Healing:
         self.changes: list[Change] = []
 
     def conversation(
-        self, events: list[Event], brought: list[Round], *, asks: bool
+        self, events: list[Event], last_rounds: list[Round], *, asks: bool
     ) -> tuple[list[Event], list[Round]]:
         """Return the events and the request's rounds, with every call answered and every result asked."""
-        rounds = [*map(self._take_rounds, events), brought]
+        rounds = [*map(self._take_rounds, events), last_rounds]
         whole: list[Event] = []
         has_begun = not self._inputs  # providers want a user's message first
         is_open = False  # whether rounds of calls that no event made may follow
-        unfinished = ""  # what it has left open, if a sentence has to close it before the next question
+        loose_end = ""  # what it has left open, if a sentence has to close it before the next question
         for number, event in enumerate(events):
-            calls, own = collection_in(event) or None, rounds[number]
+            calls, before = collection_in(event) or None, rounds[number]
             has_begun = has_begun or self._asks(event)
             if not has_begun:
-                self._record_dropped(event, calls, own)
+                self._record_dropped(event, calls, before)
                 continue
             if self._asks(event):
-                self._close(whole, unfinished)
-                is_open, unfinished = True, "a question that was never answered"
-            last = [] if calls is None else self._last_rounds(calls, own)
-            own = self._follow(own, is_open=is_open)
-            if own:
-                is_open, unfinished = True, ""
+                self._close(whole, loose_end)
+                is_open, loose_end = True, "a question that was never answered"
+            last = [] if calls is None else self._last_rounds(calls, before)
+            before = self._follow(before, is_open=is_open)
+            if before:
+                is_open, loose_end = True, ""
             if calls is not None:
-                is_open, unfinished = True, ""
+                is_open, loose_end = True, ""
                 if not last and not self._is_answered_later(calls, rounds[number + 1 :]):
                     # What comes next instead of their results are results of somebody else's calls.
                     last, is_open = [self._whole(calls, ())], False
-                    unfinished = "a round that was never finished"
+                    loose_end = "a round that was never finished"
             elif any(event.get(name) is not None for name in self._outputs):
-                is_open, unfinished = False, ""
-            whole.append({**event, _HEALED: ToolResults(rounds=(*own, *last))} if own or last else event)
+                is_open, loose_end = False, ""
+            whole.append(
+                {**event, _HEALED: ToolResults(rounds=(*before, *last))} if before or last else event
+            )
         if asks:
-            self._close(whole, unfinished)
-        return whole, self._follow(brought, is_open=is_open or asks or not events)
+            self._close(whole, loose_end)
+        return whole, self._follow(last_rounds, is_open=is_open or asks or not events)
 
     def rounds_of(self, value: Any) -> list[Round]:
         """Return the rounds of ToolResults, whole, also of saved ones that do not pair."""
@@ -100,13 +102,13 @@ class _Healing:
             return []
         if isinstance(value, ToolResults):
             return list(value.rounds)
-        saved = value.get("rounds") if is_mapping(value) else None
-        if not is_sequence(saved):
+        rounds = value.get("rounds") if is_mapping(value) else None
+        if not is_sequence(rounds):
             return list(read(ToolResults, value, None).rounds)
-        return [each if isinstance(each, Round) else self._saved_round(each) for each in saved]
+        return [each if isinstance(each, Round) else self._saved_round(each) for each in rounds]
 
-    def _saved_round(self, saved: object) -> Round:
-        fields: Mapping[str, Any] = saved if is_mapping(saved) else {}
+    def _saved_round(self, value: object) -> Round:
+        fields: Mapping[str, Any] = value if is_mapping(value) else {}
         results = [read(ToolResult, each, None) for each in fields.get("results") or ()]
         return self._whole(read(ToolCalls, fields.get("calls"), None), results)
 
@@ -131,10 +133,10 @@ class _Healing:
 
     def _is_answered_later(self, calls: ToolCalls, later: list[list[Round]]) -> bool:
         """Return whether the next rounds are of these calls; each call that they miss is healed there."""
-        brought = next(filter(None, later), None)
-        if brought is None or not answers(brought[0], calls):
+        following = next(filter(None, later), None)
+        if following is None or not answers(following[0], calls):
             return False
-        brought[0] = self._whole(calls, brought[0].results)
+        following[0] = self._whole(calls, following[0].results)
         return True
 
     def _follow(self, rounds: list[Round], *, is_open: bool) -> list[Round]:
@@ -150,8 +152,8 @@ class _Healing:
         self._follow(rounds, is_open=False)
         for call in calls.in_order() if calls is not None else ():
             self._record(f"call {_show(call.id)} is dropped: no question is before it")
-        said = [answered.calls for answered in rounds] + ([calls] if calls is not None else [])
-        for text in filter(None, (each.text for each in said)):
+        turns = [each_round.calls for each_round in rounds] + ([calls] if calls is not None else [])
+        for text in filter(None, (each.text for each in turns)):
             self._record(f"the text {_show(text)} is dropped: no question is before it")
         for name in self._outputs:
             if event.get(name) is not None:
@@ -160,9 +162,9 @@ class _Healing:
     def _whole(self, calls: ToolCalls, results: Sequence[ToolResult]) -> Round:
         """Return a round with one result for each call."""
         by_id: dict[str, ToolResult] = {}
-        named = {call.id: call.name or "unnamed" for call in calls.in_order()}
+        names = {call.id: call.name or "unnamed" for call in calls.in_order()}
         for result in results:
-            tool = named.get(result.call_id)
+            tool = names.get(result.call_id)
             if tool is None:
                 reason = "there is no such call"
             elif result.call_id in by_id:
@@ -182,10 +184,10 @@ class _Healing:
     def _asks(self, event: Event) -> bool:
         return any(event.get(name) is not None for name in self._inputs)
 
-    def _close(self, events: list[Event], unfinished: str) -> None:
-        if unfinished and self._outputs:
+    def _close(self, events: list[Event], loose_end: str) -> None:
+        if loose_end and self._outputs:
             events.append({self._outputs[0]: _UNFINISHED})
-            self._record(f"{unfinished} is closed with {_UNFINISHED!r}")
+            self._record(f"{loose_end} is closed with {_UNFINISHED!r}")
 
     def _record(self, why: str) -> None:
         self.changes.append(Change("/messages", "healed", why))

@@ -55,8 +55,8 @@ class Prompt(NamedTuple):
 def prompt_of(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
     """Return what an adapter says about a signature; cached, unless the adapter has words of its own."""
     prompts = rest_of(rest).prompts
-    kind, own = type(adapter), vars(adapter)  # methods can be replaced in place, on the object too
-    words = tuple([own.get(name) or getattr(kind, name, None) for name in _WORDS])
+    kind, overrides = type(adapter), vars(adapter)  # methods can be replaced in place, on the object too
+    words = tuple([overrides.get(name) or getattr(kind, name, None) for name in _WORDS])
     prompt = prompts.get(words)
     if prompt is None:
         prompt = _compile(adapter, rest)
@@ -86,17 +86,17 @@ def question(adapter: OutputFormat, rest: type[Signature], prompt: Prompt, input
 
 
 def _compile(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
-    has_outputs, shown, notes = bool(rest.output_fields), without_optional_texts(rest), rest_of(rest).notes
+    has_outputs, visible, notes = bool(rest.output_fields), without_optional_texts(rest), rest_of(rest).notes
     if _are_the_users(adapter, (_SYSTEM,)):
-        system = adapter.format_system_message(shown)
+        system = adapter.format_system_message(visible)
     elif has_outputs:
-        system = adapter.text_description(shown)
+        system = adapter.text_description(visible)
     else:  # without DSPy's description of the task, which names outputs; a user's own is kept
         is_users = _are_the_users(adapter, (_TASK,))
-        system = describe(shown, task=adapter.format_task_description(shown) if is_users else None)
+        system = describe(visible, task=adapter.format_task_description(visible) if is_users else None)
     return Prompt(
         system="\n\n".join(filter(None, (system, notes))),
-        reminds=has_outputs and bool(adapter.text_reminder(shown)),
+        reminds=has_outputs and bool(adapter.text_reminder(visible)),
         inputs=tuple(rest.input_fields),
         history_fields=rest_of(rest).history_fields or HistoryFields(None, None, None),
         templated=_are_dspys(adapter, _SHOWING),
@@ -110,11 +110,11 @@ def without_optional_texts(rest: type[Signature]) -> type[Signature]:
     # Whether there is a text at all is for the calls to say, not for the model.
 
     def make() -> type[Signature] | None:
-        shown = rest
+        visible = rest
         for name, field in rest.fields.items():
             kind: Any = field.annotation
-            shown = shown.with_updated_fields(name, type_=str) if kind == str | None else shown
-        return None if shown is rest else shown  # not the same signature, which would keep itself alive
+            visible = visible.with_updated_fields(name, type_=str) if kind == str | None else visible
+        return None if visible is rest else visible  # not the same signature, which would keep itself alive
 
     return rest_of(rest).once("told", make) or rest
 
@@ -156,9 +156,9 @@ def describe(rest: type[Signature], form: str = "", task: str | None = None) -> 
 
 def _worth_listing(fields: Mapping[str, FieldInfo]) -> str:
     """Return DSPy's list of the fields that have more than a name and the type str, if there are any."""
-    told = {name: utils.get_field_description_string({name: field}) for name, field in fields.items()}
-    telling = {name: field for name, field in fields.items() if told[name] != f"1. `{name}` (str):"}
-    return utils.get_field_description_string(telling) if telling else ""
+    lines = {name: utils.get_field_description_string({name: field}) for name, field in fields.items()}
+    worthy = {name: field for name, field in fields.items() if lines[name] != f"1. `{name}` (str):"}
+    return utils.get_field_description_string(worthy) if worthy else ""
 
 
 def form_of(adapter: OutputFormat, rest: type[Signature]) -> str:

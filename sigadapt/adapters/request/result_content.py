@@ -34,8 +34,8 @@ def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]
             changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
             below, rows[number] = placing.below, placing.row()
         if "parts" in row:
-            blocks, lost = _question(row["parts"], route, request["model"])
-            changes += (Change(f"/messages/{number}/content", "dropped", why) for why in lost)
+            blocks, reasons = _question(row["parts"], route, request["model"])
+            changes += (Change(f"/messages/{number}/content", "dropped", why) for why in reasons)
             rows[number] = {**row, "blocks": blocks}
     return {**request, "messages": rows}, changes
 
@@ -43,13 +43,13 @@ def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]
 def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], list[str]]:
     """Return what the user said as the provider's blocks, and why some of it is left out."""
     blocks: list[Json] = []
-    lost: list[str] = []
+    reasons: list[str] = []
     for part in parts:
         if why := _why_foreign(part, route):
-            lost.append(why)
+            reasons.append(why)
             continue
-        own = part["value"] if part["type"] == "block" else None
-        block = own or route.results.behind(part, model) or route.results.inside(part, model)
+        raw = part["value"] if part["type"] == "block" else None
+        block = raw or route.results.behind(part, model) or route.results.inside(part, model)
         text = text_in(part) if part["type"] != "block" else None
         if block is None and text is None:
             raise InvalidHistory(
@@ -59,13 +59,13 @@ def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], 
                 fix="Give it as text, or use a model that accepts it.",
             )
         blocks.append({"text": text} if block is None else block)
-    return blocks, lost
+    return blocks, reasons
 
 
 def _why_foreign(part: Part, route: Route) -> str:
     """Return why a block in the words of another wire than the route's, as logs hold it, is left out."""
-    written = CHAT.name if route.as_chat else route.dialect
-    if part["type"] != "block" or part.get("wire", written) == written:
+    wire = CHAT.name if route.as_chat else route.dialect
+    if part["type"] != "block" or part.get("wire", wire) == wire:
         return ""
     kind = part["value"].get("type") or next(iter(part["value"]), "a block")
     return f"{cut(str(kind))} is a block of {part['wire']}, which this route has no form for"
@@ -101,8 +101,8 @@ class _Placing:
     def row(self) -> dict[str, Any]:
         """Return the tool message."""
         result = self._row["result"].model_copy(update={"value": self._parts})
-        placed = {"result": result, "blocks": self._blocks(), "after": self._after}
-        return {**self._row, "content": text_of(self._parts), **placed}
+        content = {"result": result, "blocks": self._blocks(), "after": self._after}
+        return {**self._row, "content": text_of(self._parts), **content}
 
     def _placed(self, part: Part, number: int) -> list[Part]:
         """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
@@ -111,23 +111,23 @@ class _Placing:
             self.changes.append(why)
             return []
         block = None if text_only else self._in_result(part)
-        named = {"type": "text", "text": name_of(part, number)}
+        label = {"type": "text", "text": name_of(part, number)}
         texts = [compact(part["value"]) for part in self._parts if part["type"] == "json"]
-        is_named = any(named["text"] in text for text in texts)
+        is_named = any(label["text"] in text for text in texts)
         if block is not None:
             says_name = is_named or "name" not in part or part["name"] in compact(block)
-            return [part] if says_name else [named, part]
+            return [part] if says_name else [label, part]
         where = "a failed result" if text_only else "a result"
         text = decoded_text(part)
         if text is not None:
             self.changes.append(f"this route has no place for this file in {where}; its text is sent")
-            return [{"type": "text", "text": f"{named['text']}\n{text}"}]
-        self._follow(part, named["text"])
+            return [{"type": "text", "text": f"{label['text']}\n{text}"}]
+        self._follow(part, label["text"])
         why = f"this route has no place for {part['type']} data in {where}; it follows the results"
         self.changes.append(why)
         if self._route.results.as_objects and is_named:
             return []
-        return [{"type": "text", "text": f"{named['text'][:-1]}, attachment {self.below} below]"}]
+        return [{"type": "text", "text": f"{label['text'][:-1]}, attachment {self.below} below]"}]
 
     def _in_result(self, part: Part) -> Json | None:
         """Return the block of a part inside the result; the program's own, if results hold blocks at all."""
@@ -150,8 +150,8 @@ class _Placing:
         result = f"result {self._place} ({self._row['name']})"
         # The model has to know which result a picture below belongs to.
         label = {"type": "text", "text": f"Attachment {self.below}: {name[1:-1]} of {result}"}
-        named = self._route.results.behind(label, self._model)
-        self._after += [block] if named is None else [named, block]
+        heading = self._route.results.behind(label, self._model)
+        self._after += [block] if heading is None else [heading, block]
 
     def _blocks(self) -> list[Json] | None:
         """Return the blocks inside the result; None if it holds only text."""
@@ -160,7 +160,7 @@ class _Placing:
         parts = self._parts
         if self._row["is_error"] and not self._route.results.marks_failed:
             first = text_in(parts[0])
-            marked = {"type": "text", "text": MARKED.strip() if first is None else f"{MARKED}{first}"}
-            parts = [marked, *parts[first is not None :]]
+            mark = {"type": "text", "text": MARKED.strip() if first is None else f"{MARKED}{first}"}
+            parts = [mark, *parts[first is not None :]]
         blocks = (self._in_result(part) for part in parts)
         return [block for block in blocks if block is not None]

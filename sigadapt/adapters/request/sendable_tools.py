@@ -38,9 +38,9 @@ def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Seque
     """Return the tools, as many as were declared, with the fields that a route takes, and what is lost."""
 
     def make() -> tuple[CanonicalTools, Sequence[Change]]:
-        lost: list[Change] = []
-        fit = [_sendable(tool, number, route, lost) for number, tool in enumerate(tools)]
-        return CanonicalTools(_strict(tool, number, route, lost) for number, tool in enumerate(fit)), lost
+        losses: list[Change] = []
+        fit = [_sendable(tool, number, route, losses) for number, tool in enumerate(tools)]
+        return CanonicalTools(_strict(tool, number, route, losses) for number, tool in enumerate(fit)), losses
 
     return made_once(tools, route, make)
 
@@ -48,21 +48,23 @@ def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Seque
 def without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
     """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
     tools = request.get("tools", [])
-    dropped = [] if route.search else [number for number, tool in enumerate(tools) if is_search(tool)]
-    if not dropped:
+    searches = [] if route.search else [number for number, tool in enumerate(tools) if is_search(tool)]
+    if not searches:
         return request
     why = "this route has no search for tools"
-    changes += [Change(f"/tools/{number}", "dropped", why) for number in dropped]
+    changes += [Change(f"/tools/{number}", "dropped", why) for number in searches]
     return {**request, "tools": [tool for tool in tools if not is_search(tool)]}
 
 
-def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
+def _sendable(tool: Json, number: int, route: Route, losses: list[Change]) -> Json:
     if "function" not in tool and "custom" not in tool:
         if not is_search(tool) or not route.search or re.fullmatch(route.search.types, tool["type"]):
             return tool  # `without_searches` drops one that cannot be sent
-        own: dict[str, Any] = dict(route.search.tool)
-        lost.append(Change(f"/tools/{number}", "lowered", f"this route searches tools with {own['type']!r}"))
-        return own
+        search: dict[str, Any] = dict(route.search.tool)
+        losses.append(
+            Change(f"/tools/{number}", "lowered", f"this route searches tools with {search['type']!r}")
+        )
+        return search
     if "function" not in tool and not route.tools.custom:
         raise InvalidToolDecl(
             "this route's provider has no custom tools",
@@ -73,35 +75,35 @@ def _sendable(tool: Json, number: int, route: Route, lost: list[Change]) -> Json
     keywords = lost_at_root(tool, route)
     if keywords:
         where = f"/tools/{number}/function/parameters"
-        told = f"LiteLLM leaves out {', '.join(keywords)} at the root of this schema"
-        lost.append(Change(where, "lowered", f"{told}; the native engine does not"))
+        loss = f"LiteLLM leaves out {', '.join(keywords)} at the root of this schema"
+        losses.append(Change(where, "lowered", f"{loss}; the native engine does not"))
     if len(tool) == 2:
         return tool
-    sent: Json = {}
+    fields: Json = {}
     for key, value in tool.items():
         name = route.tools.result_schema if key in _RESULT_SCHEMAS else key
         if key in _ITSELF or name in route.tools.fields:
-            sent[name] = value
+            fields[name] = value
         elif key not in _FOR_CLIENTS:
             why = _FOUND if key == "defer_loading" else _NOT_SENT.format(key)
-            lost.append(Change(pointer(["tools", number, key]), "dropped", why))
-    return sent
+            losses.append(Change(pointer(["tools", number, key]), "dropped", why))
+    return fields
 
 
-def _strict(tool: Json, number: int, route: Route, lost: list[Change]) -> Json:
+def _strict(tool: Json, number: int, route: Route, losses: list[Change]) -> Json:
     """Give a strict tool a schema that strict mode accepts; drop the flag if the route cannot send it."""
     function = tool.get("function", {})
     if "strict" not in function or (route.tools.strict and not function["strict"]):
         return tool
     if not route.tools.strict:
         why = "this route cannot send a strict flag; the calls are still checked"
-        lost.append(Change(f"/tools/{number}/function/strict", "dropped", why))
+        losses.append(Change(f"/tools/{number}/function/strict", "dropped", why))
         return {**tool, "function": {key: value for key, value in function.items() if key != "strict"}}
     strict = strict_tool(tool, route.tools.strict_rules)
     if strict.closed:
         places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
         why = f"strict mode takes closed objects only; sent as closed: {places}"
-        lost.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
+        losses.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
     return strict.tool
 
 

@@ -24,22 +24,22 @@ def with_server_tools(request: Request, route: Route | None) -> tuple[Request, t
         return request, ()
     wire = None if route is None else BY_DIALECT.get(route.dialect)
     table: dict[str, Json] = {}
-    for start, entries in wire.server_tools.items() if wire is not None else ():
-        table |= entries if model.startswith(start) else {}
+    for start, rows in wire.server_tools.items() if wire is not None else ():
+        table |= rows if model.startswith(start) else {}
     for kind in route.tools.lost_server_tools if route is not None else ():
         table.pop(kind, None)
     names = () if route is None else (model.partition("/")[0], route.dialect)
     raw = {_family(tool) for tool in tools if not named_part(tool) and tool.get("type") != SERVER_TOOL}
-    sent: list[Json] = []
+    entries: list[Json] = []
     changes: list[Change] = []
-    chosen: dict[Any, Json | None] = {}  # by what a tool choice may name: what is chosen in its place
+    choices: dict[Any, Json | None] = {}  # by what a tool choice may name: what is chosen in its place
     for place, tool in enumerate(tools):
         if tool.get("type") != SERVER_TOOL:
-            sent.append(tool)
+            entries.append(tool)
             continue
         options: Mapping[str, Json] = tool.get("options", {})
-        own = next((options[name] for name in names if name in options), None)
-        entry = _entry(tool, f"/tools/{place}", table.get(tool["tool"]), own, changes)
+        of_author = next((options[name] for name in names if name in options), None)
+        entry = _entry(tool, f"/tools/{place}", table.get(tool["tool"]), of_author, changes)
         if entry and _family(entry) in raw:
             why = f"{tool['tool']} is declared in the provider's own words too, and these are sent"
             changes.append(Change(f"/tools/{place}", "dropped", why))
@@ -51,57 +51,60 @@ def with_server_tools(request: Request, route: Route | None) -> tuple[Request, t
             choice = {"type": "function", "function": {"name": name_in(entry)}}
         elif entry and "type" not in entry:  # Gemini's, which no choice can name
             choice = {"type": next(iter(entry))}
-        chosen[tool["tool"], tool.get("server_label")] = choice
+        choices[tool["tool"], tool.get("server_label")] = choice
         if "local" in tool:
-            chosen[name_in(tool["local"])] = choice
-        sent += [entry] if entry else []
-    lowered: Any = {key: part for key, part in request.items() if key != "tools"}
-    lowered |= {"tools": sent} if sent else {}
-    asked: Any = request.get("tool_choice")
-    if is_object(asked):
-        several = asked.get("allowed_tools", {"tools": [asked]})
+            choices[name_in(tool["local"])] = choice
+        entries += [entry] if entry else []
+    copy: Any = {key: part for key, part in request.items() if key != "tools"}
+    copy |= {"tools": entries} if entries else {}
+    original: Any = request.get("tool_choice")
+    if is_object(original):
+        several = original.get("allowed_tools", {"tools": [original]})
         keys = [(each.get("tool") or name_in(each), each.get("server_label")) for each in several["tools"]]
         both = zip(keys, several["tools"], strict=True)
-        left = [part for key, each in both if (part := chosen.get(key, chosen.get(key[0], each))) is not None]
-        whole = {**asked, "allowed_tools": {**several, "tools": left}} if "allowed_tools" in asked else None
-        lowered["tool_choice"] = (whole or left[0]) if left else "auto"
-        if len(left) < len(keys):
+        parts = [
+            part for key, each in both if (part := choices.get(key, choices.get(key[0], each))) is not None
+        ]
+        copy["tool_choice"] = parts[0] if parts else "auto"
+        if parts and "allowed_tools" in original:
+            copy["tool_choice"] = {**original, "allowed_tools": {**several, "tools": parts}}
+        if len(parts) < len(keys):
             changes.append(Change("/tool_choice", "dropped", "a server tool that it names is not sent"))
-    return lowered, tuple(changes)
+    return copy, tuple(changes)
 
 
 def _entry(
-    tool: Json, where: str, template: Json | None, own: Json | None, changes: list[Change]
+    tool: Json, where: str, template: Json | None, of_author: Json | None, changes: list[Change]
 ) -> Json | None:
     """Return what is sent for a server tool, given the table's entry and its author's; None for nothing."""
     kind, local = tool["tool"], tool.get("local")
-    given = {name: value for name, value in tool.items() if name not in _NOT_OPTIONS}
-    if template is None and own is None:
+    options = {name: value for name, value in tool.items() if name not in _NOT_OPTIONS}
+    if template is None and of_author is None:
         why = f"this route has no {kind}, and it has no local= to stand in for it"
         if local is not None:
-            beside = f", without {', '.join(given)}" if given else ""
+            beside = f", without {', '.join(options)}" if options else ""
             why = f"this route has no {kind}; your function {name_in(local)!r} is sent in its place{beside}"
         changes.append(Change(where, "dropped" if local is None else "lowered", why))
         return local
-    lost = [name for name in given if f"'${name}'" not in str(template) and name not in str(own)]
+    unplaced = [name for name in options if f"'${name}'" not in str(template) and name not in str(of_author)]
     why = f"{kind} has no {{!r}} on this route"
-    changes += (Change(f"{where}/{name}", "dropped", why.format(name)) for name in lost)
-    return _merged(_filled(template, given) or {}, own or {})
+    changes += (Change(f"{where}/{name}", "dropped", why.format(name)) for name in unplaced)
+    return _merged(_filled(template, options) or {}, of_author or {})
 
 
-def _filled(template: Any, given: Json) -> Any:
+def _filled(template: Any, options: Json) -> Any:
     """Return a template with the options that were given; None for what holds none of them."""
     if isinstance(template, str):
-        return given.get(template[1:]) if template.startswith("$") else template
+        return options.get(template[1:]) if template.startswith("$") else template
     if not is_object(template) or not template:
         return template
-    parts = {key: _filled(part, given) for key, part in template.items()}
+    parts = {key: _filled(part, options) for key, part in template.items()}
     return {key: part for key, part in parts.items() if part is not None} or None
 
 
-def _merged(entry: Json, own: Json) -> Json:
-    both = {key: _merged(entry[key], part) for key, part in own.items() if is_object(entry.get(key))}
-    return {**entry, **own, **both}
+def _merged(entry: Json, of_author: Json) -> Json:
+    both = {key: _merged(entry[key], part) for key, part in of_author.items() if is_object(entry.get(key))}
+    return {**entry, **of_author, **both}
 
 
 def _family(tool: Json) -> tuple[str, Any]:

@@ -19,30 +19,30 @@ _FIX = (
 )
 
 
-def refuse_large(request: Request, sent: Lowered, route: Route, most: int, field: str) -> None:
+def refuse_large(request: Request, lowering: Lowered, route: Route, most: int, field: str) -> None:
     """Refuse a request whose tools are larger than a budget, and name the largest."""
-    tools = sent.request.get("tools") or request.get("tools") or []
+    tools = lowering.request.get("tools") or request.get("tools") or []
 
     def bytes_by_name() -> dict[str, int]:
         read = [tool for tool in tools if not tool.get("defer_loading")]
         if route.search and route.search.namespaces and len(read) < len(tools):
-            grouped = [tool["namespace"] for tool in in_namespaces(tools) if "namespace" in tool]
-            read += {space["name"]: space for space in grouped}.values()
+            spaces = [tool["namespace"] for tool in in_namespaces(tools) if "namespace" in tool]
+            read += {space["name"]: space for space in spaces}.values()
         return {str(name_in(tool) or tool.get("type")): len(compact(tool).encode()) for tool in read}
 
     sizes = made_once(tools, "sizes", bytes_by_name)
     total = sum(sizes.values())
     if total <= most:
         return
-    declared = {alias: name for name, alias in sent.names.items()}
+    names = {alias: name for name, alias in lowering.names.items()}
     largest = sorted(sizes, key=lambda name: -sizes[name])
-    told = (f"{declared.get(name, name)!r} {sizes[name]:,}" for name in largest)
+    lines = (f"{names.get(name, name)!r} {sizes[name]:,}" for name in largest)
     has = "tool has" if len(sizes) == 1 else "tools have"
     raise InvalidToolDecl(
         f"the request's {len(sizes):,} {has} {total:,} bytes, and max_tool_bytes is {most:,}. The largest: "
-        f"{listed(told, _MOST_NAMES, ', ')}",
+        f"{listed(lines, _MOST_NAMES, ', ')}",
         code="over_tool_budget",
         field=field,
-        tool=declared.get(largest[0], largest[0]),
+        tool=names.get(largest[0], largest[0]),
         fix=_FIX,
     )

@@ -57,26 +57,30 @@ def _object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     fields = inner if is_mapping(inner) else choice
     if kind == "allowed_tools":
         mode, tools = fields.get("mode", "auto"), fields.get("tools")
-        listed: list[Any] = list(tools) if is_sequence(tools) else []
-        entries = [_object_choice(tool, decls) for tool in listed if is_mapping(tool)]
+        items: list[Any] = list(tools) if is_sequence(tools) else []
+        entries = [_object_choice(tool, decls) for tool in items if is_mapping(tool)]
         whole = [entry for entry in entries if is_object(entry) and entry["type"] != "allowed_tools"]
-        if mode not in ("auto", "required") or not whole or len(whole) != len(listed):
+        if mode not in ("auto", "required") or not whole or len(whole) != len(items):
             raise not_a_choice(choice)
         return _several(mode, whole)
     if isinstance(kind, str) and kind in _MODE_WORDS:
         return _MODE_WORDS[kind]
     if kind in ("function", "custom", "tool") and isinstance(fields.get("name"), str):
         return named_choice(fields["name"], decls, choice)
-    for own in _native_tools(decls):
-        if own.kind == kind:
-            return {"type": kind, **({"name": own.spec["name"]} if "name" in own.spec else {}), **choice}
+    for each in _native_tools(decls):
+        if each.kind == kind:
+            return {
+                "type": kind,
+                **({"name": each.spec["name"]} if "name" in each.spec else {}),
+                **choice,
+            }
     raise not_a_choice(choice)
 
 
 def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     mode = _MODE_WORDS.get(config["mode"]) if isinstance(config["mode"], str) else None
-    named: Any = config.get("allowedFunctionNames") or config.get("allowed_function_names") or []
-    names: list[Any] = list(named) if is_sequence(named) else [named]
+    allowlist: Any = config.get("allowedFunctionNames") or config.get("allowed_function_names") or []
+    names: list[Any] = list(allowlist) if is_sequence(allowlist) else [allowlist]
     if mode is None:
         raise not_a_choice(config)
     entries = [named_choice(name, decls, config) for name in names]
@@ -100,8 +104,8 @@ def named_choice(name: object, decls: ToolDecls, choice: object) -> Json:
     natives = _native_tools(decls)
     # Several server tools may be of one kind (MCP servers), so the name is tried before the kind.
     by_name = [entry for entry in natives if entry.spec.get("name") == name]
-    for own in (*by_name, *(entry for entry in natives if entry.kind == name)):
-        return {key: own.spec[key] for key in ("type", "tool", "name", "server_label") if key in own.spec}
+    for tool in (*by_name, *(entry for entry in natives if entry.kind == name)):
+        return {key: tool.spec[key] for key in ("type", "tool", "name", "server_label") if key in tool.spec}
     raise InvalidOption(
         f"the tool {cut(repr(name))} is not declared",
         field="tool_choice",

@@ -150,9 +150,9 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
         >>> choice_from_stream([{"choices": [first]}, {"choices": [second]}]).text
         'Hello'
     """
-    given = events_of(events)
-    raw = events if isinstance(events, (str, bytes, list)) else given
-    bodies = [body_of(event) for event in given]
+    values = events_of(events)
+    raw = events if isinstance(events, (str, bytes, list)) else values
+    bodies = [body_of(event) for event in values]
     return choice_of(_stream_readings(bodies, provider_of_stream(bodies, dialect), dialect)[0], raw)
 
 
@@ -166,15 +166,15 @@ _MISSING_CALL = (
 def choice_of(
     reading: Reading,
     raw: Any,
-    made: Callable[[int], str] | None = None,
-    answered: Collection[str] = (),
+    made_id: Callable[[int], str] | None = None,
+    earlier_ids: Collection[str] = (),
 ) -> Choice:
-    """Return the Choice of one Reading; `made` gives the ids of calls without one, by their index."""
+    """Return the Choice of one Reading; `made_id` gives the ids of calls without one, by their index."""
     if reading.finish == "tool_calls" and not reading.calls:
         # Claude Opus 4.7 did so in 7 % of its turns with calls, and a server whose parser drops a call does.
         # https://github.com/anthropics/claude-code/issues/63581
         reading = reading._replace(calls=[_MISSING_CALL])
-    calls = typed_calls(reading, made, answered)
+    calls = typed_calls(reading, made_id, earlier_ids)
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     return Choice(
         text=reading.text and without_halves(reading.text),
@@ -275,12 +275,12 @@ def _squeeze(text: str) -> str:
 def _stream_readings(
     events: Sequence[Json], provider: Provider | None, dialect: str | None = None
 ) -> list[Reading]:
-    answered, error = until_error(events, provider)
-    if provider is None or not answered:
-        if len(answered) == 1 and error is None:  # an answer that was not streamed
-            return readings_of(answered[0], dialect)
-        raise _unreadable({"error": error} if error else [*answered, {}][0], dialect)
-    body = provider.assemble(answered)
+    answer, error = until_error(events, provider)
+    if provider is None or not answer:
+        if len(answer) == 1 and error is None:  # an answer that was not streamed
+            return readings_of(answer[0], dialect)
+        raise _unreadable({"error": error} if error else [*answer, {}][0], dialect)
+    body = provider.assemble(answer)
     readings, error = provider.read(body), error or error_in(body, provider)
     if not _says_something(readings) and (not readings or error):
         raise _unreadable({**body, "error": error}, dialect)
@@ -310,8 +310,8 @@ class Answer:
         provider, events, response = self.provider, self.events, self.response
         if provider is not None and events is not None:
             # A gateway may answer in another format than it was asked in.
-            known = provider if any(map(provider.is_event, events)) else provider_of_stream(events)
-            reading = _stream_readings(events, known)[0]
+            sender = provider if any(map(provider.is_event, events)) else provider_of_stream(events)
+            reading = _stream_readings(events, sender)[0]
         else:
             reading = readings_of(response)[0] if self.is_completion else _lm15_reading(response, None)
         if self.has_stop:
@@ -338,8 +338,8 @@ def provider_of_stream(events: Sequence[Json], dialect: str | None = None) -> Pr
 def _unreadable(body: Json, dialect: str | None) -> UnreadableResponse:
     error = error_in(body) or complaint_in(body)
     if error is not None:
-        told = f"the provider answered with an error: {error_message(error)}"
-        return UnreadableResponse(told, code="provider_error")
+        reason = f"the provider answered with an error: {error_message(error)}"
+        return UnreadableResponse(reason, code="provider_error")
     keys = ", ".join(repr(key) for key in list(body)[:12]) or "no keys"
     return UnreadableResponse(
         f"expected an answer in {dialect or 'a known wire format'}, got an object with {cut(keys)}",

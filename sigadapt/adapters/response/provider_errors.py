@@ -45,8 +45,8 @@ def is_rate_limit(error: Any) -> bool:
         >>> is_rate_limit({"code": 429, "message": "Slow down."}), is_rate_limit({"code": 502})
         (True, False)
     """
-    sent = an_object(error)
-    return not _RATE_LIMITS.isdisjoint(str(sent.get(key)) for key in ("code", "type", "status"))
+    fields = an_object(error)
+    return not _RATE_LIMITS.isdisjoint(str(fields.get(key)) for key in ("code", "type", "status"))
 
 
 def complaint_in(body: Json) -> str | None:

@@ -75,8 +75,8 @@ def text_of_parts(parts: Any) -> str | None:
     return joined([part.text for part in parts if part.type in {"text", "refusal"}])
 
 
-def _arguments(sent: Json) -> Any:
-    text = sent.get("partial_json")
-    if len(sent) == 1 and isinstance(text, str) and not isinstance(parse_arguments(text), dict):
+def _arguments(value: Json) -> Any:
+    text = value.get("partial_json")
+    if len(value) == 1 and isinstance(text, str) and not isinstance(parse_arguments(text), dict):
         return JsonText(text)
-    return sent
+    return value

@@ -81,9 +81,9 @@ def _decode(text: str) -> Iterator[Any]:
     if text.lstrip()[:1] in {"{", "["}:
         yield from _values(text, may_break_off=True)
         return
-    for data, ended in _server_sent(text):
+    for data, is_whole in _server_sent(text):
         # An event that a blank line ended is whole: what cannot be read there is broken, not cut.
-        yield from _values(data, may_break_off=not ended)
+        yield from _values(data, may_break_off=not is_whole)
 
 
 def _server_sent(text: str) -> Iterator[tuple[str, bool]]:

@@ -58,8 +58,8 @@ def choice_from_text(
         ('Let me look.', 'Weather.', ToolCalls([get_weather(city='Paris')]), ('recovered',))
     """
     whole = text if isinstance(text, str) else "".join(text)
-    found = text_read(whole, schemas_of(tools), formats, starts_in_reasoning=starts_in_reasoning)
-    choice = choice_of(reading_of(found), whole)
+    reading = text_read(whole, schemas_of(tools), formats, starts_in_reasoning=starts_in_reasoning)
+    choice = choice_of(reading_of(reading), whole)
     calls = choice.tool_calls
     return choice if calls is None else replace(choice, tool_calls=mark_recovered(calls))
 
@@ -89,12 +89,12 @@ def reading_of(read: "TextReading", finish: str | None = None) -> Reading:
 def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], **how: Any) -> Reading:
     """Return a Reading with the calls and the thinking that its text holds, and the text without them."""
     read = text_read(reading.text or "", schemas, **how)
-    found = reading_of(read, reading.finish)
-    calls = found.calls
+    from_text = reading_of(read, reading.finish)
+    calls = from_text.calls
     if reading.finish is not None and reading.finish not in _CUTTING:  # the model itself left a call open
-        calls = [(each, name, sent.sent if isinstance(sent, CutOff) else sent) for each, name, sent in calls]
+        calls = [(each, name, raw.sent if isinstance(raw, CutOff) else raw) for each, name, raw in calls]
     return reading._replace(
-        text=found.text, reasoning=joined([reading.reasoning, found.reasoning]), calls=calls
+        text=from_text.text, reasoning=joined([reading.reasoning, from_text.reasoning]), calls=calls
     )
 
 

@@ -48,25 +48,25 @@ _NO_PARTS = None, None, None, None, None
 _put = object.__setattr__
 
 
-def arguments_of(sent: Any) -> Arguments:
+def arguments_of(raw: Any) -> Arguments:
     """Decode the arguments of a raw call. Never raises."""
-    if type(sent) is FreeText:
-        return str(sent), {"input": str(sent)}
-    if isinstance(sent, str):
-        return str(sent), parse_arguments(sent)  # str() makes a JsonText a plain str
-    if type(sent) is Malformed:
-        why = f"the provider could not read the call that the model wrote: {cut(sent.message)}"
-        return sent.message, Flaw("malformed_call", why)
-    if type(sent) is not CutOff:
-        return sent if type(sent) is Unread else check_decoded(sent)
-    if isinstance(sent.sent, str) and type(sent.sent) is not FreeText:
-        return str(sent.sent), parse_arguments(sent.sent, cut_off=True)
-    text = str(sent.sent) if type(sent.sent) is FreeText else check_decoded(sent.sent)[0]
+    if type(raw) is FreeText:
+        return str(raw), {"input": str(raw)}
+    if isinstance(raw, str):
+        return str(raw), parse_arguments(raw)  # str() makes a JsonText a plain str
+    if type(raw) is Malformed:
+        why = f"the provider could not read the call that the model wrote: {cut(raw.message)}"
+        return raw.message, Flaw("malformed_call", why)
+    if type(raw) is not CutOff:
+        return raw if type(raw) is Unread else check_decoded(raw)
+    if isinstance(raw.sent, str) and type(raw.sent) is not FreeText:
+        return str(raw.sent), parse_arguments(raw.sent, cut_off=True)
+    text = str(raw.sent) if type(raw.sent) is FreeText else check_decoded(raw.sent)[0]
     return text, Flaw("truncated", f"the answer was cut off in this call: {cut(text, from_end=True)}")
 
 
 def typed_calls(
-    reading: Reading, made: Callable[[int], str] | None = None, answered: Collection[str] = ()
+    reading: Reading, made_id: Callable[[int], str] | None = None, earlier_ids: Collection[str] = ()
 ) -> ToolCalls | None:
     """Return the typed calls of one candidate."""
     if not reading.calls:
@@ -74,18 +74,18 @@ def typed_calls(
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
     ids: list[Any] = [call[0] for call in reading.calls]
-    renumbered: set[int] = set()
-    if answered or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
-        ids, renumbered = unique_ids(ids, made, answered)
+    new_ids: set[int] = set()
+    if earlier_ids or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
+        ids, new_ids = unique_ids(ids, made_id, earlier_ids)
     parts = reading.text, reading.reasoning, reading.state, reading.commentary, reading.offered
     has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN
-    for index, (_, name, sent) in enumerate(reading.calls):
-        text, args = (sent, parse_arguments(sent)) if type(sent) is str else arguments_of(sent)
-        altered = ("renumbered",) if index in renumbered else ()
+    for index, (_, name, raw) in enumerate(reading.calls):
+        text, args = (raw, parse_arguments(raw)) if type(raw) is str else arguments_of(raw)
+        altered = ("renumbered",) if index in new_ids else ()
         values: Json = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
         if "\\u" in text or not f"{ids[index]}{name}{text}".isascii():
-            whole = sent.sent if type(sent) is CutOff else sent
+            whole = raw.sent if type(raw) is CutOff else raw
             if holds_half([str(whole)] if type(whole) is FreeText else whole):
                 altered = (*altered, "unicode")
             values = without_halves(values)
@@ -131,10 +131,10 @@ def build_unvalidated(cls: type[M], values: dict[str, Any]) -> M:
 
 def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCalls:
     """Return the calls, good and bad, with declared names in the place of aliases (names travel)."""
-    declared = {alias: name for name, alias in aliases.items()}
+    names = {alias: name for name, alias in aliases.items()}
 
     def back(call: Any) -> Any:
-        return call.model_copy(update={"name": declared[call.name]}) if call.name in declared else call
+        return call.model_copy(update={"name": names[call.name]}) if call.name in names else call
 
     good, bad = [back(call) for call in calls], tuple(map(back, calls.invalid))
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
@@ -154,25 +154,25 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json) -> ToolCalls:
         return calls
     if is_object(choice) and choice["type"] not in ("function", "custom", "allowed_tools"):
         return calls  # a tool that the provider runs
-    allowed: list[str] = []
+    names: list[str] = []
     if is_object(choice):
-        chosen: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
-        parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in chosen]
-        allowed = [part["name"] for part in parts if "name" in part]
-    return of_allowed_tools(calls, allowed, "the tool choice allows")
+        tools: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
+        parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in tools]
+        names = [part["name"] for part in parts if "name" in part]
+    return of_allowed_tools(calls, names, "the tool choice allows")
 
 
-def of_allowed_tools(calls: ToolCalls, allowed: Collection[str], who: str) -> ToolCalls:
+def of_allowed_tools(calls: ToolCalls, names: Collection[str], who: str) -> ToolCalls:
     """Return the calls, with those of all but these tools as bad ones."""
-    told = f"{who} {' or '.join(map(repr, allowed)) or 'no tool'}"
+    rule = f"{who} {' or '.join(map(repr, names)) or 'no tool'}"
     bad = [
-        refused(call, Flaw("unknown_tool", f"{told}, and not {cut(repr(call.name))}"))
+        refused(call, Flaw("unknown_tool", f"{rule}, and not {cut(repr(call.name))}"))
         for call in calls
-        if call.name not in allowed
+        if call.name not in names
     ]
     if not bad:
         return calls
-    good = [call for call in calls if call.name in allowed]
+    good = [call for call in calls if call.name in names]
     invalid = sorted([*calls.invalid, *bad], key=lambda call: call.index)
     return calls.model_copy(update={"tool_calls": good, "invalid": tuple(invalid)})
 
@@ -188,13 +188,13 @@ def identity(call: ToolCall) -> str:
 
 
 def with_later_calls(
-    accepted: Sequence[ToolCall], calls: ToolCalls, before: int
+    earlier: Sequence[ToolCall], calls: ToolCalls, before: int
 ) -> tuple[list[ToolCall], ToolCalls]:
     """Put the calls of an answer to a reask beside those that were accepted before it."""
-    known = {identity(call): call.id for call in reversed(accepted)}
+    ids = {identity(call): call.id for call in reversed(earlier)}
     good, repeats = list[ToolCall](), list[Repeat]()
     for call in _move(calls, before):
-        first = known.get(identity(call))
+        first = ids.get(identity(call))
         if first is None:
             good.append(call)
             continue
@@ -203,23 +203,23 @@ def with_later_calls(
         repeats.append(build_unvalidated(Repeat, values))
     bad = tuple(_move(calls.invalid, before))
     if not repeats:
-        return list(accepted), calls.model_copy(update={"tool_calls": good, "invalid": bad})
+        return list(earlier), calls.model_copy(update={"tool_calls": good, "invalid": bad})
     turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
     good = [call.model_copy(update={"turn": turn}) for call in good]
-    made_again = {repeat.of for repeat in repeats}
-    marked = [
+    repeat_ids = {repeat.of for repeat in repeats}
+    copies = [
         call.model_copy(update={"altered": (*call.altered, "repeated")})
-        if call.id in made_again and "repeated" not in call.altered
+        if call.id in repeat_ids and "repeated" not in call.altered
         else call
-        for call in accepted
+        for call in earlier
     ]
-    return marked, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
+    return copies, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
 
 
-def with_earlier_calls(kept: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:
+def with_earlier_calls(earlier: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:
     """Return the last answer's calls together with the good calls of the answers before it."""
-    if not kept:
+    if not earlier:
         return calls
-    made = calls if calls is not None else ToolCalls(tool_calls=[], turn=turn)
-    accepted, latest = with_later_calls(kept, made, before)
-    return latest.model_copy(update={"tool_calls": [*accepted, *latest]})
+    last = calls if calls is not None else ToolCalls(tool_calls=[], turn=turn)
+    first, latest = with_later_calls(earlier, last, before)
+    return latest.model_copy(update={"tool_calls": [*first, *latest]})

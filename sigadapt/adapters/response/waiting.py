@@ -21,9 +21,9 @@ from sigadapt.signatures.transcript import read
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
 
 
-def refuse_unasked(given: object, decls: ToolDecls) -> None:
+def refuse_unasked(tools: object, decls: ToolDecls) -> None:
     """Refuse an agent, which runs every call itself, if one of its tools wants a yes and asks nobody."""
-    if not (is_sequence(given) and any(isinstance(each, dspy.Tool) for each in given)):
+    if not (is_sequence(tools) and any(isinstance(each, dspy.Tool) for each in tools)):
         return  # a loop by hand, which may ask
     for decl in decls.tools:
         if decl.requires_confirmation is not False and decl.func is not None and asking_of(decl.func) is None:
@@ -38,8 +38,8 @@ def stop_for_person(
     if not isinstance(calls, ToolCalls) or _is_forced_submit(request, decls):
         return
     asks = {decl.name for decl in decls.tools if asking_of(decl.func) is None}
-    shown = [(call, *question_about(call, decls)) for call in calls if call.name in asks]
-    requests = [request_for(call, args, asked) for call, args, asked in shown if asked is not None]
+    questions = [(call, *question_about(call, decls)) for call in calls if call.name in asks]
+    requests = [request_for(call, args, reason) for call, args, reason in questions if reason is not None]
     if not requests:
         return
     if _is_inside_tool():

@@ -28,7 +28,7 @@ from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
 
 _UNKNOWN = object()
-_KNOWN = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
+_FIELDS = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 
 def with_cut_call(body: Json, wire: Provider, finish: str | None = None) -> Json:
@@ -40,13 +40,13 @@ def with_cut_call(body: Json, wire: Provider, finish: str | None = None) -> Json
     choice = _first_choice(body)
     whole = {**body, "choices": [{**choice, "finish_reason": finish or choice.get("finish_reason")}]}
     calls = objects(an_object(choice.get("message")).get("tool_calls"))
-    if not calls or not any(type(sent) is CutOff for _, _, sent in CHAT.read(whole)[0].calls[-1:]):
+    if not calls or not any(type(arguments) is CutOff for _, _, arguments in CHAT.read(whole)[0].calls[-1:]):
         return body
     function = an_object(calls[-1].get("function"))
-    closed = {**function, "arguments": parse_arguments(str(function.get("arguments")))}
-    if not is_object(closed["arguments"]):
+    whole_function = {**function, "arguments": parse_arguments(str(function.get("arguments")))}
+    if not is_object(whole_function["arguments"]):
         return body
-    message = {**choice["message"], "tool_calls": [*calls[:-1], {**calls[-1], "function": closed}]}
+    message = {**choice["message"], "tool_calls": [*calls[:-1], {**calls[-1], "function": whole_function}]}
     return {**whole, "choices": [{**whole["choices"][0], "message": message}]}
 
 
@@ -86,27 +86,27 @@ class Chunks:
     def __init__(self, request: lm15.Request, wire: Provider) -> None:
         self._codec = ChatStream(request)
         self._deltas = CallDeltas()
-        self._own: set[Any] = set()
-        self._came: list[Any] = []
+        self._server_calls: set[Any] = set()
+        self._chunks: list[Any] = []
         self._wire = wire
         self._lines: list[str] = []
 
-    def heard(self, source: Any) -> Any:
+    def listen_to(self, source: Any) -> Any:
         """Return LiteLLM's stream, of which the provider's own lines are kept where LiteLLM reads lines."""
         # LiteLLM opens some streams only when the first chunk is asked for, with `make_call`.
-        opened = getattr(source, "completion_stream", None)
-        if opened is not None:
-            self._listen(opened)
+        stream = getattr(source, "completion_stream", None)
+        if stream is not None:
+            self._listen(stream)
         elif getattr(source, "make_call", None) is not None:
             source.make_call = partial(self._make_call, source.make_call)
         return source
 
-    def _make_call(self, make_call: Callable[..., Any], *args: Any, **given: Any) -> Any:
-        made = make_call(*args, **given)
-        return self._awaited(made) if inspect.isawaitable(made) else self._listen(made)
+    def _make_call(self, make_call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        stream = make_call(*args, **options)
+        return self._listen_later(stream) if inspect.isawaitable(stream) else self._listen(stream)
 
-    async def _awaited(self, made: Awaitable[Any]) -> Any:
-        return self._listen(await made)
+    async def _listen_later(self, stream: Awaitable[Any]) -> Any:
+        return self._listen(await stream)
 
     def _listen(self, stream: Any) -> Any:
         if hasattr(stream, "streaming_response"):
@@ -115,51 +115,52 @@ class Chunks:
 
     def events(self, chunk: Any) -> Iterator[Any]:
         """Yield the events of a chunk, as far as lm15 can read it."""
-        self._came.append(chunk)
+        self._chunks.append(chunk)
         try:
             body = plain(chunk)
             choices = objects(body.get("choices"))
-            shown = [{**choice, "delta": self._shown(choice.get("delta"))} for choice in choices]
-            for event in self._codec.feed({**body, "choices": shown}):
-                yield from self._deltas.taken(event)
+            visible = [{**choice, "delta": self._visible(choice.get("delta"))} for choice in choices]
+            for event in self._codec.feed({**body, "choices": visible}):
+                yield from self._deltas.events_of(event)
         except (ValueError, TypeError, AttributeError, RecursionError):
             return
 
-    def _shown(self, delta: Any) -> Json:
+    def _visible(self, delta: Any) -> Json:
         """Return of a delta what lm15 has events for, without calls of tools that the provider ran itself."""
-        sent = an_object(delta)
-        shown = {key: sent[key] for key in _KNOWN if key in sent}
-        if shown.get("tool_calls"):
-            shown["tool_calls"] = [call for call in objects(shown["tool_calls"]) if not self._is_own(call)]
-        citation = an_object(sent.get("provider_specific_fields")).get("citation")
-        return {**shown, "provider_specific_fields": {"citation": citation}} if citation else shown
+        fields = an_object(delta)
+        visible = {key: fields[key] for key in _FIELDS if key in fields}
+        if calls := objects(visible.get("tool_calls")):
+            visible["tool_calls"] = [call for call in calls if not self._is_own(call)]
+        citation = an_object(fields.get("provider_specific_fields")).get("citation")
+        return {**visible, "provider_specific_fields": {"citation": citation}} if citation else visible
 
     def _is_own(self, call: Json) -> bool:
         if call.get("id"):
-            (self._own.add if ran_itself(call["id"]) else self._own.discard)(call.get("index"))
-        return call.get("index") in self._own
+            change = self._server_calls.add if ran_itself(call["id"]) else self._server_calls.discard
+            change(call.get("index"))
+        return call.get("index") in self._server_calls
 
     def ends(self, litellm: Any, source: Any) -> Iterator[Any]:
         """Yield the end event of a stream that has run out, or raise if the provider never said why."""
-        self._codec.chunks = self._came
-        self._codec.terminal = self._codec.terminal and self._came_to_its_end(source)
+        self._codec.chunks = self._chunks
+        self._codec.terminal = self._codec.terminal and self._is_complete(source)
         try:
             end = self._codec.finish(litellm)
         except lm15.StreamAssemblyError:
             raise
         except Exception:  # whatever LiteLLM or lm15 refuses; the chunks are read
-            body = json.dumps(CHAT.assemble(map(plain, self._came)))
+            body = json.dumps(CHAT.assemble(map(plain, self._chunks)))
             end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
         else:
-            streamed = an_object(_first_choice(CHAT.assemble(map(plain, self._came))).get("message"))
-            body = _with_end(end.provider_data or {}, streamed.get("refusal"), source)
-            body = _with_calls(body, objects(streamed.get("tool_calls")))
+            message = an_object(_first_choice(CHAT.assemble(map(plain, self._chunks))).get("message"))
+            body = _with_end(end.provider_data or {}, message.get("refusal"), source)
+            body = _with_calls(body, objects(message.get("tool_calls")))
             readings = self._own_readings()
             finish = readings[0].finish if readings else None
             end = replace(end, provider_data=with_cut_call(body, self._wire, finish) if finish else body)
-        yield from self._deltas.taken(end)
+        yield from self._deltas.events_of(end)
 
-    def _came_to_its_end(self, source: Any) -> bool:
+    def _is_complete(self, source: Any) -> bool:
         """Return whether the provider said why the answer ended."""
         # For a stream that just ends, LiteLLM makes a last chunk with the finish reason `stop`, which looks
         # like a provider's. LiteLLM's stream object keeps the finish reasons that the provider sent (measured
@@ -167,11 +168,11 @@ class Chunks:
         # provider's own lines are read. A stream of another type is believed.
         if getattr(source, "received_finish_reason", None) is not None:
             return True
-        kept = getattr(source, "intermittent_finish_reason", _UNKNOWN)
-        readings = self._own_readings() if kept is not None else None
+        finish = getattr(source, "intermittent_finish_reason", _UNKNOWN)
+        readings = self._own_readings() if finish is not None else None
         if readings is not None:
             return any(reading.finish is not None for reading in readings)
-        return kept is not None
+        return finish is not None
 
     def _own_readings(self) -> list[Reading] | None:
         """Return what the provider's own lines say; None if there are none, or they are not its events."""
@@ -179,16 +180,16 @@ class Chunks:
             events = events_of("\n\n".join(self._lines))
         except UnreadableResponse:
             return None
-        own = [event for event in events if self._wire.is_event(event)]
-        return self._wire.read(self._wire.assemble(own)) if own else None
+        provider_events = [event for event in events if self._wire.is_event(event)]
+        return self._wire.read(self._wire.assemble(provider_events)) if provider_events else None
 
 
 class _Lines:
     """The lines of a stream, kept as LiteLLM reads them."""
 
-    def __init__(self, lines: Any, kept: list[str]) -> None:
+    def __init__(self, lines: Any, copies: list[str]) -> None:
         self._lines = lines
-        self._kept = kept
+        self._copies = copies
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lines, name)
@@ -209,5 +210,5 @@ class _Lines:
 
     def _keep(self, line: Any) -> Any:
         if isinstance(line, str):
-            self._kept.append(line)
+            self._copies.append(line)
         return line

@@ -36,21 +36,21 @@ from sigadapt.providers.provider import Provider
 from sigadapt.schemas.json_values import Json
 
 
-def over_litellm(lm: BaseLM, request: lm15.Request, sent: "LitellmAdditions", *, is_async: bool) -> BaseLM:
+def over_litellm(lm: BaseLM, request: lm15.Request, extras: "LitellmAdditions", *, is_async: bool) -> BaseLM:
     """Return a copy of the model for one request, whose engines are these, and which shares its history."""
-    known = facts_of(lm, NOTHING).known
-    options = known.get("litellm engine")
+    facts = facts_of(lm, NOTHING).values
+    options = facts.get("litellm engine")
     if options is None:
         engine = engine_over_litellm(lm, request, is_async=is_async)
         if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
             return lm  # a model class of the user's own
-        made: Any = engine
-        options = {"model_type": made.model_type, "wire_model": made.wire_model, **made.client_options}
+        parent: Any = engine
+        options = {"model_type": parent.model_type, "wire_model": parent.wire_model, **parent.client_options}
         if (
-            not made.wire_model
+            not parent.wire_model
         ):  # else the user declared the provider; its credential may be new for each request
-            known["litellm engine"] = options
-    return with_engine(lm, (AsyncEngine if is_async else Engine)(sent, **options))
+            facts["litellm engine"] = options
+    return with_engine(lm, (AsyncEngine if is_async else Engine)(extras, **options))
 
 
 class LitellmAdditions(NamedTuple):
@@ -65,14 +65,14 @@ class LitellmAdditions(NamedTuple):
 class _WithState:
     """The half that both engines share."""
 
-    def __init__(self, sent: LitellmAdditions, **options: Any) -> None:
+    def __init__(self, additions: LitellmAdditions, **options: Any) -> None:
         cast("Any", super()).__init__(**options)
-        self._sent = sent
+        self._extras = additions
         self._bodies: list[str] = []
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
         # Overrides DSPy's own method, the only place where the messages can be changed.
-        native = self._sent.native
+        native = self._extras.native
         request = native.placed_in(request) if native.rows else request
         data = cast("Any", super())._arguments(request, streaming=streaming)
         if "tools" in data:
@@ -81,7 +81,7 @@ class _WithState:
             self._bodies = []
             data["logger_fn"] = self._hear
         if "max_completion_tokens" in data:  # lm15's name, which a server that knows the older one ignores
-            data[self._sent.limit] = data.pop("max_completion_tokens")
+            data[self._extras.limit] = data.pop("max_completion_tokens")
         if native.fields:  # LiteLLM changes some values in place
             native = native._replace(fields=copy.deepcopy(native.fields))
         return native.spliced(data)
@@ -91,17 +91,17 @@ class _WithState:
         if details.get("log_event_type") == "post_api_call":
             self._bodies.append(str(details.get("original_response")))
 
-    def _kept(self, request: lm15.Request, error: Exception) -> lm15.Response:
+    def _rescue(self, request: lm15.Request, error: Exception) -> lm15.Response:
         """Return the provider's answer, if LiteLLM got one and could not read it; else raise the error."""
         parse = cast("Any", super())._response
         for text in self._bodies:
             provider = provider_of_body(json_in(text))
             if provider is None:
-                refuse_error(json_in(text), self._sent.wire, error)
+                refuse_error(json_in(text), self._extras.wire, error)
             else:
-                kept = response_with_raw_body(provider, text, lambda body: parse(body, request))
-                if kept is not None:
-                    return kept
+                response = response_with_raw_body(provider, text, lambda body: parse(body, request))
+                if response is not None:
+                    return response
         refuse_rate_limit_behind(error)
         raise error
 
@@ -117,13 +117,13 @@ class _WithState:
                 body = {**body, "output": body_of(raw)["output"]}
         except Exception:
             text = json.dumps(plain(raw))
-            kept = response_with_raw_body(self._sent.provider, text, lambda body: parse(body, request))
-            if kept is None:
+            fallback = response_with_raw_body(self._extras.provider, text, lambda body: parse(body, request))
+            if fallback is None:
                 raise
-            return kept
+            return fallback
         if is_empty(response):
-            refuse_error(plain(raw), self._sent.provider)
-        return replace(response, provider_data=with_cut_call(body, self._sent.wire))
+            refuse_error(plain(raw), self._extras.provider)
+        return replace(response, provider_data=with_cut_call(body, self._extras.wire))
 
 
 def _events(response: lm15.Response) -> list[Any]:
@@ -160,7 +160,7 @@ class Engine(_WithState, LiteLLMEngine):
         try:
             return super().complete(request)
         except Exception as error:  # raised again if there is no answer
-            return self._kept(request, error)
+            return self._rescue(request, error)
 
     def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
         """Yield the events of one streamed answer."""
@@ -168,15 +168,15 @@ class Engine(_WithState, LiteLLMEngine):
             yield from _events(self.complete(request))
             return
         data = self._arguments(request, streaming=True)
-        litellm, chunks = get_litellm(), Chunks(request, self._sent.wire)
+        litellm, chunks = get_litellm(), Chunks(request, self._extras.wire)
         with litellm_errors(model=request.model):
-            source = chunks.heard(litellm.completion(**data))
+            source = chunks.listen_to(litellm.completion(**data))
         with closing(source):
-            came = iter(source)
+            stream = iter(source)
             while True:
                 chunk = None
                 with _reading(request):
-                    chunk = next(came, None)
+                    chunk = next(stream, None)
                 if chunk is None:
                     break
                 yield from chunks.events(chunk)
@@ -191,7 +191,7 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
         try:
             return await super().complete(request)
         except Exception as error:  # raised again if there is no answer
-            return self._kept(request, error)
+            return self._rescue(request, error)
 
     async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:
         """Yield the events of one streamed answer."""
@@ -200,15 +200,15 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
                 yield event
             return
         data = self._arguments(request, streaming=True)
-        litellm, chunks = get_litellm(), Chunks(request, self._sent.wire)
+        litellm, chunks = get_litellm(), Chunks(request, self._extras.wire)
         with litellm_errors(model=request.model):
-            source = chunks.heard(await litellm.acompletion(**data))
+            source = chunks.listen_to(await litellm.acompletion(**data))
         async with aclosing(source):
-            came = source.__aiter__()
+            stream = source.__aiter__()
             while True:
                 chunk = None
                 with _reading(request):
-                    chunk = await anext(came, None)
+                    chunk = await anext(stream, None)
                 if chunk is None:
                     break
                 for event in chunks.events(chunk):

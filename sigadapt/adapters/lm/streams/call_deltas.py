@@ -22,7 +22,7 @@ class CallDeltas:
         self._unnamed: dict[int, list[Any]] = {}
         self._pieces: dict[int, list[str]] = {}
 
-    def taken(self, event: Any) -> list[Any]:
+    def events_of(self, event: Any) -> list[Any]:
         """Return an event of lm15; the arguments of a call only when it has got its name."""
         if event.type == "end":
             return [*self.last(), event]

@@ -54,13 +54,13 @@ class Recorder:
     `events` are the decoded events; None if the text of one is not JSON.
     """
 
-    def __init__(self, provider: Provider, asked: Lm15Provider, model: str) -> None:
+    def __init__(self, provider: Provider, lm15_provider: Lm15Provider, model: str) -> None:
         self.provider = provider
         self.events: list[Json] | None = []
         self._model = model
-        self._transport = asked.transport
-        self.asked: Any = with_methods(asked, {"parse_stream_events": self._parse})
-        self.asked.transport = self
+        self._transport = lm15_provider.transport
+        self.lm15_provider: Any = with_methods(lm15_provider, {"parse_stream_events": self._parse})
+        self.lm15_provider.transport = self
         self._texts: list[str] = []
         self._lines: list[bytes] = []  # of one event, as far as they have arrived
         self._size = 0
@@ -77,14 +77,14 @@ class Recorder:
 
     def events_of(self, request: lm15.Request) -> Generator[Any, None, None]:
         """Send the request and yield lm15's events."""
-        with closing(self.asked.stream(request)) as events:
+        with closing(self.lm15_provider.stream(request)) as events:
             for event in events:
                 yield event if event.type == "delta" else self._with_recording(event)
         yield from self._rest()
 
     async def aevents_of(self, request: lm15.Request) -> AsyncGenerator[Any, None]:
         """Send the request and yield lm15's events."""
-        async with aclosing(self.asked.stream(request)) as events:
+        async with aclosing(self.lm15_provider.stream(request)) as events:
             async for event in events:
                 yield event if event.type == "delta" else self._with_recording(event)
         for event in self._rest():
@@ -170,7 +170,7 @@ class Recorder:
             self._keep(text)
         readable: list[Any] = []
         with suppress(Exception):  # the answer is read from the events
-            for each in parse(request, self._known(event, text)):
+            for each in parse(request, self._for_lm15(event, text)):
                 readable.append(each)  # noqa: PERF402  (what came before an error counts)
         events: list[Any] = []
         for each in readable:
@@ -181,7 +181,7 @@ class Recorder:
                 if is_rate_limit({"code": each.error.provider_code}):
                     events.append(replace(each, error=replace(each.error, code="rate_limit")))
                     break
-            events += self._deltas.taken(each)
+            events += self._deltas.events_of(each)
         return events
 
     def _keep(self, text: str) -> None:
@@ -196,7 +196,7 @@ class Recorder:
         except UnreadableResponse:
             self.events = None
 
-    def _known(self, event: Any, text: str) -> Any:
+    def _for_lm15(self, event: Any, text: str) -> Any:
         """Return the event; OpenAI's `response.incomplete` as `response.completed`."""
         if not self.events or "response.incomplete" not in text[:200]:
             return event if text is event.data else replace(event, data=text)
