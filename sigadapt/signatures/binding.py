@@ -54,27 +54,27 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
         reason = "alternatives are nested too deep for pydantic, unless their union has a discriminator"
         return Flaw("schema_mismatch", f"the arguments of {decl.name} could not be bound: {reason}")
     if models.accepts(decl.func):
-        bound = _model_arguments(decl.func, args)
+        values = _model_arguments(decl.func, args)
     else:
         types = _types_of(decl.func)
-        bound, errors = _by_annotation(types, args)
-        bound |= _filled(types, args)
-        bound = errors or bound
-    return bound if isinstance(bound, dict) else _flaw(bound, decl.name, args)
+        values, errors = _by_annotation(types, args)
+        values |= _filled(types, args)
+        values = errors or values
+    return values if isinstance(values, dict) else _flaw(values, decl.name, args)
 
 
 def with_own_defaults(decl: ToolDecl, args: Json) -> Json:
     """Return arguments as who decides sees them: with what the function itself fills in, as JSON or text."""
     if decl.func is None or isinstance(decl.func, LostFunction):
         return args
-    shown, types = {**args}, _types_of(decl.func)
+    visible, types = {**args}, _types_of(decl.func)
     for name, value in args.items():
         is_whole = is_object(value) or is_array(value)
         adapter = _adapter(types.named.get(name, types.others)) if is_whole else None
         with suppress(ValueError):  # it does not fit, and so runs nothing
-            shown[name] = _completed(value, adapter.validate_json(compact(value))) if adapter else value
-    shown |= {name: args[name] for name in decl.misfits(shown)}
-    return shown | {name: _shown(part) for name, part in _own_defaults(decl).items() if name not in shown}
+            visible[name] = _completed(value, adapter.validate_json(compact(value))) if adapter else value
+    visible |= {name: args[name] for name in decl.misfits(visible)}
+    return visible | {name: _shown(part) for name, part in _own_defaults(decl).items() if name not in visible}
 
 
 def without_own_defaults(decl: ToolDecl, args: Json) -> Json:
@@ -90,12 +90,12 @@ def _own_defaults(decl: ToolDecl) -> Json:
     """Return what the function fills in by itself, of the arguments that its schema names."""
     if decl.func is None or isinstance(decl.func, LostFunction):
         return {}
-    named: Json = decl.parameters.get("properties") or {}
+    properties: Json = decl.parameters.get("properties") or {}
     if models.accepts(decl.func):
         values: Json = {}
         for key, name in _fields_of(decl.func).items():
             field = decl.func.model_fields[name]
-            if key in named and not field.is_required():
+            if key in properties and not field.is_required():
                 with suppress(Exception):  # a factory that takes other fields, or fails: it shows nothing
                     values[key] = field.get_default(call_default_factory=True)
         return values
@@ -103,7 +103,7 @@ def _own_defaults(decl: ToolDecl) -> Json:
     values = {name: part for name, part in types.defaults.items() if name not in types.filled}
     with suppress(Exception):
         values |= _filled(types, {})
-    return {name: part for name, part in values.items() if name in named}
+    return {name: part for name, part in values.items() if name in properties}
 
 
 def _filled(types: callables.Types, args: Json) -> Json:
@@ -120,22 +120,22 @@ def _shown(value: Any) -> Any:
         return _ADDRESS.sub("", str(value))
 
 
-def _completed(value: Any, bound: Any) -> Any:
+def _completed(value: Any, reading: Any) -> Any:
     """Return a JSON value with the defaults of the pydantic models that it is read as."""
-    if isinstance(bound, pydantic.BaseModel) and is_object(value):
+    if isinstance(reading, pydantic.BaseModel) and is_object(value):
         keys: dict[str, list[str]] = {}
-        for key, name in _fields_of(type(bound)).items():
+        for key, name in _fields_of(type(reading)).items():
             keys.setdefault(name, []).append(key)
-        completed = {**value}
-        for name, own in keys.items():
-            key = next((key for key in own if key in value), own[0])
-            part = getattr(bound, name)
-            completed[key] = _completed(value[key], part) if key in value else _shown(part)
-        return completed
-    if is_array(value) and is_array(bound) and len(value) == len(bound):
-        return [_completed(each, part) for each, part in zip(value, bound, strict=True)]
-    if is_object(value) and is_object(bound):
-        return {key: _completed(part, bound.get(key)) for key, part in value.items()}
+        copied = {**value}
+        for name, aliases in keys.items():
+            key = next((key for key in aliases if key in value), aliases[0])
+            part = getattr(reading, name)
+            copied[key] = _completed(value[key], part) if key in value else _shown(part)
+        return copied
+    if is_array(value) and is_array(reading) and len(value) == len(reading):
+        return [_completed(each, part) for each, part in zip(value, reading, strict=True)]
+    if is_object(value) and is_object(reading):
+        return {key: _completed(part, reading.get(key)) for key, part in value.items()}
     return value
 
 
@@ -148,16 +148,16 @@ def _types_of(func: Any) -> callables.Types:
 
 def _by_annotation(types: callables.Types, args: Json) -> tuple[Json, list[ErrorDetails]]:
     """Return the arguments by their annotations, and the errors of those that stay as sent instead."""
-    bound: Json = {}
+    values: Json = {}
     errors: list[ErrorDetails] = []
     for name, value in args.items():
         adapter = _adapter(types.named.get(name, types.others))
         try:
-            bound[name] = adapter.validate_json(compact(value)) if adapter else copy.deepcopy(value)
+            values[name] = adapter.validate_json(compact(value)) if adapter else copy.deepcopy(value)
         except pydantic.ValidationError as error:
-            bound[name] = copy.deepcopy(value)
+            values[name] = copy.deepcopy(value)
             errors += _details(error, name)
-    return bound, errors
+    return values, errors
 
 
 def _adapter(annotation: Any) -> "pydantic.TypeAdapter[Any] | None":
@@ -171,26 +171,26 @@ def _adapter(annotation: Any) -> "pydantic.TypeAdapter[Any] | None":
 
 def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | list[ErrorDetails]":
     try:
-        made = model.model_validate_json(compact(args))
+        whole = model.model_validate_json(compact(args))
     except pydantic.ValidationError as error:
         return _details(error)
     if issubclass(model, pydantic.RootModel):  # its constructor takes the value itself
         return copy.deepcopy(args)
-    fields, extra = _fields_of(model), made.model_extra or {}
-    given = {key: name for key, name in fields.items() if name in made.model_fields_set and key in args}
-    validated = copy.deepcopy(args) | extra | {key: getattr(made, name) for key, name in given.items()}
-    if _makes(validated, made):
-        return validated
-    annotated = _by_annotation(_types_of(model), args)[0] | extra
-    return annotated if _makes(annotated, made) else copy.deepcopy(args)
+    fields, extra = _fields_of(model), whole.model_extra or {}
+    names = {key: name for key, name in fields.items() if name in whole.model_fields_set and key in args}
+    keywords = copy.deepcopy(args) | extra | {key: getattr(whole, name) for key, name in names.items()}
+    if _makes(keywords, whole):
+        return keywords
+    by_annotation = _by_annotation(_types_of(model), args)[0] | extra
+    return by_annotation if _makes(by_annotation, whole) else copy.deepcopy(args)
 
 
-def _makes(keywords: Json, made: pydantic.BaseModel) -> bool:
+def _makes(keywords: Json, whole: pydantic.BaseModel) -> bool:
     try:
-        both = type(made).model_validate(keywords), made
+        both = type(whole).model_validate(keywords), whole
         # What was given alone: defaults may differ each time, such as a new id or the time.
         again, before = ({name: getattr(each, name) for name in each.model_fields_set} for each in both)
-        return again == before and both[0].model_extra == made.model_extra
+        return again == before and both[0].model_extra == whole.model_extra
     except Exception:  # noqa: BLE001  (a validator may raise anything for a value that it made itself)
         return False
 
@@ -218,15 +218,15 @@ def _details(error: pydantic.ValidationError, *place: str) -> list[ErrorDetails]
 def _flaw(details: list[ErrorDetails], tool: str, args: Json) -> Flaw:
     # Errors that may be of an alternative that was not meant come last: arguments that bind fit their schema.
     details.sort(key=lambda detail: detail["type"] in _OF_ALTERNATIVES or detail["type"].endswith("_type"))
-    placed: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     for detail in details:
         part: Any = args
         steps: list[int | str] = []
         for step in detail["loc"]:  # pydantic's location also names types that it tried
-            known: Any = dict(enumerate(part)) if is_array(part) else part
-            if is_object(known) and step in known:
-                part = known[step]
+            members: Any = dict(enumerate(part)) if is_array(part) else part
+            if is_object(members) and step in members:
+                part = members[step]
                 steps.append(step)
-        placed.append((short_pointer(steps), cut(detail["msg"])))
-    reasons = listed(dict.fromkeys(f"{at}: {why}" if at else why for at, why in placed), _MOST_ERRORS)
-    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", placed[0][0])
+        problems.append((short_pointer(steps), cut(detail["msg"])))
+    reasons = listed(dict.fromkeys(f"{at}: {why}" if at else why for at, why in problems), _MOST_ERRORS)
+    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", problems[0][0])

@@ -46,12 +46,12 @@ class Confirmation(NamedTuple):
 def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]:
     """Return a call's arguments as who decides sees them, and the question; None if it needs no yes."""
     # The person, the policy and the function see the same values, those of defaults too.
-    shown = with_own_defaults(decl, deepcopy(with_defaults(args, decl.parameters)))
+    visible = with_own_defaults(decl, deepcopy(with_defaults(args, decl.parameters)))
     answer: object = decl.requires_confirmation
     if callable(answer):
         reason = "its requires_confirmation function failed: "
         try:
-            answer = answer(deepcopy(shown))
+            answer = answer(deepcopy(visible))
             if isinstance(answer, Confirmation):
                 check_json(answer.payload, tool=decl.name)
         except Exception as error:
@@ -63,8 +63,8 @@ def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]
             reason += f"expected a boolean or a Confirmation, got a {type(answer).__name__}"
             raise InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name)
     if isinstance(answer, Confirmation):
-        return shown, answer
-    return shown, Confirmation(f"Run {decl.name}?") if answer else None
+        return visible, answer
+    return visible, Confirmation(f"Run {decl.name}?") if answer else None
 
 
 def request_id(call_id: str, name: str, args: Json) -> str:
@@ -124,36 +124,36 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
     @wraps(func)
     def run(**kwargs: Any) -> Any:
         args = {name: jsonable(value) for name, value in kwargs.items()}
-        shown, asked = question_for(decl, args)
-        as_sent = _agreed_arguments(decl, kwargs, args, shown, shown)
-        if asked is None:
+        visible, question = question_for(decl, args)
+        as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
+        if question is None:
             return func(**as_sent)
-        before = deepcopy(shown)
+        before = deepcopy(visible)
 
-        def answered(agreed: object) -> Any:
-            if agreed is False:
+        def answered(verdict: object) -> Any:
+            if verdict is False:
                 raise PermissionError(REJECTED)
-            if agreed is not True:
-                raise _asked_in_vain(decl, f"expected True or False, got a {type(agreed).__name__}")
-            is_same = equal_json(before, shown)
-            return func(**(as_sent if is_same else _agreed_arguments(decl, kwargs, args, before, shown)))
+            if verdict is not True:
+                raise _asked_in_vain(decl, f"expected True or False, got a {type(verdict).__name__}")
+            is_same = equal_json(before, visible)
+            return func(**(as_sent if is_same else _agreed_arguments(decl, kwargs, args, before, visible)))
 
         async def later(answer: Awaitable[object]) -> Any:
             try:
-                agreed = await answer
+                verdict = await answer
             except Exception as error:
                 raise _asked_in_vain(decl, message_of(error)) from error
-            result = answered(agreed)
+            result = answered(verdict)
             return await result if isawaitable(result) else result
 
         try:
-            agreed: Any = ask(decl.name, shown, printable(asked.hint, also="\n"))
+            verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
         except Exception as error:
             raise _asked_in_vain(decl, message_of(error)) from error
-        return later(agreed) if isawaitable(agreed) else answered(agreed)
+        return later(verdict) if isawaitable(verdict) else answered(verdict)
 
-    def again(changed: ToolDecl) -> Any:
-        return asking_first(with_fields(changed, func=decl.func), ask).func
+    def again(copy: ToolDecl) -> Any:
+        return asking_first(with_fields(copy, func=decl.func), ask).func
 
     inner = asking_of(decl.func)
     behind = decl.func if inner is None else inner.behind
@@ -173,25 +173,25 @@ def _asked_in_vain(decl: ToolDecl, why: str) -> InvalidOption:
     return error
 
 
-def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, before: Json, shown: Json) -> Json:
+def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, before: Json, after: Json) -> Json:
     """Return what to run the function with: what who decides saw, or made of it."""
-    agreed = without_own_defaults(decl, shown)
-    flaw = decl.flaw_of(agreed)
-    bound = bound_arguments(decl, agreed) if flaw is None else flaw
-    if not equal_json(before, shown):
-        if isinstance(bound, Flaw):
-            raise PermissionError(f"The user changed the arguments. It was not run: {bound.message}")
-        return bound
+    arguments = without_own_defaults(decl, after)
+    flaw = decl.flaw_of(arguments)
+    values = bound_arguments(decl, arguments) if flaw is None else flaw
+    if not equal_json(before, after):
+        if isinstance(values, Flaw):
+            raise PermissionError(f"The user changed the arguments. It was not run: {values.message}")
+        return values
     if equal_json(kwargs, args):  # agents give what the model sent
-        if not isinstance(bound, Flaw):
-            return bound
-        raise ValueError(bound.message)  # as DSPy does for a tool that does not ask
+        if not isinstance(values, Flaw):
+            return values
+        raise ValueError(values.message)  # as DSPy does for a tool that does not ask
     # A Python value may hold more than its JSON: what it excludes, a SecretStr, what a serializer changed.
-    if isinstance(bound, Flaw) or any(bound.get(name, part) != part for name, part in kwargs.items()):
+    if isinstance(values, Flaw) or any(values.get(name, part) != part for name, part in kwargs.items()):
         raise InvalidToolDecl(
             "its arguments hold more than JSON can show, so nobody could agree to them",
             code="confirmation_failed",
             tool=decl.name,
             fix="Give the tool the arguments as JSON.",
         )
-    return bound
+    return values

@@ -33,28 +33,28 @@ class Retrieved(NamedTuple):
         """Return what the search returns."""
         return self.search(context, decls)
 
-    def kept(self, context: Any, decls: ToolDecls, found: object) -> Entries:
+    def kept(self, context: Any, decls: ToolDecls, answer: object) -> Entries:
         """Return the tools that were found, and those that stay."""
-        names = {*called_in(context.inputs), *known_names(found, decls)}
+        names = {*called_in(context.inputs), *known_names(answer, decls)}
         return [entry for entry in decls.entries if not isinstance(entry, ToolDecl) or entry.name in names]
 
 
 class Deferred:
     """A change of a toolset: all tools but the `loaded` ones are deferred until a search finds them."""
 
-    def __init__(self, loaded: AbstractSet[str], search: ToolSearch) -> None:
-        self._loaded, self._search = loaded, search
+    def __init__(self, names: AbstractSet[str], search: ToolSearch) -> None:
+        self._names, self._search = names, search
         self._last: tuple[list[Any], ToolDecls] | None = None
 
     def __call__(self, _: Any, decls: ToolDecls) -> ToolDecls:
         """Return the tools; those of the last time for the same ones, which have their index already."""
-        for name in sorted(self._loaded):
+        for name in sorted(self._names):
             known_tool(name, decls)
         same = [getattr(entry, "text", entry) for entry in decls.entries]  # one text is of one declaration
         if self._last is None or self._last[0] != same:
             entries = [
                 deferred(entry, self._search)
-                if isinstance(entry, ToolDecl) and entry.name not in self._loaded
+                if isinstance(entry, ToolDecl) and entry.name not in self._names
                 else entry
                 for entry in decls.entries
             ]
@@ -62,17 +62,17 @@ class Deferred:
         return self._last[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Deferred, (self._loaded, self._search)
+        return Deferred, (self._names, self._search)
 
 
-def known_names(found: object, decls: ToolDecls) -> list[str]:
+def known_names(answer: object, decls: ToolDecls) -> list[str]:
     """Return the names of tools that a search returned, or raise the error that says what it returned."""
-    names: list[Any] = [found]
+    names: list[Any] = [answer]
     # A text is iterable too, and its letters would be looked up as names.
-    if is_iterable(found) and not isinstance(found, (str, bytes)) and not is_mapping(found):
-        names = [*found]
+    if is_iterable(answer) and not isinstance(answer, (str, bytes)) and not is_mapping(answer):
+        names = [*answer]
     for name in names:
-        if not isinstance(name, str) or name is found:
+        if not isinstance(name, str) or name is answer:
             raise InvalidToolDecl(
                 f"expected names of tools from the search, got {cut(repr(name))}",
                 code="invalid_search",
@@ -86,9 +86,9 @@ def known_tool(name: str, decls: ToolDecls) -> ToolDecl:
     """Return the tool of a name."""
     if name in decls:
         return decls[name]
-    known = [decl.name for decl in decls]
-    near = closest(name, known)
-    fix = f"Did you mean {near!r}?" if near else f"Known tools: {cut(', '.join(map(repr, known)) or 'none')}."
+    names = [decl.name for decl in decls]
+    near = closest(name, names)
+    fix = f"Did you mean {near!r}?" if near else f"Known tools: {cut(', '.join(map(repr, names)) or 'none')}."
     raise InvalidToolDecl("there is no tool with this name", code="unknown_tool", tool=name, fix=fix)
 
 

@@ -26,16 +26,18 @@ def accepts(source: object) -> bool:
 async def listed_tools(source: Any) -> list[ToolDecl]:
     """Return the declarations of all tools that a session or a server lists, page by page."""
     tools: list[Any] = []
-    seen: set[str] = set()
+    pages: set[str] = set()
     page: Any = await source.list_tools()
     while not is_array(page):
         tools += page.tools
         cursor: str | None = getattr(page, "next_cursor", None) or getattr(page, "nextCursor", None)
         if cursor is None:
             break
-        if cursor in seen or len(seen) == _MOST_PAGES:
-            raise InvalidToolDecl(f"its list of tools has no end ({len(seen)} pages)", code="endless_listing")
-        seen.add(cursor)
+        if cursor in pages or len(pages) == _MOST_PAGES:
+            raise InvalidToolDecl(
+                f"its list of tools has no end ({len(pages)} pages)", code="endless_listing"
+            )
+        pages.add(cursor)
         following: dict[str, Any] = {"cursor": cursor}
         if "params" in inspect.signature(source.list_tools).parameters:
             # Loaded, because the session is one of the SDK's.

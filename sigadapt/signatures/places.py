@@ -29,19 +29,19 @@ def excerpt_of(text: str, code: str, path: str | None = None) -> Excerpt | None:
     span = _span(text, code, path)
     if span is None:
         return None
-    before, marked, after = text[: span[0]], text[slice(*span)], text[span[1] :]
-    if len(marked) > _MOST_MARKED:
-        marked, after = f"{marked[:_MOST_MARKED]}…", ""
+    before, place, after = text[: span[0]], text[slice(*span)], text[span[1] :]
+    if len(place) > _MOST_MARKED:
+        place, after = f"{place[:_MOST_MARKED]}…", ""
     before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
-    return Excerpt(printable(before), printable(marked), printable(after))
+    return Excerpt(printable(before), printable(place), printable(after))
 
 
 def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:
     end = len(text)
-    known = {"unknown_tool": None, "missing_name": None, "truncated": (end, end), "not_an_object": (0, end)}
-    if code in known:
-        return known[code]
+    fixed = {"unknown_tool": None, "missing_name": None, "truncated": (end, end), "not_an_object": (0, end)}
+    if code in fixed:
+        return fixed[code]
     constants: list[str] = []  # NaN and infinities, which JSON does not have
     try:
         if code == "duplicate_key":
@@ -66,11 +66,11 @@ def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:
 
 def _second_key(text: str, at: int = 0) -> tuple[int, int] | None:
     """Return the place of the first key that its object has already."""
-    known: set[str] = set()
+    names: set[str] = set()
     for name, key, value in _members(text, _past_space(text, at)):
-        if name in known:
+        if name in names:
             return key, _DECODER.raw_decode(text, key)[1]
-        known.add(name)
+        names.add(name)
         if inner := _second_key(text, value):
             return inner
     return None

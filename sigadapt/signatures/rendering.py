@@ -48,8 +48,8 @@ class Cell(NamedTuple):
     def html(self) -> str:
         """Write the piece as HTML."""
         if self.excerpt is not None:
-            before, marked, after = (_escape(part) for part in self.excerpt)
-            place = f'<mark style="{_PLACE}">{marked or "&#8248;"}</mark>'
+            before, flaw, after = (_escape(part) for part in self.excerpt)
+            place = f'<mark style="{_PLACE}">{flaw or "&#8248;"}</mark>'
             return f'<code style="{_CODE}anywhere">{before}{place}{after}</code>'
         text = _escape(self.text)
         if self.code:
@@ -105,9 +105,9 @@ class Rendered(NamedTuple):
         from rich.console import Console
 
         console = Console(file=StringIO(), width=_TEXT_WIDTH, color_system=None, legacy_windows=False)
-        with console.capture() as captured:
+        with console.capture() as capture:
             console.print(self.rich())
-        return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
+        return "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
 
     def rich(self) -> "RenderableType":
         """Return a renderable of rich. Its colours are those that the terminal has for its background."""
@@ -165,14 +165,14 @@ def rendered_calls(calls: Any, good: str = "ok") -> Rendered:
     every: list[Any] = calls.in_order()
     bad = sum(hasattr(call, "code") for call in every)
     title = f"ToolCalls: {_count(len(every), 'call')}" + _also(bad, "bad")
-    said = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
+    lines = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
     rows = _rows(every, lambda call: _call_row(call, good))
-    return Rendered(title, ("", "tool", "arguments"), rows, said, bad > 0)
+    return Rendered(title, ("", "tool", "arguments"), rows, lines, bad > 0)
 
 
 def rendered_answer(choice: Any, error: Exception | None = None, *, checked: bool = False) -> Rendered:
     """Return what is shown of a Choice, or of the error that carries it."""
-    said = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
+    lines = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
     calls = choice.tool_calls
     # Only an adapter checks calls against declarations; `choice_from_response` knows none.
     good = "ok" if checked or error is not None else "unchecked"
@@ -181,7 +181,7 @@ def rendered_answer(choice: Any, error: Exception | None = None, *, checked: boo
     if error is not None:
         title = f"{type(error).__name__}: {error}"
     bad = error is not None or table.bad
-    return table._replace(title=title, lines=[line for line in said if line[1]], bad=bad)
+    return table._replace(title=title, lines=[line for line in lines if line[1]], bad=bad)
 
 
 def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
@@ -192,8 +192,8 @@ def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
         outcome = Cell("failed", "bad") if result.is_error else Cell("ok", "good")
         return [outcome], [Cell(cut(result.name), code=True), Cell(result.call_id, "id")], [_code(text)]
 
-    failed = sum(result.is_error for result, _ in pairs)
-    title = f"ToolResults: {_count(len(pairs), 'result')}" + _also(failed, "failed")
+    failures = sum(result.is_error for result, _ in pairs)
+    title = f"ToolResults: {_count(len(pairs), 'result')}" + _also(failures, "failed")
     return Rendered(title, ("", "tool", "result"), _rows(pairs, row))
 
 
@@ -204,11 +204,11 @@ def rendered_rounds(rounds: Sequence[Sequence[tuple[Any, Any, str]]]) -> Rendere
     def row(item: tuple[int, Any, Any, str]) -> Row:
         number, call, result, text = item
         arguments = call.arguments if hasattr(call, "code") else compact(call.args)
-        told = [Cell("failed", "bad"), _code(text)] if result.is_error else [_code(text)]
-        return [Cell(str(number), "dim")], [_code(call.name or "?")], [_code(arguments)], told
+        outcome = [Cell("failed", "bad"), _code(text)] if result.is_error else [_code(text)]
+        return [Cell(str(number), "dim")], [_code(call.name or "?")], [_code(arguments)], outcome
 
-    failed = sum(result.is_error for _, _, result, _ in every)
-    title = f"{_count(len(rounds), 'round')}, {_count(len(every), 'call')}" + _also(failed, "failed")
+    failures = sum(result.is_error for _, _, result, _ in every)
+    title = f"{_count(len(rounds), 'round')}, {_count(len(every), 'call')}" + _also(failures, "failed")
     return Rendered(title, ("round", "tool", "arguments", "result"), _rows(every, row))
 
 
@@ -243,30 +243,30 @@ def rendered_toolset(toolset: Any) -> Rendered:
 
 
 def _name_of(thing: Any) -> str:
-    called = getattr(thing, "func", thing)  # of a partial, its function
-    name = getattr(thing, "name", None) or getattr(called, "__name__", None) or type(thing).__name__
+    function = getattr(thing, "func", thing)  # of a partial, its function
+    name = getattr(thing, "name", None) or getattr(function, "__name__", None) or type(thing).__name__
     return str(name).lstrip("_")
 
 
 def _call_row(call: Any, good: str) -> Row:
-    altered = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
+    marks = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
     tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "id")]
     code: str | None = getattr(call, "code", None)
     if code is None:
         mark = Cell(good, "good" if good == "ok" else "dim")
-        return [mark], tool, [_code(call.arguments or "{}"), *altered]
+        return [mark], tool, [_code(call.arguments or "{}"), *marks]
     place = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
     excerpt = excerpt_of(call.arguments, code, call.path)
-    sent = Cell("" if excerpt else cut(call.arguments), code=True, excerpt=excerpt)
+    arguments = Cell("" if excerpt else cut(call.arguments), code=True, excerpt=excerpt)
     why = call.message.removesuffix(f": {cut(call.arguments)}")  # which the cell shows already
-    return [Cell(code, "bad"), *place], tool, [sent, Cell(why), *altered]
+    return [Cell(code, "bad"), *place], tool, [arguments, Cell(why), *marks]
 
 
 def _decl_row(entry: Any) -> Row:
     if hasattr(entry, "kind"):  # a tool that the provider runs
         size = len(compact(entry.to_openai()).encode())
-        own = Cell("run by the provider", "dim")
-        return [Cell(str(entry.kind), code=True)], [own], [Cell("")], [Cell(f"{size:,}")]
+        owner = Cell("run by the provider", "dim")
+        return [Cell(str(entry.kind), code=True)], [owner], [Cell("")], [Cell(f"{size:,}")]
     flags = ", ".join(name for name in _FLAGS if getattr(entry, name))
     first_line = entry.description.strip().partition("\n")[0]
     about = [Cell(cut(first_line) if first_line else ""), *([Cell(f"({flags})", "dim")] if flags else [])]
@@ -278,9 +278,9 @@ def _decl_row(entry: Any) -> Row:
 def _parameters(decl: Any) -> list[tuple[str, Any]]:
     """Return the name of each parameter, with `?` for one that may be left out, and its schema."""
     properties, required = (decl.parameters.get(key) for key in ("properties", "required"))
-    needed = required if is_array(required) else []
+    names = required if is_array(required) else []
     every = properties if is_object(properties) else {}
-    return [(name if name in needed else f"{name}?", part) for name, part in every.items()]
+    return [(name if name in names else f"{name}?", part) for name, part in every.items()]
 
 
 def _type(schema: Any) -> str:
@@ -329,10 +329,10 @@ class _Place(NamedTuple):
         from rich.cells import cell_len
         from rich.text import Text
 
-        before, marked, after = self.excerpt
-        room = options.max_width - cell_len(marked + after) - (not marked)
+        before, flaw, after = self.excerpt
+        room = options.max_width - cell_len(flaw + after) - (not flaw)
         while cell_len(before) > max(room, options.max_width // 2, 1):
             before = f"…{before[2:]}"
-        under = " " * cell_len(before) + "^" * max(1, cell_len(marked))
-        yield Text.assemble(before, (marked, "bold red"), after, no_wrap=True, overflow="ellipsis")
+        under = " " * cell_len(before) + "^" * max(1, cell_len(flaw))
+        yield Text.assemble(before, (flaw, "bold red"), after, no_wrap=True, overflow="ellipsis")
         yield Text(under, "bold red", no_wrap=True, overflow="crop")

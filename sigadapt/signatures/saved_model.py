@@ -85,7 +85,7 @@ def in_order_of(value: Any, text: object) -> Any:
     if not isinstance(text, str):
         return value
     try:
-        ordered = jiter.from_json(text.encode())  # orjson reads an integer over 64 bits as a double
+        original = jiter.from_json(text.encode())  # orjson reads an integer over 64 bits as a double
     except ValueError:
         return value
-    return ordered if equal_json(value, ordered) else value
+    return original if equal_json(value, original) else value

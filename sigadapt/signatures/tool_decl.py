@@ -48,9 +48,9 @@ class DeclarationText:
 
     __slots__ = ("__weakref__", "checked", "last_list", "parts")
 
-    def __init__(self, parts: dict[str, bytes], checked: Checked | None = None) -> None:
+    def __init__(self, parts: dict[str, bytes], checks: Checked | None = None) -> None:
         self.parts = parts
-        self.checked = checked
+        self.checked = checks
         self.last_list: tuple[tuple[weakref.ref[DeclarationText], ...], Any] | None = None
         """The tools after this one in the last list that it was the first of, and that list as it is sent."""
 
@@ -60,10 +60,10 @@ class DeclarationText:
 
     def compiled(self, tool: str) -> Checked:
         """Return the compiled `parameters`."""
-        checked = self.checked
-        if checked is None:
-            checked = self.checked = check_text(self.parts["parameters"].decode(), tool=tool)
-        return checked
+        checks = self.checked
+        if checks is None:
+            checks = self.checked = check_text(self.parts["parameters"].decode(), tool=tool)
+        return checks
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +153,10 @@ class ToolDecl(Shown, Immutable, Runnable):
             self.__dict__["parameters"] = _INPUT_SCHEMA
         elif self.parameters in (None, {}):
             self.__dict__["parameters"] = _NO_ARGUMENTS
-        checked = check(self.parameters, tool=self.name)
+        checks = check(self.parameters, tool=self.name)
         for part in (self.returns, self.extras, self.format):
             check_json(part, tool=self.name)
-        _keep_as_text(self, checked)
+        _keep_as_text(self, checks)
 
     @classmethod
     def of(
@@ -212,8 +212,8 @@ class ToolDecl(Shown, Immutable, Runnable):
         if len(raw) != 1:
             reason = f"expected a source of one tool, got one of {len(raw)}"
             raise InvalidToolDecl(reason, code="unknown_source", fix="Use ToolDecls.")
-        derived = raw[0].derived and "returns" not in fields
-        return declare(raw[0]._replace(**fields, derived=derived))
+        is_derived = raw[0].derived and "returns" not in fields
+        return declare(raw[0]._replace(**fields, derived=is_derived))
 
     _rendered = rendered_decl
 
@@ -360,9 +360,9 @@ def with_fields(decl: ToolDecl, **fields: Any) -> ToolDecl:
 
 def deferred(decl: ToolDecl, search: "ToolSearch") -> ToolDecl:
     """Return a copy of a declaration whose loading is deferred until a search finds it."""
-    merged = {**(decl.extras or {}), "defer_loading": True}
+    extras = {**(decl.extras or {}), "defer_loading": True}
     copy = with_fields(decl, search=search)
-    copy.text.parts = {**decl.text.parts, "extras": compact(merged).encode()}
+    copy.text.parts = {**decl.text.parts, "extras": compact(extras).encode()}
     copy.__dict__.pop("extras", None)
     return copy
 
@@ -383,9 +383,9 @@ def known_declaration(source: object) -> ToolDecl | None:
 
 def declarations_of(source: object) -> list[ToolDecl] | None:
     """Return the declarations of a source; None for a value that is no source."""
-    known = known_declaration(source)
-    if known is not None:
-        return [known]
+    decl = known_declaration(source)
+    if decl is not None:
+        return [decl]
     raw = describe_source(source)
     if raw is None:
         return None
@@ -408,26 +408,26 @@ def declare(raw: RawDecl) -> ToolDecl:
     return decl
 
 
-def _keep_as_text(decl: ToolDecl, checked: Checked | None = None) -> None:
+def _keep_as_text(decl: ToolDecl, checks: Checked | None = None) -> None:
     fields = decl.__dict__
     parts = {name: fields[name] for name in ("parameters", "returns", "extras", "format")}
-    written = {name: compact(part).encode() for name, part in parts.items() if part is not None}
-    for name in written:
+    texts = {name: compact(part).encode() for name, part in parts.items() if part is not None}
+    for name in texts:
         del fields[name]  # `__getattr__` reads it from the text
-    fields["text"] = DeclarationText(written, checked)
+    fields["text"] = DeclarationText(texts, checks)
 
 
 def bare_form(decl: ToolDecl) -> Json:
     """Return the declaration in the bare shape of `sources/dicts.py`, without fields at their default."""
     parts = ("returns", "strict", "extras", "format")
-    kept: Json = {"name": decl.name, "description": decl.description}
+    form: Json = {"name": decl.name, "description": decl.description}
     if decl.format is None:
-        kept["parameters"] = decl.parameters
-    kept |= {key: part for key in parts if (part := getattr(decl, key)) is not None}
+        form["parameters"] = decl.parameters
+    form |= {key: part for key in parts if (part := getattr(decl, key)) is not None}
     for key in ("long_running", "requires_confirmation"):
         if getattr(decl, key) is not False:  # a function may be false, such as an object without items
-            kept[key] = True
-    return kept
+            form[key] = True
+    return form
 
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {

@@ -95,8 +95,8 @@ def _could_be_tools(value: object, levels: int) -> bool:
 
 
 def _may_hold_sources(value: object) -> TypeGuard[Iterable[object]]:
-    refused = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
-    return is_iterable(value) and not isinstance(value, refused)
+    others = (str, bytes, bytearray, Mapping, AbstractSet, type, GenericAlias, pydantic.BaseModel)
+    return is_iterable(value) and not isinstance(value, others)
 
 
 def _is_decls(value: object) -> TypeGuard["ToolDecls"]:
@@ -130,10 +130,10 @@ def is_plain(tool: Json) -> bool:
 
 def made_once(tools: Sequence[Json], key: Any, make: Callable[[], _T]) -> _T:
     """Return what is made of tools alone, made once for the canonical tools of a ToolDecls."""
-    kept = tools.kept if isinstance(tools, CanonicalTools) else {}
-    if key not in kept:
-        kept[key] = make()
-    return kept[key]
+    cache = tools.kept if isinstance(tools, CanonicalTools) else {}
+    if key not in cache:
+        cache[key] = make()
+    return cache[key]
 
 
 class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
@@ -183,8 +183,8 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
                 raise InvalidToolDecl("is declared more than once", code="duplicate_name", tool=kind)
         # The stand-in of a server tool is a declaration too: what it is called with is checked and run.
         tools = [entry.stand_in if isinstance(entry, ServerTool) else entry for entry in entries]
-        every, declared = tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)])
-        _fill(self, declared if declared == every else every, declared)
+        every, decls = tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)])
+        _fill(self, decls if decls == every else every, decls)
 
     @classmethod
     def description(cls) -> str:
@@ -199,10 +199,10 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         adapter = settings.adapter
         if hasattr(adapter, "fills_tool_fields"):
             return ""
-        own = "ChatAdapter" if adapter is None else type(adapter).__name__
-        ours = own if own in ("JSONAdapter", "XMLAdapter", "BAMLAdapter") else "ChatAdapter"
+        name = "ChatAdapter" if adapter is None else type(adapter).__name__
+        ours = name if name in ("JSONAdapter", "XMLAdapter", "BAMLAdapter") else "ChatAdapter"
         raise InvalidSignature(
-            f"DSPy's own {own} cannot fill a field of type sigadapt.ToolDecls",
+            f"DSPy's own {name} cannot fill a field of type sigadapt.ToolDecls",
             code="forgotten_adapter",
             fix=f"Add `dspy.configure(adapter=sigadapt.{ours}())`.",
         )
@@ -300,9 +300,9 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
             return CanonicalTools(self.to_openai())
         # The declarations of unchanged functions share their texts, and so the list of the same ones.
         first, *others = [decl.text for decl in self.tools]
-        followed = tuple(map(ref, others))
-        if first.last_list is None or first.last_list[0] != followed:
-            first.last_list = followed, CanonicalTools(self.to_openai())
+        following = tuple(map(ref, others))
+        if first.last_list is None or first.last_list[0] != following:
+            first.last_list = following, CanonicalTools(self.to_openai())
         return first.last_list[1]
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
@@ -422,9 +422,9 @@ def known_decls(sources: object) -> ToolDecls | None:
         if decl is None:
             return None
         decls.append(decl)
-    known, tools = object.__new__(ToolDecls), tuple(decls)
-    _fill(known, tools, tools)
-    return known
+    result, tools = object.__new__(ToolDecls), tuple(decls)
+    _fill(result, tools, tools)
+    return result
 
 
 def _fill(decls: ToolDecls, entries: tuple[ToolDecl | NativeTool, ...], tools: tuple[ToolDecl, ...]) -> None:

@@ -43,8 +43,8 @@ class ToolIndex:
 
 def words(text: str) -> list[str]:
     """Return the words of a text or a name in lower case, without the s of a plural."""
-    found = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text)))
-    return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in found]
+    matches = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text)))
+    return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in matches]
 
 
 def _texts(tool: Json) -> Iterator[str]:

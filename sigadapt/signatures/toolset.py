@@ -113,9 +113,9 @@ class Toolset(Shown, Immutable, Unresolved):
                 parameters = signature(self.source).parameters.values()
             except (TypeError, ValueError):  # Python cannot read its signature
                 parameters = ()
-            required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
+            without_default = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
             # Any other function may be a tool, and would be called.
-            if [p.name for p in required] != ["context"] or required[0].kind not in _POSITIONAL:
+            if [p.name for p in without_default] != ["context"] or without_default[0].kind not in _POSITIONAL:
                 raise InvalidToolDecl(
                     f"the source function of toolset {name!r} must have one required parameter, `context`",
                     code="invalid_toolset",
@@ -296,12 +296,12 @@ class Toolset(Shown, Immutable, Unresolved):
         decls = ToolDecls()
         try:
             for stage in (self._tools, *self.transforms):
-                given = stage(context, decls)
-                if isawaitable(given):
-                    given = yield Await(given, self._refusal)
+                source = stage(context, decls)
+                if isawaitable(source):
+                    source = yield Await(source, self._refusal)
                 if isinstance(stage, Retrieved):
-                    given = stage.kept(context, decls, given)
-                decls = yield from resolving(given, context)
+                    source = stage.kept(context, decls, source)
+                decls = yield from resolving(source, context)
         except InvalidToolDecl as error:
             where = {name: getattr(error, name) for name in ("code", "field", "tool", "path", "fix")}
             raise InvalidToolDecl(f"in toolset {self.name!r}: {error.reason}", **where) from error

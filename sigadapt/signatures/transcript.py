@@ -89,22 +89,22 @@ def is_saved(value: Any) -> bool:
 
 def answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
     """Take the last rounds off the list, as many as answer these calls, each of them once."""
-    taken: list[Round] = []
-    answered: set[str] = set()
+    answers_to: list[Round] = []
+    ids_so_far: set[str] = set()
     while rounds and answers(rounds[-1], calls):
         ids = {result.call_id for result in rounds[-1].results}
-        if not answered.isdisjoint(ids):
+        if not ids_so_far.isdisjoint(ids):
             break
-        answered |= ids
-        taken.insert(0, rounds.pop())
-    return taken
+        ids_so_far |= ids
+        answers_to.insert(0, rounds.pop())
+    return answers_to
 
 
-def answers(answered: Round, calls: ToolCalls) -> bool:
+def answers(candidate: Round, calls: ToolCalls) -> bool:
     """Return whether a round is about some of these calls; servers use ids again, so names count too."""
-    asked = {call.id: call_of(call) for call in calls.in_order()}
-    known = [call for call in answered.calls.in_order() if call.id in asked]
-    return bool(known) and all(call_of(call) == asked[call.id] for call in known)
+    identities = {call.id: call_of(call) for call in calls.in_order()}
+    same = [call for call in candidate.calls.in_order() if call.id in identities]
+    return bool(same) and all(call_of(call) == identities[call.id] for call in same)
 
 
 def call_of(call: ToolCall | InvalidToolCall) -> tuple[str | None, str]:
@@ -115,7 +115,7 @@ def call_of(call: ToolCall | InvalidToolCall) -> tuple[str | None, str]:
 def own_round(calls: ToolCalls, last: list[Round]) -> Round | None:
     """Return the calls with the results that their own event holds; None if it holds none."""
     if last:
-        results = [result for answered in last for result in answered.results]
+        results = [result for each in last for result in each.results]
         return ToolResults.of(calls, results).rounds[0]
     if calls.tool_call_results is None:
         return None
@@ -123,15 +123,15 @@ def own_round(calls: ToolCalls, last: list[Round]) -> Round | None:
     return ToolResults.of(calls, results).rounds[0]
 
 
-def later_round(calls: ToolCalls, own: list[Round], later: Iterable[list[Round]]) -> Round:
+def later_round(calls: ToolCalls, earlier: list[Round], later: Iterable[list[Round]]) -> Round:
     """Return the calls with the results that the next event that brings any, or the request, goes on from."""
-    brought = next(filter(None, later), list[Round]())
-    if brought and answers(brought[0], calls):
-        answered = brought.pop(0)
-        same = [call.id for call in answered.calls.in_order()] == [call.id for call in calls.in_order()]
-        return answered if same else ToolResults.of(calls, answered.results).rounds[0]
-    if calls.tool_calls and own:
-        foreign, waiting = next(iter(own[-1].results)), calls[0]
+    following = next(filter(None, later), list[Round]())
+    if following and answers(following[0], calls):
+        first = following.pop(0)
+        same = [call.id for call in first.calls.in_order()] == [call.id for call in calls.in_order()]
+        return first if same else ToolResults.of(calls, first.results).rounds[0]
+    if calls.tool_calls and earlier:
+        foreign, waiting = next(iter(earlier[-1].results)), calls[0]
         raise InvalidHistory(
             f"there is a result of call {cut(repr(foreign.call_id))} of {cut(repr(foreign.name))}, and "
             f"none of call {cut(repr(waiting.id))}",

@@ -65,9 +65,9 @@ def with_server_tools(request: Request, route: Route | None) -> tuple[Request, t
         parts = [
             part for key, each in both if (part := choices.get(key, choices.get(key[0], each))) is not None
         ]
-        copy["tool_choice"] = parts[0] if parts else "auto"
-        if parts and "allowed_tools" in original:
-            copy["tool_choice"] = {**original, "allowed_tools": {**several, "tools": parts}}
+        is_subset = "allowed_tools" in original
+        whole = {**original, "allowed_tools": {**several, "tools": parts}}
+        copy["tool_choice"] = (whole if is_subset else parts[0]) if parts else "auto"
         if len(parts) < len(keys):
             changes.append(Change("/tool_choice", "dropped", "a server tool that it names is not sent"))
     return copy, tuple(changes)

@@ -24,43 +24,43 @@ def read_calls(
     """Return calls, good ones first, each under an id of its own."""
     calls = [_read(item, turn, n) for n, item in enumerate(good)]
     calls += [InvalidToolCall.model_validate(_with_id(item) or item) for item in bad]
-    ids, renumbered = unique_ids([call.id for call in calls])
+    ids, new_ids = unique_ids([call.id for call in calls])
     for n, call in enumerate(calls):
         if call.id != ids[n]:
-            marks = (*call.altered, "renumbered") if n in renumbered else call.altered
+            marks = (*call.altered, "renumbered") if n in new_ids else call.altered
             calls[n] = call.model_copy(update={"altered": marks})
             vars(calls[n])["id"] = ids[n]  # which does not make it an id that somebody gave
     return calls
 
 
 def unique_ids(
-    own: Sequence[Any], made: Callable[[int], str] | None = None, answered: Collection[str] = ()
+    originals: Sequence[Any], made_id: Callable[[int], str] | None = None, earlier_ids: Collection[str] = ()
 ) -> tuple[list[str], set[int]]:
-    """Give each call of a turn an id of its own (ids), `made` or a number; say which of them had another."""
-    known = [call_id for call_id in own if isinstance(call_id, str) and call_id]
-    if len(set(known)) == len(own) and not answered:
-        return known, set()
-    used = {*known, *answered}
-    first = set(answered)
+    """Give each call of a turn its own id (ids), `made_id` or a number; say which of them had another."""
+    valid = [call_id for call_id in originals if isinstance(call_id, str) and call_id]
+    if len(set(valid)) == len(originals) and not earlier_ids:
+        return valid, set()
+    reserved = {*valid, *earlier_ids}
+    first = set(earlier_ids)
     ids: list[str] = []
-    renumbered: set[int] = set()
+    new_ids: set[int] = set()
     number = 0
-    for index, call_id in enumerate(own):
+    for index, call_id in enumerate(originals):
         has_id = isinstance(call_id, str) and call_id
         if has_id and call_id not in first:
             first.add(call_id)
             ids.append(call_id)
             continue
         if has_id:
-            renumbered.add(index)
-        if made is not None:
-            ids.append(made(index))
+            new_ids.add(index)
+        if made_id is not None:
+            ids.append(made_id(index))
             continue
         number = max(number, index) + 1
-        while f"call_{number}" in used:
+        while f"call_{number}" in reserved:
             number += 1
         ids.append(f"call_{number}")
-    return ids, renumbered
+    return ids, new_ids
 
 
 def _read(item: object, turn: Turn, position: int) -> ToolCall | InvalidToolCall:
@@ -69,23 +69,23 @@ def _read(item: object, turn: Turn, position: int) -> ToolCall | InvalidToolCall
     if isinstance(item, ToolCall):
         return item if item.turn != NO_TURN or turn == NO_TURN else item.model_copy(update={"turn": turn})
     is_of_dspy = isinstance(item, dspy.ToolCalls.ToolCall)
-    known = _with_id(vars(item) if is_of_dspy else item)
-    if known is None:
+    fields = _with_id(vars(item) if is_of_dspy else item)
+    if fields is None:
         raise ValueError(f"expected a call or a mapping with `name` and `args`, got a {type(item).__name__}")
     beside = {} if turn == NO_TURN else {"turn": turn}
-    function, custom = known.get("function"), known.get("custom")
-    if is_of_dspy and known.get("name") == REQUEST:  # a model wrote it, and would confirm its own call
-        function = {"name": REQUEST, "arguments": known.get("args")}
+    function, custom = fields.get("function"), fields.get("custom")
+    if is_of_dspy and fields.get("name") == REQUEST:  # a model wrote it, and would confirm its own call
+        function = {"name": REQUEST, "arguments": fields.get("args")}
     if is_object(function):
-        call = _of_openai(function, {"id": known["id"], "index": position, **beside})
-    elif known.get("type") == "custom" and is_object(custom):
+        call = _of_openai(function, {"id": fields["id"], "index": position, **beside})
+    elif fields.get("type") == "custom" and is_object(custom):
         text = custom.get("input") or ""
-        fields = {"name": custom.get("name"), "args": {"input": text}, "arguments": text}
-        call = ToolCall.model_validate({"id": known["id"], "index": position, **beside, **fields})
+        custom_fields = {"name": custom.get("name"), "args": {"input": text}, "arguments": text}
+        call = ToolCall.model_validate({"id": fields["id"], "index": position, **beside, **custom_fields})
     else:
-        kind = RefusedToolCall if "code" in known else ToolCall
-        call = kind.model_validate({"index": position, **beside, **known})
-    if not known["id"]:
+        kind = RefusedToolCall if "code" in fields else ToolCall
+        call = kind.model_validate({"index": position, **beside, **fields})
+    if not fields["id"]:
         call.model_fields_set.discard("id")
     return call
 
@@ -97,8 +97,8 @@ def _with_id(item: object) -> dict[str, Any] | None:
 
 def _of_openai(function: dict[str, Any], beside: dict[str, Any]) -> ToolCall | InvalidToolCall:
     """Read a call in the shape of OpenAI's chat completions, whose arguments are JSON text."""
-    name, sent = function.get("name"), function.get("arguments")
-    text = sent if isinstance(sent, str) else compact({} if sent is None else sent)
+    name, raw = function.get("name"), function.get("arguments")
+    text = raw if isinstance(raw, str) else compact({} if raw is None else raw)
     args = parse_arguments(text)
     if not isinstance(name, str) or not name:
         args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")

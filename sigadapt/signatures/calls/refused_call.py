@@ -58,8 +58,8 @@ class RefusedToolCall(ToolCall):
     def saved_beside(self, turn: Turn) -> dict[str, Any]:
         """Return the call as a dict, with what is wrong with it."""
         flaw = {"code": self.code, "message": self.message, "path": self.path}
-        saved = {**super().saved_beside(turn), "args": dict(self.args.items())}
-        return saved | {key: part for key, part in flaw.items() if part is not None}
+        fields = {**super().saved_beside(turn), "args": dict(self.args.items())}
+        return fields | {key: part for key, part in flaw.items() if part is not None}
 
     @pydantic.model_validator(mode="after")
     def _refuse_args(self) -> Self:

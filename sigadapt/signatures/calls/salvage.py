@@ -75,19 +75,19 @@ def _repair(call: InvalidToolCall) -> dict[str, Any] | None:
 def _is_choice(text: str, value: dict[str, Any]) -> bool:
     """Return whether a text holds a key, or an object in a row, more often than the object made of it."""
     # json_repair keeps the last of two in silence. Its strict mode refuses only some of them.
-    sent = text[max(text.find("{"), 0) :]
-    if len(_ROW.findall(sent)) > len(_ROW.findall(compact(value))):
+    object_text = text[max(text.find("{"), 0) :]
+    if len(_ROW.findall(object_text)) > len(_ROW.findall(compact(value))):
         return True
     texts = (
         _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", each)
-        for each in (sent, compact(value))
+        for each in (object_text, compact(value))
     )
-    many, made = (Counter(_TOKEN.findall(text)) for text in texts)
+    before, after = (Counter(_TOKEN.findall(text)) for text in texts)
     pending: list[Any] = [value]
     while pending:
         item = pending.pop()
         if is_object(item):
-            if any(many[token] > made[token] for key in item for token in _TOKEN.findall(key)):
+            if any(before[token] > after[token] for key in item for token in _TOKEN.findall(key)):
                 return True
             pending.extend(item.values())
         elif is_array(item):
@@ -100,9 +100,9 @@ def _unwrap(call: ToolCall, decls: ToolDecls) -> ToolCall:
         return call
     decl = decls[call.name]
     texts = {name: _decoded_text(call.args[name]) for name in decl.misfits(call.args)}
-    decoded = {name: value for name, value in texts.items() if value is not None}
-    misfits = decl.misfits({**call.args, **decoded}) if decoded else frozenset(decoded)
-    fitting = {name: value for name, value in decoded.items() if name not in misfits}
+    values = {name: value for name, value in texts.items() if value is not None}
+    misfits = decl.misfits({**call.args, **values}) if values else frozenset(values)
+    fitting = {name: value for name, value in values.items() if name not in misfits}
     if not fitting:
         return call
     args = {**call.args, **fitting}
@@ -111,5 +111,5 @@ def _unwrap(call: ToolCall, decls: ToolDecls) -> ToolCall:
 
 def _decoded_text(value: Any) -> Any:
     """Return the value of a JSON text; None if the argument is not one. `null` gives None too."""
-    wrapped = parse_arguments(f'{{"_":{value}}}') if isinstance(value, str) else None
-    return wrapped["_"] if isinstance(wrapped, dict) and wrapped.keys() == {"_"} else None
+    whole = parse_arguments(f'{{"_":{value}}}') if isinstance(value, str) else None
+    return whole["_"] if isinstance(whole, dict) and whole.keys() == {"_"} else None

@@ -103,10 +103,10 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         flaw = tools.flaw_of(self.name, args)
         if flaw is None and self.name not in tools:  # a tool in a provider's own words
             return dict(self.args)
-        bound = bound_arguments(tools[self.name], args) if flaw is None else flaw
-        if isinstance(bound, Flaw):
-            raise UnboundToolCall(refused(self, bound))
-        return bound
+        values = bound_arguments(tools[self.name], args) if flaw is None else flaw
+        if isinstance(values, Flaw):
+            raise UnboundToolCall(refused(self, values))
+        return values
 
     def execute(self, functions: Sources | None = None) -> Any:
         """Run the declared function of this call, with its arguments bound.
@@ -138,8 +138,8 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
                 fix="Give them: call.execute(decls).",
             )
         decls = decls_of(functions)
-        bound = self.bind(decls)
-        return program_outputs(heard(self, function_of_call(self, decls))(**bound))
+        values = self.bind(decls)
+        return program_outputs(heard(self, function_of_call(self, decls))(**values))
 
     @property
     def hint(self) -> str:
@@ -211,10 +211,10 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         return ToolResult.failed(self._requested(), reason)
 
     def _requested(self) -> "ToolCall":
-        wrapped = self.args.get("call")
-        if self.name == REQUEST and is_object(wrapped) and not was_sent(self):
+        call = self.args.get("call")
+        if self.name == REQUEST and is_object(call) and not was_sent(self):
             with suppress(pydantic.ValidationError):
-                return in_agreement(ToolCall.model_validate({"turn": self.turn, **wrapped}))
+                return in_agreement(ToolCall.model_validate({"turn": self.turn, **call}))
         raise InvalidHistory(
             f"expected a request for confirmation, got the call {self.id!r} of {self.name!r}",
             code="no_confirmation",
@@ -260,15 +260,15 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
 
     def saved_beside(self, turn: Turn) -> dict[str, Any]:
         """Return the call as a dict, with its turn if the collection's is another, as after a reask."""
-        saved: dict[str, Any] = {"id": self.id, "name": self.name, "args": self.args}
+        fields: dict[str, Any] = {"id": self.id, "name": self.name, "args": self.args}
         if was_sent(self):
-            saved["arguments"] = self.arguments
+            fields["arguments"] = self.arguments
         elif len(self.args) > 1 or not _WITHOUT_KEYS.issuperset(map(type, self.args.values())):
-            saved["text"] = self.arguments  # for the order of keys, which storage may change
-        saved["index"] = self.index
+            fields["text"] = self.arguments  # for the order of keys, which storage may change
+        fields["index"] = self.index
         if self.altered:
-            saved["altered"] = list(self.altered)
-        return saved if self.turn == turn else {**saved, "turn": self.turn.model_dump()}
+            fields["altered"] = list(self.altered)
+        return fields if self.turn == turn else {**fields, "turn": self.turn.model_dump()}
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{key}={cut(repr(value))}" for key, value in self.args.items())

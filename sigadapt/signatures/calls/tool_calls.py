@@ -219,8 +219,8 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         """
         tools = decls_of(decls)
         # The turn's words and state stand once, beside the requests: a long turn may have many calls.
-        shown = [(call, *question_about(call, tools)) for call in self.tool_calls]
-        requests = [request_for(call, args, asked) for call, args, asked in shown if asked is not None]
+        questions = [(call, *question_about(call, tools)) for call in self.tool_calls]
+        requests = [request_for(call, args, why) for call, args, why in questions if why is not None]
         return ToolCalls(tool_calls=requests, turn=self.turn if requests else NO_TURN)
 
     def run(
@@ -280,20 +280,20 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         """Accept ToolCalls, the output of `model_dump`, or a list of calls. Put the turn on every call."""
         if isinstance(data, cls):
             return data
-        known = without_halves(fields_of(data))
-        good: object = known.get("tool_calls") if is_mapping(known) else None
+        fields = without_halves(fields_of(data))
+        good: object = fields.get("tool_calls") if is_mapping(fields) else None
         if not is_sequence(good):
             raise ValueError("expected calls, a list of calls, or a mapping with a list `tool_calls`")
-        bad: object = known.get("invalid") or ()
+        bad: object = fields.get("invalid") or ()
         if not is_sequence(bad):
             raise ValueError("`invalid` is a list of calls")
-        turn = Turn.model_validate(known.get("turn") or NO_TURN)
+        turn = Turn.model_validate(fields.get("turn") or NO_TURN)
         calls = read_calls(good, bad, turn)
         valid = [call for call in calls if isinstance(call, ToolCall)]
         invalid = tuple(call for call in calls if isinstance(call, InvalidToolCall))
         if turn == NO_TURN and valid:
             turn = valid[0].turn
-        return {**known, "tool_calls": valid, "turn": turn, **({"invalid": invalid} if invalid else {})}
+        return {**fields, "tool_calls": valid, "turn": turn, **({"invalid": invalid} if invalid else {})}
 
     @pydantic.model_serializer()
     def serialize_model(self) -> dict[str, Any]:
@@ -317,11 +317,11 @@ def question_about(call: ToolCall, tools: ToolDecls) -> tuple[Json, Confirmation
     return deepcopy(call.args), Confirmation(f"Run {call.name}? It is not among the declared tools.")
 
 
-def request_for(call: ToolCall, args: Json, asked: Confirmation) -> ToolCall:
+def request_for(call: ToolCall, args: Json, question: Confirmation) -> ToolCall:
     """Return the request for confirmation of a call with these arguments."""
-    saved = call.saved_beside(call.turn) | {"args": args}
+    call_fields = call.saved_beside(call.turn) | {"args": args}
     if not equal_json(args, call.args):  # whose text would say something else
-        saved = {key: part for key, part in saved.items() if key not in ("arguments", "text")}
+        call_fields = {key: part for key, part in call_fields.items() if key not in ("arguments", "text")}
     fields = {"id": request_id(call.id, call.name, args), "name": REQUEST, "index": call.index}
-    wrapped = {"call": saved, "hint": asked.hint, "payload": asked.payload}
-    return ToolCall.model_validate({**fields, "args": wrapped})
+    request_args = {"call": call_fields, "hint": question.hint, "payload": question.payload}
+    return ToolCall.model_validate({**fields, "args": request_args})

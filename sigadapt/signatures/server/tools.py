@@ -36,16 +36,16 @@ class ServerTool(NativeTool):
     local: object = None
 
     def __post_init__(self) -> None:
-        own = {each.name: getattr(self, each.name) for each in fields(self)[2:] if each.name != "token"}
-        for name in _LISTS & own.keys():
-            if isinstance(own[name], str):
-                fix = f"Write {name}=[{own[name]!r}]."
+        options = {each.name: getattr(self, each.name) for each in fields(self)[2:] if each.name != "token"}
+        for name in _LISTS & options.keys():
+            if isinstance(options[name], str):
+                fix = f"Write {name}=[{options[name]!r}]."
                 why, kind = f"{name!r} is a list, not a text", type(self).__name__
                 raise InvalidToolDecl(why, code="invalid_field", tool=kind, fix=fix)
         stand_in = None if self.local is None else ToolDecl.of(self.local)
-        own["local"] = stand_in and stand_in.to_openai()
-        told = {_WORDS.get(name, name): value for name, value in own.items() if value not in (None, {})}
-        object.__setattr__(self, "spec", {"type": SERVER_TOOL, "tool": type(self).__name__, **told})
+        options["local"] = stand_in and stand_in.to_openai()
+        spec = {_WORDS.get(name, name): value for name, value in options.items() if value not in (None, {})}
+        object.__setattr__(self, "spec", {"type": SERVER_TOOL, "tool": type(self).__name__, **spec})
         object.__setattr__(self, "stand_in", stand_in)
         super().__post_init__()
 

@@ -148,9 +148,12 @@ class Findings:
         self.sources: dict[Any, Source] = {}
         self.files: dict[File, None] = {}
 
-    def call(self, name: Any, call_id: Any, status: Any, sent: Any, kind: Any = None) -> None:
+    def call(self, name: Any, call_id: Any, status: Any, args: Any, kind: Any = None) -> None:
         """Add a call; `kind` is what says it, if the name does not."""
-        given, start = parse_arguments(sent) if isinstance(sent, str) else sent, str(kind or name).lower()
+        value, start = (
+            parse_arguments(args) if isinstance(args, str) else args,
+            str(kind or name).lower(),
+        )
         begins = next((begins for begins in _KINDS if start.startswith(begins)), None)
         call = ServerToolCall(
             kind=start if begins is None else _KINDS[begins] or begins,
@@ -158,7 +161,7 @@ class Findings:
             id=call_id,
             # Any other word means that the provider is not done, such as `in_progress`.
             status=_STATUSES.get(str(status).lower(), "pending"),
-            input=given if is_object(given) else {"input": sent} if sent else {},
+            input=value if is_object(value) else {"input": args} if args else {},
         )
         self.calls.append(call)
 

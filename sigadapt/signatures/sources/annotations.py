@@ -67,19 +67,19 @@ class Schemas(NamedTuple):
 def schemas_of(types: Mapping[str, Any]) -> Schemas:
     """Derive the JSON Schemas of named types, with at most one run of pydantic."""
     plain = {name: plain_schema(annotation) for name, annotation in types.items()}
-    known = {name: schema for name, schema in plain.items() if schema is not None}
-    others = {name: types[name] for name in types if name not in known}
+    schemas = {name: schema for name, schema in plain.items() if schema is not None}
+    others = {name: types[name] for name in types if name not in schemas}
     if not others:
-        return Schemas(known, {}, [], used_pydantic=False)
+        return Schemas(schemas, {}, [], used_pydantic=False)
     try:
-        derived, defs = _by_pydantic(others)
+        by_pydantic, defs = _by_pydantic(others)
     except UNDERIVABLE as error:
         each = {name: _problem(annotation) for name, annotation in others.items()}
         problems = {name: why for name, why in each.items() if why} or dict.fromkeys(each, first_line(error))
         reasons = [f"'{name}' has no JSON Schema ({why})" for name, why in problems.items()]
-        return Schemas(known, {}, reasons, used_pydantic=True)
-    known |= derived
-    return Schemas({name: known[name] for name in types}, defs, [], used_pydantic=True)
+        return Schemas(schemas, {}, reasons, used_pydantic=True)
+    schemas |= by_pydantic
+    return Schemas({name: schemas[name] for name in types}, defs, [], used_pydantic=True)
 
 
 def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:
@@ -97,11 +97,11 @@ def plain_schema(annotation: Any) -> Json | None:
     # These are the types in the table; lists, dicts with string keys and optionals of them; and `Literal` of
     # strings.
     try:
-        known = _PLAIN.get(annotation)
+        simple = _PLAIN.get(annotation)
     except TypeError:  # an unhashable annotation
         return None
-    if known is not None:
-        return dict(known)
+    if simple is not None:
+        return dict(simple)
     origin, args = get_origin(annotation), get_args(annotation)
     schema: Json | None = None
     if origin is Literal and all(type(value) is str for value in args):
@@ -122,11 +122,11 @@ def jsonable(value: Any) -> Any:
     if is_iterable(value) and isinstance(value, AbstractSet):
         value = sorted(value, key=repr)
     try:
-        encoded = pydantic_core.to_jsonable_python(value, by_alias=True)
-        check_json(encoded, tool=None)
+        json_value = pydantic_core.to_jsonable_python(value, by_alias=True)
+        check_json(json_value, tool=None)
     except (pydantic_core.PydanticSerializationError, InvalidToolDecl) as error:
         raise ValueError(str(error)) from error
-    return encoded
+    return json_value
 
 
 class Untitled(GenerateJsonSchema):
@@ -157,8 +157,8 @@ def without_titles(defs: Json) -> Json:
 def _by_pydantic(types: dict[str, Any]) -> tuple[dict[str, Json], Json]:
     inputs: list[tuple[str, JsonSchemaMode, pydantic.TypeAdapter[Any]]]
     inputs = [(name, "validation", pydantic.TypeAdapter(types[name])) for name in types]
-    schemas, shared = pydantic.TypeAdapter[Any].json_schemas(inputs, schema_generator=Untitled)
-    return {name: schemas[name, "validation"] for name in types}, without_titles(shared.get("$defs", {}))
+    schemas, definitions = pydantic.TypeAdapter[Any].json_schemas(inputs, schema_generator=Untitled)
+    return {name: schemas[name, "validation"] for name in types}, without_titles(definitions.get("$defs", {}))
 
 
 def _problem(annotation: Any) -> str | None:

@@ -59,8 +59,8 @@ class Types(NamedTuple):
 
 def accepts(source: object) -> bool:
     """Return whether the source is a callable that is neither a type nor a DSPy module (`programs.py`)."""
-    refused = (type, dspy.Module, Uncallable)
-    return callable(source) and not isinstance(source, refused) and get_origin(source) is None
+    others = (type, dspy.Module, Uncallable)
+    return callable(source) and not isinstance(source, others) and get_origin(source) is None
 
 
 def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
@@ -77,8 +77,8 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
         _refuse([*problems, *schemas.problems], where)
     if types.untyped and where not in _WARNED:
         _WARNED.add(where)
-        named = ", ".join(map(repr, types.untyped))
-        _LOG.warning("%s: %s without an annotation: a model may send any value there", where, named)
+        names = ", ".join(map(repr, types.untyped))
+        _LOG.warning("%s: %s without an annotation: a model may send any value there", where, names)
     for name, schema in schemas.properties.items():
         if name in types.defaults:
             with suppress(ValueError):  # (e)
@@ -105,26 +105,26 @@ def types_of(source: _Function) -> Types:
 
 
 def _read_signature(source: _Function, where: str, problems: list[str]) -> Types:
-    called = _function_called(source)
+    function = _function_called(source)
     try:
-        signature = inspect.signature(called)
+        signature = inspect.signature(function)
     except (ValueError, TypeError, NameError) as error:
         _refuse([f"Python cannot read its signature ({error})"], where)
-    bound: Mapping[str, Any] = called.keywords if _is_partial(called) else {}
-    every = [p for name, p in signature.parameters.items() if name not in bound]
+    keywords: Mapping[str, Any] = function.keywords if _is_partial(function) else {}
+    every = [p for name, p in signature.parameters.items() if name not in keywords]
     open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
-    named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if every and not named and not bound and all(p.annotation is p.empty for p in open_):
+    parameters = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if every and not parameters and not keywords and all(p.annotation is p.empty for p in open_):
         problems.append(
             f"it takes {', '.join(map(str, every))} alone, which says nothing of its arguments; "
             "a decorator keeps those of its function with functools.wraps"
         )
     types: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
-    for parameter in named:
+    for parameter in parameters:
         name, default = parameter.name, parameter.default
-        hint = _hint(called, name, parameter.annotation, problems)
-        problem = _problem_of(parameter, hint, called)
+        hint = _hint(function, name, parameter.annotation, problems)
+        problem = _problem_of(parameter, hint, function)
         if problem:
             problems.append(problem)
         if not problem or isinstance(default, FieldInfo):
@@ -134,26 +134,26 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
                 default = parameter.empty if default.is_required() else default.default
             if default is not parameter.empty:
                 defaults[name] = default
-    others = [_hint(called, p.name, p.annotation, []) for p in open_]
+    others = [_hint(function, p.name, p.annotation, []) for p in open_]
     returns = signature.return_annotation
     return Types(
         types,
-        frozenset(p.name for p in named if isinstance(p.default, FieldInfo)),
+        frozenset(p.name for p in parameters if isinstance(p.default, FieldInfo)),
         Any if others in ([], [_UNRESOLVED]) else others[0],
         defaults,
-        tuple(p.name for p in named if p.annotation is p.empty),
+        tuple(p.name for p in parameters if p.annotation is p.empty),
         bool(open_),
-        returns if returns is signature.empty else _hint(called, "return", returns, []),
+        returns if returns is signature.empty else _hint(function, "return", returns, []),
     )
 
 
-def _hint(called: _Function, name: str, annotation: Any, problems: list[str]) -> Any:
+def _hint(owner: _Function, name: str, annotation: Any, problems: list[str]) -> Any:
     """Return an annotation as a type, also one that is written in quotes; `Any` for a missing one."""
     if annotation is inspect.Parameter.empty:
         return Any
-    while _is_partial(called):
-        called = called.func
-    function = inspect.unwrap(_function_called(called))
+    while _is_partial(owner):
+        owner = owner.func
+    function = inspect.unwrap(_function_called(owner))
     function = getattr(function, "__func__", function)
 
     def holder() -> None: ...
@@ -178,10 +178,10 @@ def _without_quotes(hint: Any, names: dict[str, Any]) -> Any:
     return get_origin(hint)[tuple(_without_quotes(arg, names) for arg in args)]
 
 
-def _problem_of(parameter: inspect.Parameter, annotation: Any, called: _Function) -> str | None:
+def _problem_of(parameter: inspect.Parameter, annotation: Any, function: _Function) -> str | None:
     if parameter.kind is parameter.POSITIONAL_ONLY:
         return f"'{parameter.name}' is positional-only, but a model passes arguments by name"
-    holder = called.__qualname__.rpartition(".")[0] if type(called) is FunctionType else ""
+    holder = function.__qualname__.rpartition(".")[0] if type(function) is FunctionType else ""
     if parameter.name == "self" and holder and not holder.endswith("<locals>"):
         return "it is a method without an object; use the bound method instead"
     fields = [parameter.default, *(get_args(annotation) if get_origin(annotation) is Annotated else ())]
@@ -207,8 +207,8 @@ def _is_partial(source: object) -> "TypeGuard[functools.partial[Any]]":
 def _doc_of(source: _Function) -> str | None:
     if _is_partial(source):
         return vars(source).get("__doc__") or _doc_of(source.func)  # not `functools.partial`'s docstring
-    called = _function_called(source)
-    return inspect.getdoc(called) or (inspect.getdoc(source) if called is not source else None)
+    function = _function_called(source)
+    return inspect.getdoc(function) or (inspect.getdoc(source) if function is not source else None)
 
 
 def _name_of(source: _Function) -> str | None:

@@ -134,12 +134,12 @@ def _bare(source: Json) -> RawDecl:
 
 def _custom(source: Json) -> RawDecl:
     """Describe a custom tool, in the shape of OpenAI's Responses or of its chat completions."""
-    nested = "custom" in source
-    tool = _part(source, "custom") if nested else source
+    is_chat = "custom" in source
+    tool = _part(source, "custom") if is_chat else source
     form: object = tool.get("format")
-    if is_object(form) and is_object(known := form.get("grammar")):
-        form = {**_rest(form, "grammar"), **known}
-    beside = _rest(source, "type", "custom") if nested else {}
+    if is_object(form) and is_object(grammar := form.get("grammar")):
+        form = {**_rest(form, "grammar"), **grammar}
+    beside = _rest(source, "type", "custom") if is_chat else {}
     extras = _join(source, beside, _rest(tool, "type", "name", "description", "format"))
     form = {} if form is None else form
     return RawDecl(tool.get("name"), tool.get("description"), extras=extras or None, format=form)
@@ -150,13 +150,13 @@ def _namespace(source: Json) -> list[RawDecl]:
     tools: object = source.get("tools")
     if not is_array(tools):
         _refuse(source, "its 'tools' is not a list")
-    own = _rest(source, "type", "tools")
-    described: list[RawDecl] = []
+    fields = _rest(source, "type", "tools")
+    raw_decls: list[RawDecl] = []
     for tool in tools:
         if not is_object(tool) or tool.get("type") not in ("function", "custom"):
             _refuse(source, "it holds something that is neither a function nor a custom tool")
-        described += describe(tool, None)
-    return [raw._replace(extras={**(raw.extras or {}), "namespace": own}) for raw in described]
+        raw_decls += describe(tool, None)
+    return [raw._replace(extras={**(raw.extras or {}), "namespace": fields}) for raw in raw_decls]
 
 
 def _gemini(source: Json, key: str) -> list[RawDecl]:
@@ -167,7 +167,7 @@ def _gemini(source: Json, key: str) -> list[RawDecl]:
     declarations: object = source[key]
     if not is_array(declarations):
         _refuse(source, f"{key!r} is not a list")
-    described: list[RawDecl] = []
+    raw_decls: list[RawDecl] = []
     for function in declarations:
         if not is_object(function):
             _refuse(source, "one of its function declarations is not an object")
@@ -175,12 +175,12 @@ def _gemini(source: Json, key: str) -> list[RawDecl]:
         if len(marks) > 1:
             _refuse(function, f"it has several schemas ({', '.join(map(repr, marks))})", "Keep one.")
         if marks and marks != ["parameters"]:
-            described.append(_raw_decl(function, _SHAPES[marks[0]]))
+            raw_decls.append(_raw_decl(function, _SHAPES[marks[0]]))
         else:
             raw = _raw_decl(function, _Shape(returns="response"))
             schemas = {name: _translate(getattr(raw, name), function) for name in ("parameters", "returns")}
-            described.append(raw._replace(**schemas))
-    return described
+            raw_decls.append(raw._replace(**schemas))
+    return raw_decls
 
 
 def _translate(schema: object, function: Json) -> Any:
@@ -205,8 +205,8 @@ def _join(source: Json, beside: Json, within: Json) -> Json:
     return beside | within
 
 
-def _rest(source: Json, *known: str) -> Json:
-    return {key: value for key, value in source.items() if key not in known}
+def _rest(source: Json, *names: str) -> Json:
+    return {key: value for key, value in source.items() if key not in names}
 
 
 def _refuse(source: Json, reason: str, fix: str | None = None) -> NoReturn:

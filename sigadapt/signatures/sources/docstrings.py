@@ -25,14 +25,14 @@ class Docs(NamedTuple):
 
 def parse(text: str | None) -> Docs:
     """Split a docstring into its parts."""
-    found = _STYLE.search(text) if text else None
-    if text is None or found is None:
+    match = _STYLE.search(text) if text else None
+    if text is None or match is None:
         return Docs((text or "").strip(), {}, None)
     import docstring_parser  # takes milliseconds, and most docstrings have no sections
 
     try:
         # The parser cleans the indentation again. Without the line break, it would outdent all but line one.
-        docs = docstring_parser.parse("\n" + text, docstring_parser.DocstringStyle[str(found.lastgroup)])
+        docs = docstring_parser.parse("\n" + text, docstring_parser.DocstringStyle[str(match.lastgroup)])
     except docstring_parser.ParseError:
         return Docs(text.strip(), {}, None)
     parameters = {p.arg_name: p.description.strip() for p in docs.params if p.description}

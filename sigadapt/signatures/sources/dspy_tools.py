@@ -34,16 +34,16 @@ class DeclaredTool(dspy.Tool):
 
     def __init__(self, raw: RawDecl, function: Callable[..., Any]) -> None:
         schema: Json = raw.parameters
-        shared: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        definitions: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
         properties: dict[str, Any] = schema.get("properties") or {}
         args: _Args = {
-            name: deepcopy({**part, **shared} if isinstance(part, dict) else shared)
+            name: deepcopy({**part, **definitions} if isinstance(part, dict) else definitions)
             for name, part in properties.items()
         }
         func = by_name(function)
         types = types_to_bind(raw)
-        known = {name: types.get(name, Any) for name in args}
-        super().__init__(func, str(raw.name), str(raw.description or ""), args, known)
+        arg_types = {name: types.get(name, Any) for name in args}
+        super().__init__(func, str(raw.name), str(raw.description or ""), args, arg_types)
         self._raw = raw
 
     def _parse_function(self, func: Any, arg_desc: Any = None) -> None:
@@ -82,26 +82,26 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     if isinstance(source, DeclaredTool):
         return [source.raw]
     if isinstance(func, Runnable):
-        own = func.raw
-        description = own.description if source.desc == func.__doc__ else source.desc
-        return [own._replace(name=own_name, description=description)]
-    described = source.arg_desc or {}
-    if (known := _BY_DSPY.get(func)) is None:
+        raw_decl = func.raw
+        description = raw_decl.description if source.desc == func.__doc__ else source.desc
+        return [raw_decl._replace(name=own_name, description=description)]
+    descriptions = source.arg_desc or {}
+    if (args_and_doc := _BY_DSPY.get(func)) is None:
         by_dspy = dspy.Tool(func)
-        known = by_dspy.args or {}, by_dspy.desc or ""
-        _BY_DSPY.put(func, known)
-    derived, doc = known
-    for name in described.keys() & derived.keys():
-        derived = {**derived, name: {**derived[name], "description": described[name]}}
-    if args != derived:
+        args_and_doc = by_dspy.args or {}, by_dspy.desc or ""
+        _BY_DSPY.put(func, args_and_doc)
+    derived_args, doc = args_and_doc
+    for name in descriptions.keys() & derived_args.keys():
+        derived_args = {**derived_args, name: {**derived_args[name], "description": descriptions[name]}}
+    if args != derived_args:
         required = [name for name, schema in args.items() if "default" not in schema]
-        if source.has_kwargs and args and args.keys() == described.keys():  # made of a JSON Schema by DSPy
-            required = [name for name in args if described[name].endswith(_REQUIRED)]
+        if source.has_kwargs and args and args.keys() == descriptions.keys():  # made of a JSON Schema by DSPy
+            required = [name for name in args if descriptions[name].endswith(_REQUIRED)]
         schema = {"type": "object", "properties": args, "required": required}
         return [RawDecl(own_name, source.desc, schema, func=func)]
     [raw] = callables.describe(func, None)
-    for name in described.keys() & raw.parameters["properties"].keys():
-        raw.parameters["properties"][name]["description"] = described[name]
+    for name in descriptions.keys() & raw.parameters["properties"].keys():
+        raw.parameters["properties"][name]["description"] = descriptions[name]
     description = source.desc
     if description == doc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(doc)).description

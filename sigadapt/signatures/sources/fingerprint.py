@@ -32,10 +32,10 @@ class DeclaredCache(Generic[_V]):
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
         now = _fingerprint(source)
-        known = self._kept.get(source.__func__ if type(source) is MethodType else source)
-        if known is None:
+        entry = self._kept.get(source.__func__ if type(source) is MethodType else source)
+        if entry is None:
             return None
-        before, value = known
+        before, value = entry
         if now is None or type(before) is bytes:
             return value if before == now else None
         is_same = len(before) == len(now) and all(map(is_, before, now))  # 1 is not True
@@ -98,4 +98,4 @@ def _cannot_change(annotation: Any) -> bool:
         return all(type(argument) in _VALUES for argument in arguments)
     if origin is not None:
         return (origin in _TYPES or origin in (Union, UnionType)) and all(map(_cannot_change, arguments))
-    return any(annotation is known for known in (*_TYPES, *_FORMS))
+    return any(annotation is plain for plain in (*_TYPES, *_FORMS))

@@ -27,10 +27,10 @@ def data_of(source: Any) -> bytes | None:
     if not any(kind is getattr(sys.modules.get(name), "Tool", None) for name in MCP_TYPES):
         return None
     fields: Json = source.__dict__
-    held = {k: part.__dict__ if isinstance(part, pydantic.BaseModel) else part for k, part in fields.items()}
+    data = {k: part.__dict__ if isinstance(part, pydantic.BaseModel) else part for k, part in fields.items()}
     try:
         # Version 2 is the last format of marshal in which equal values always have equal bytes.
-        return marshal.dumps((held, source.__pydantic_extra__), 2)
+        return marshal.dumps((data, source.__pydantic_extra__), 2)
     except ValueError:
         return None
 

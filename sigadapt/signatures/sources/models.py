@@ -41,8 +41,8 @@ def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
     head, _, name = str(schema.get("$ref", "")).rpartition("/")
     if head == "#/$defs":  # a recursive model, which providers refuse: its schema stands at the root instead
         schema = {**defs[name], "$defs": defs}
-    for key, known in (("description", _doc(model)), ("title", model.__name__)):
-        if schema.get(key) == known:
+    for key, text in (("description", _doc(model)), ("title", model.__name__)):
+        if schema.get(key) == text:
             del schema[key]  # the tool's name and description say it already
     check(schema, tool=model.__name__)
     return schema

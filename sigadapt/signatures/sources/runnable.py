@@ -154,10 +154,10 @@ def function_of(raw: RawDecl) -> Callable[..., Any]:
     ]
     if not args or len(parameters) < len(args) or is_open(func):
         parameters.append(_OTHERS)
-    made: Any = run
-    made.__signature__ = inspect.Signature(parameters)
-    made.__annotations__ = {each.name: each.annotation for each in parameters}
-    made.__doc__ = ""
+    function: Any = run
+    function.__signature__ = inspect.Signature(parameters)
+    function.__annotations__ = {each.name: each.annotation for each in parameters}
+    function.__doc__ = ""
     return run
 
 
@@ -215,18 +215,18 @@ def by_name(func: Callable[..., Any]) -> Callable[..., Any]:
         for name, field in fields.items():
             if name not in kwargs:
                 kwargs[name] = field.get_default(call_default_factory=True, validated_data=kwargs)
-        given = [kwargs.pop(each.name, each.default) for each in first]
-        missing = [n for n, value in enumerate(given) if value is inspect.Parameter.empty]
-        return func(*given[: missing[0] if missing else None], **kwargs)
+        values = [kwargs.pop(each.name, each.default) for each in first]
+        missing = [n for n, value in enumerate(values) if value is inspect.Parameter.empty]
+        return func(*values[: missing[0] if missing else None], **kwargs)
 
-    made: Any = functools.update_wrapper(run, func)
-    made.__signature__ = signature.replace(
+    wrapper: Any = functools.update_wrapper(run, func)
+    wrapper.__signature__ = signature.replace(
         parameters=[
             each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
             for each in every
         ]
     )
-    return made
+    return wrapper
 
 
 def is_open(func: Callable[..., Any]) -> bool:

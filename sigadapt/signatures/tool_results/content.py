@@ -82,10 +82,10 @@ def _texts(parts: list[Part], number: int) -> Iterator[str]:
 
 def json_of(parts: list[Part]) -> Any:
     """Return content as one JSON value: the JSON in it, else its text, else the names of what it holds."""
-    said = [part["value"] if part["type"] == "json" else part["text"] for part in parts if not _media(part)]
-    if all(isinstance(each, str) for each in said):
-        return "\n".join(said) if said else text_of(parts)
-    return said[0] if len(said) == 1 else said
+    values = [part["value"] if part["type"] == "json" else part["text"] for part in parts if not _media(part)]
+    if all(isinstance(each, str) for each in values):
+        return "\n".join(values) if values else text_of(parts)
+    return values[0] if len(values) == 1 else values
 
 
 def name_of(part: Part, number: int) -> str:
@@ -115,19 +115,19 @@ def _is_part(part: Any) -> bool:
 def _parts(value: Any) -> list[Part]:
     """Return a value as content: a list with media item by item, any other as JSON and the media in it."""
     items: list[Any] = [*value] if is_sequence(value) else [value]
-    found = [_find_parts(item) for item in items]
-    if not any(found):
-        items, found = [value], [None]
+    media_by_item = [_find_parts(item) for item in items]
+    if not any(media_by_item):
+        items, media_by_item = [value], [None]
     parts: list[Part] = []
-    for item, own in zip(items, found, strict=True):
-        if own is not None:
-            parts += own
+    for item, item_parts in zip(items, media_by_item, strict=True):
+        if item_parts is not None:
+            parts += item_parts
         elif isinstance(item, str):
             parts.append({"type": "text", "text": item})
         else:
             media: list[Part] = []
-            named = _with_names(item, media, sum(map(_media, parts)))
-            parts += [{"type": "json", "value": named}, *media]
+            json_value = _with_names(item, media, sum(map(_media, parts)))
+            parts += [{"type": "json", "value": json_value}, *media]
     return parts
 
 

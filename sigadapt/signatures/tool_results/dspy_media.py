@@ -45,11 +45,11 @@ def part_of_chat(block: Any) -> Part | None:
     """Return a content block of a chat message as a part; None if it is of no known kind."""
     # Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
     kind = block.get("type") if is_object(block) else None
-    held = block.get(kind) if isinstance(kind, str) else None
-    within: Json = held if is_object(held) else {}
-    url = within.get("url", held)
-    if kind == "text" and isinstance(held, str):
-        return {"type": "text", "text": held}
+    content = block.get(kind) if isinstance(kind, str) else None
+    within: Json = content if is_object(content) else {}
+    url = within.get("url", content)
+    if kind == "text" and isinstance(content, str):
+        return {"type": "text", "text": content}
     if kind == "image_url" and isinstance(url, str):
         return part_at("image", url)
     if kind == "input_audio" and isinstance(within.get("data"), str):

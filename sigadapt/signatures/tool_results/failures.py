@@ -55,10 +55,10 @@ def message_in(value: Any, tool: str) -> Any:
         lines = lines[1:]
     elif lines[0].lstrip() == _GROUP:
         lines = [line[4:] for line in takewhile(lambda line: line.startswith("  | "), lines[1:])]
-    told = "\n".join(dropwhile(lambda line: line.startswith("  "), lines))
-    place = _MODULE.match(told)
-    own = told[place.end() :] if place else told
-    return own[:-1] if re.fullmatch(r"\w+:", own) else own  # of a message that is space alone
+    last_lines = "\n".join(dropwhile(lambda line: line.startswith("  "), lines))
+    place = _MODULE.match(last_lines)
+    message = last_lines[place.end() :] if place else last_lines
+    return message[:-1] if re.fullmatch(r"\w+:", message) else message  # of a message that is space alone
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def plain_failures() -> Generator[None]:
             raise
         _LOG.debug("a tool failed", exc_info=error)
         # An exception of which Python formats the type's name and the message alone.
-        text, hidden = text_of(error), property(lambda _: None, lambda _, __: None)
-        names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), hidden)
+        text, no_value = text_of(error), property(lambda _: None, lambda _, __: None)
+        names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), no_value)
         names |= {"__module__": "builtins", "__str__": lambda _: text}  # pyright: ignore[reportUnknownLambdaType]
         raise type(type(error).__name__, (Exception,), names) from None

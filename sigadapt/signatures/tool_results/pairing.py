@@ -54,13 +54,13 @@ class _Given(NamedTuple):
 
 def results_of(turn: ToolCalls, values: Any, errors: Any) -> Iterator[ToolResult]:
     """Yield the result of each call of a turn, good and bad, in order, from what the calls gave."""
-    given, reasons = _by_id(turn, values, "value"), _by_id(turn, errors, "error")
-    failed = {call_id: item.value or not item.is_plain for call_id, item in reasons.items()}
+    by_id, reasons = _by_id(turn, values, "value"), _by_id(turn, errors, "error")
+    failures = {call_id: item.value or not item.is_plain for call_id, item in reasons.items()}
     for call in turn:
-        if call.id not in given and not failed.get(call.id):
+        if call.id not in by_id and not failures.get(call.id):
             raise no_result_error(call)
     for call in turn.in_order():
-        value, error = given.get(call.id), failed.get(call.id)
+        value, error = by_id.get(call.id), failures.get(call.id)
         if isinstance(call, InvalidToolCall) and not value and not error:
             yield failed_result(call)
         else:
@@ -94,74 +94,75 @@ def no_result_error(call: AnyCall) -> InvalidHistory:
     )
 
 
-def _by_id(turn: ToolCalls, given: Any, what: str) -> dict[str, _Given]:
+def _by_id(turn: ToolCalls, items: Any, what: str) -> dict[str, _Given]:
     """What was given, by the id of the call it belongs to."""
     calls: dict[str, AnyCall] = {call.id: call for call in turn.in_order()}
-    found: dict[str, _Given] = {}
-    for place, item in _place(turn, calls, given, what):
-        own = place if item.call_id is None else item.call_id
-        if own not in calls:
+    by_id: dict[str, _Given] = {}
+    for place, item in _place(turn, calls, items, what):
+        call_id = place if item.call_id is None else item.call_id
+        if call_id not in calls:
             tool = f" of {cut(repr(item.name))}" if item.name else ""
-            reason = f"there is a {what} for call {cut(repr(own))}{tool}, and no such call"
+            reason = f"there is a {what} for call {cut(repr(call_id))}{tool}, and no such call"
             raise InvalidHistory(reason, code="unknown_call", fix=_names(calls))
-        name, answered = calls[own].name or "unnamed", f"call {cut(repr(place))}"
-        if own != place:
+        name, subject = calls[call_id].name or "unnamed", f"call {cut(repr(place))}"
+        if call_id != place:
             raise InvalidHistory(
-                f"the {what} for {answered} is a result of call {cut(repr(own))}",
+                f"the {what} for {subject} is a result of call {cut(repr(call_id))}",
                 code="unknown_call",
-                tool=calls[own].name,
+                tool=calls[call_id].name,
                 fix="Put it under its own id.",
             )
         if item.name is not None and item.name != name:
             raise InvalidHistory(
-                f"the {what} for {answered} of {cut(repr(name))} is a result of tool {cut(repr(item.name))}",
+                f"the {what} for {subject} of {cut(repr(name))} is a result of tool {cut(repr(item.name))}",
                 code="wrong_tool",
                 tool=name,
                 fix="Give the result of the call that has this id.",
             )
-        if own in found:
-            values = f"{cut(repr(found[own].value))} and {cut(repr(item.value))}"
+        if call_id in by_id:
+            values = f"{cut(repr(by_id[call_id].value))} and {cut(repr(item.value))}"
             raise InvalidHistory(
-                f"{answered} is given two {what}s: {values}",
+                f"{subject} is given two {what}s: {values}",
                 code="repeated_result",
-                tool=calls[own].name,
+                tool=calls[call_id].name,
                 fix=f"Give one {what} a call. {_names(calls)}",
             )
-        found[own] = item
-    return found
+        by_id[call_id] = item
+    return by_id
 
 
 def _names(calls: dict[str, AnyCall]) -> str:
-    named = (f"{cut(repr(call.id))} ({cut(call.name or 'unnamed')})" for call in calls.values())
-    return f"The turn's calls: {listed(named, _MOST_NAMED, ', ') if calls else 'none'}."
+    names = (f"{cut(repr(call.id))} ({cut(call.name or 'unnamed')})" for call in calls.values())
+    return f"The turn's calls: {listed(names, _MOST_NAMED, ', ') if calls else 'none'}."
 
 
-def _place(turn: ToolCalls, calls: dict[str, AnyCall], given: Any, what: str) -> Iterable[tuple[str, _Given]]:
+def _place(turn: ToolCalls, calls: dict[str, AnyCall], items: Any, what: str) -> Iterable[tuple[str, _Given]]:
     """Each thing that was given, with the id that it goes by: its own, its key, or that of its place."""
-    if given is None:
+    if items is None:
         return []
-    if is_mapping(given):
-        return [(call_id, _read(item, calls)) for call_id, item in given.items()]
-    if isinstance(given, dspy.ToolCallResults):
-        given = given.tool_call_results
-    elif isinstance(given, _RESULTS):
-        given = [given]
-    elif not is_iterable(given) or isinstance(given, (str, bytes, AbstractSet)):
+    if is_mapping(items):
+        return [(call_id, _read(item, calls)) for call_id, item in items.items()]
+    if isinstance(items, dspy.ToolCallResults):
+        items = items.tool_call_results
+    elif isinstance(items, _RESULTS):
+        items = [items]
+    elif not is_iterable(items) or isinstance(items, (str, bytes, AbstractSet)):
         raise InvalidHistory(
-            f"a {type(given).__name__} holds no {what}s in the order of the calls",
+            f"a {type(items).__name__} holds no {what}s in the order of the calls",
             code="unknown_call",
             fix="Give a list with one for each call, or a mapping by call id.",
         )
-    items = [_read(item, calls) for item in given]
-    if any(item.call_id is None for item in items) and len(items) != len(turn):
+    readings = [_read(item, calls) for item in items]
+    if any(item.call_id is None for item in readings) and len(readings) != len(turn):
         ids = listed((cut(call.id) for call in turn), _MOST_NAMED, ", ")
         raise InvalidHistory(
-            f"{len(items)} {what}s were given for {len(turn)} calls: {ids}",
-            code="unanswered_call" if len(items) < len(turn) else "unknown_call",
+            f"{len(readings)} {what}s were given for {len(turn)} calls: {ids}",
+            code="unanswered_call" if len(readings) < len(turn) else "unknown_call",
             fix="Give one for each call, in order, or a mapping by call id.",
         )
     return [
-        (turn[place].id if item.call_id is None else item.call_id, item) for place, item in enumerate(items)
+        (turn[place].id if item.call_id is None else item.call_id, item)
+        for place, item in enumerate(readings)
     ]
 
 
@@ -186,13 +187,13 @@ def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
     return _Given(None, None, item, is_plain=True)
 
 
-def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
+def _result(call: AnyCall, item: _Given | None, error: Any) -> ToolResult:
     name = call.name or "unnamed"
     if isinstance(call, RefusedToolCall):  # a loop that is not sigadapt's own ran into it: a traceback
         return failed_result(call)
-    given = given or _Given(None, None, None, is_plain=True)
-    if given.is_plain:
-        value = program_outputs(given.value)
+    item = item or _Given(None, None, None, is_plain=True)
+    if item.is_plain:
+        value = program_outputs(item.value)
         _check_sendable(call, value)
         is_error = bool(error) or isinstance(value, BaseException)
         if error and error is not True:
@@ -201,24 +202,24 @@ def _result(call: AnyCall, given: _Given | None, error: Any) -> ToolResult:
             value = f"KeyError: {value}"
         elif isinstance(value, BaseException):
             value = text_of(value) or type(value).__name__
-        given = given._replace(value=value, is_error=is_error)
-    elif error and not given.is_error:
+        item = item._replace(value=value, is_error=is_error)
+    elif error and not item.is_error:
         raise InvalidHistory(
-            f"call {cut(repr(call.id))} is given a result that did not fail, {cut(repr(given.value))}, "
+            f"call {cut(repr(call.id))} is given a result that did not fail, {cut(repr(item.value))}, "
             f"and an error, {cut(repr(error))}",
             code="conflicting_result",
             tool=call.name,
             fix="State it once: ToolResult(..., is_error=True), or errors by call id.",
         )
-    if given.is_content and not is_content(given.value):
+    if item.is_content and not is_content(item.value):
         raise InvalidHistory(
             f"the result of call {cut(repr(call.id))} is marked as content, but is not: "
-            f"{cut(repr(given.value))}",
+            f"{cut(repr(item.value))}",
             code="unreadable_history",
             tool=name,
             fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",
         )
-    return ToolResult(**given._replace(call_id=call.id, name=name)._asdict())
+    return ToolResult(**item._replace(call_id=call.id, name=name)._asdict())
 
 
 def _check_sendable(call: AnyCall, value: Any) -> None:
@@ -256,5 +257,5 @@ def unanswered(call: AnyCall) -> ToolResult:
 def complaint(call: InvalidToolCall) -> str:
     """Return what is wrong with a call, for the model that made it to read."""
     place = f" at {call.path}" if call.path else ""
-    quoted = f"\nYou sent: {call.arguments[:_MOST_QUOTED]}" if call.arguments else ""
-    return f"{call.code}{place}: {call.message}{quoted}"
+    quote = f"\nYou sent: {call.arguments[:_MOST_QUOTED]}" if call.arguments else ""
+    return f"{call.code}{place}: {call.message}{quote}"

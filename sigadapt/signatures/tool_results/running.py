@@ -111,11 +111,11 @@ def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> l
     is_number = isinstance(timeout, (int, float)) and timeout is not True
     if timeout is not None and not (is_number and 0 < timeout <= TIMEOUT_MAX):  # the most that a thread waits
         raise InvalidOption("a timeout is a number of seconds above 0", field="timeout")
-    decided: object = {} if decisions is None else decisions
-    strange: list[object] = [decided]
-    if is_mapping(decided):
-        strange = [each for each in decided.values() if not isinstance(each, (bool, str, ToolCall))]
-    if strange or not is_mapping(decided):
+    by_id: object = {} if decisions is None else decisions
+    strange: list[object] = [by_id]
+    if is_mapping(by_id):
+        strange = [each for each in by_id.values() if not isinstance(each, (bool, str, ToolCall))]
+    if strange or not is_mapping(by_id):
         raise InvalidOption(
             f"a {type(strange[0]).__name__} is no decision",
             code="invalid_decision",
@@ -124,16 +124,16 @@ def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> l
         )
     decls = decls_of(tools)
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
-    shown = [question_about(call, decls) for call in good]
-    ids = [request_id(call.id, call.name, args) for call, (args, _) in zip(good, shown, strict=True)]
+    questions = [question_about(call, decls) for call in good]
+    ids = [request_id(call.id, call.name, args) for call, (args, _) in zip(good, questions, strict=True)]
     # A default may be another one each time, such as a new id. Then the call that was shown says what it was.
-    given = {each.id: (key, each) for key, each in decided.items() if isinstance(each, ToolCall)}
+    edits = {each.id: (key, each) for key, each in by_id.items() if isinstance(each, ToolCall)}
     for place, call in enumerate(good):
-        key, edited = given.get(call.id, ("", call))
-        is_shown = request_id(edited.id, edited.name, edited.args) == key and edited.name == call.name
-        if is_shown and equal_json({**edited.args, **call.args}, edited.args):
+        key, edit = edits.get(call.id, ("", call))
+        is_shown = request_id(edit.id, edit.name, edit.args) == key and edit.name == call.name
+        if is_shown and equal_json({**edit.args, **call.args}, edit.args):
             ids[place] = key
-    unknown = decided.keys() - {*ids}
+    unknown = by_id.keys() - {*ids}
     if unknown:
         raise InvalidHistory(
             f"there is a decision about {cut(repr(min(unknown, key=str)))}, which is no request of this turn",
@@ -141,8 +141,8 @@ def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> l
             fix="Ask again, with the requests of calls.awaiting_confirmation(decls).",
         )
     jobs = {
-        call.id: _job(call, decls, args, asked, decided.get(own))
-        for call, (args, asked), own in zip(good, shown, ids, strict=True)
+        call.id: _job(call, decls, args, question, by_id.get(request_key))
+        for call, (args, question), request_key in zip(good, questions, ids, strict=True)
     }
     return [
         _Job(call, failed_result(call))
@@ -152,7 +152,7 @@ def _jobs(calls: ToolCalls, tools: object, decisions: object, timeout: Any) -> l
     ]
 
 
-def _job(call: ToolCall, decls: ToolDecls, args: Json, asked: Confirmation | None, decision: Any) -> _Job:
+def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | None, decision: Any) -> _Job:
     if isinstance(decision, ToolCall) and (decision.id, decision.name) != (call.id, call.name):
         raise InvalidOption(
             f"the decision about call {cut(repr(call.id))} of {cut(repr(call.name))} is the call "
@@ -165,26 +165,26 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, asked: Confirmation | Non
         return _Job(call, ToolResult.failed(call, decision or REJECTED))
     decl = next((decl for decl in decls if decl.name == call.name), None)
     asking = asking_of(decl.func) if decl else None
-    if decision is None and decl and asked and not asking:
+    if decision is None and decl and question and not asking:
         raise InvalidHistory(
-            f"call {cut(repr(call.id))} requires confirmation, and nobody decided: {cut(asked.hint)}",
+            f"call {cut(repr(call.id))} requires confirmation, and nobody decided: {cut(question.hint)}",
             code="undecided",
             tool=call.name,
             fix="Give decisions by request.id, with the requests of calls.awaiting_confirmation(decls).",
         )
-    edited = decision if isinstance(decision, ToolCall) else call
-    agreed = in_agreement(edited.model_copy(update={"args": args} if decision is True else {}))
+    latest = decision if isinstance(decision, ToolCall) else call
+    approval = in_agreement(latest.model_copy(update={"args": args} if decision is True else {}))
     if decision is not None or not asking:  # else the function asks by itself
-        mark_approved(agreed)
+        mark_approved(approval)
     try:
-        bound = agreed.bind(decls)
+        arguments = approval.bind(decls)
     except UnboundToolCall as error:
-        if edited is decision:
+        if latest is decision:
             why = f"the edited call does not fit: {error.reason}"
             raise InvalidOption(why, code="invalid_decision", field="decisions", tool=call.name) from error
         return _Job(call, failed_result(error.call))
-    function = heard(agreed, function_of_call(agreed, decls))
-    return _Job(call, None, partial(function, **bound), decl is not None and is_async(decl.func))
+    function = heard(approval, function_of_call(approval, decls))
+    return _Job(call, None, partial(function, **arguments), decl is not None and is_async(decl.func))
 
 
 def _needs_arun(call: ToolCall | InvalidToolCall) -> InvalidOption:

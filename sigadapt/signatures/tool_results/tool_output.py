@@ -84,8 +84,8 @@ def first_of(value: object, *names: str) -> Any:
 
 def is_a(kind: str, value: object, modules: tuple[str, ...] = MCP_TYPES) -> bool:
     """Return whether a value is of a class of an SDK that is imported already."""
-    loaded = (sys.modules.get(name) for name in modules)
-    return any(isinstance(value, getattr(module, kind, ())) for module in loaded)
+    sdks = (sys.modules.get(name) for name in modules)
+    return any(isinstance(value, getattr(module, kind, ())) for module in sdks)
 
 
 # {"content": [{"type": "text", "text": "18 C"}, {"type": "image", "data": "iV...", "mimeType": "image/png"}],
@@ -95,22 +95,20 @@ def _mcp_content(result: Any) -> list[Part]:
     """Return an MCP result's blocks, and its structured content unless that only wraps or repeats a text."""
     blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
     parts = [part for block in blocks for part in _of_mcp(block)]
-    structured = first_of(result, "structured_content", "structuredContent")
-    if structured is None:
+    content = first_of(result, "structured_content", "structuredContent")
+    if content is None:
         return parts
     texts = [part["text"] for part in parts if part["type"] == "text"]
-    told = "\n".join(texts)
+    whole = "\n".join(texts)
     # The SDK wraps a value that is no object; the server's own text, or its own blocks, stand for it.
-    wrapped = (
-        next(iter(structured.values())) if is_object(structured) and len(structured) == 1 else structured
-    )
-    own = ([*blocks], *blocks) if isinstance(wrapped, (dict, list)) else (told, _parse(told))
-    if blocks and wrapped in own:
+    value = next(iter(content.values())) if is_object(content) and len(content) == 1 else content
+    originals = ([*blocks], *blocks) if isinstance(value, (dict, list)) else (whole, _parse(whole))
+    if blocks and value in originals:
         return parts
-    said = (told, _parse(told), texts, [_parse(text) for text in texts])
-    if not texts or structured in said or wrapped in said:  # the texts only repeat it
+    repeats = (whole, _parse(whole), texts, [_parse(text) for text in texts])
+    if not texts or content in repeats or value in repeats:  # the texts only repeat it
         parts = [part for part in parts if part["type"] != "text"]
-    return [{"type": "json", "value": structured}, *parts]
+    return [{"type": "json", "value": content}, *parts]
 
 
 def _of_mcp(block: Json) -> Iterator[Part]:
@@ -138,8 +136,8 @@ def _langchain_content(content: Any) -> Iterator[Part]:
             yield {"type": "text", "text": block}
             continue
         kind, data, mime = block.get("type"), block.get("base64", block.get("data")), block.get("mime_type")
-        held = block.get("image_url")
-        address = held.get("url") if is_object(held) else held
+        image = block.get("image_url")
+        address = image.get("url") if is_object(image) else image
         if kind == "text" and isinstance(block.get("text"), str):
             yield {"type": "text", "text": block["text"]}
         elif isinstance(data, str) and (mime is None or isinstance(mime, str)):

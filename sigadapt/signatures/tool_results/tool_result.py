@@ -62,9 +62,9 @@ class ToolResult(OwnErrors):
         if blocks is not None:
             if not is_array(blocks) or not all(map(is_object, blocks)):
                 raise ValueError("blocks are a list of objects")
-            said = value if data.get("is_content") else content_of(value) or as_content(value)
-            own = [{"type": "block", "value": without_halves(block)} for block in blocks]
-            data |= {"value": [*said, *own], "is_content": True, "blocks": None}
+            own_parts = value if data.get("is_content") else content_of(value) or as_content(value)
+            block_parts = [{"type": "block", "value": without_halves(block)} for block in blocks]
+            data |= {"value": [*own_parts, *block_parts], "is_content": True, "blocks": None}
             return data
         if data.get("is_content"):
             if not is_content(value):
@@ -83,8 +83,8 @@ class ToolResult(OwnErrors):
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
         text = order_of(self.value)
-        saved = {key: part for key, part in vars(self).items() if key != "blocks"}
-        return saved if text is None else {**saved, "text": text}
+        fields = {key: part for key, part in vars(self).items() if key != "blocks"}
+        return fields if text is None else {**fields, "text": text}
 
     @classmethod
     def unanswered(cls, call: _Named) -> "ToolResult":
