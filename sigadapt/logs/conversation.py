@@ -22,7 +22,7 @@ from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.logs.talk import Talk
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider, Reading
-from sigadapt.providers.wire.recorded import Asked, Recorded, Told
+from sigadapt.providers.wire.recorded import Question, RecordedResult, Recording
 from sigadapt.providers.wire.values import in_paragraphs, joined, named_part
 from sigadapt.schemas.json_values import Json, cut, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
@@ -98,15 +98,15 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
         ('anthropic', 'Be brief.', 'What time is it?')
     """
     provider = _provider_of(body, wire)
-    recorded: Recorded = provider.request(body)
-    if not recorded.said and not recorded.system and not recorded.lost:
+    recorded: Recording = provider.request(body)
+    if not recorded.turns and not recorded.system and not recorded.losses:
         raise _unreadable("it holds no message")
     decls = ToolDecls(recorded.tools)
     turns = _Turns(provider, recorded)
     rows, under_way = turns.rows, dict[str, Any]()
     if rows and rows[-1].keys().isdisjoint(("answer", "calls")):
         under_way = rows.pop()
-    changes = [Change(where, "dropped", why) for where, why in recorded.lost.items()]
+    changes = [Change(where, "dropped", why) for where, why in recorded.losses.items()]
     settings = _settings(recorded.settings, decls, changes)
     return Conversation(
         wire=provider.name,
@@ -155,27 +155,27 @@ def _settings(given: Json, decls: ToolDecls, changes: list[Change]) -> Json:
     return settings
 
 
-_Made: TypeAlias = tuple[ToolCalls, dict[str, Told]]
+_Made: TypeAlias = tuple[ToolCalls, dict[str, RecordedResult]]
 """What the model said at once, and the results of its calls by their ids."""
 
 
 class _Turns:
     """What was said, on its way to rows of a history."""
 
-    def __init__(self, provider: Provider, recorded: Recorded) -> None:
+    def __init__(self, provider: Provider, recorded: Recording) -> None:
         self._provider = provider
         self._sent_ids: dict[str, Any] = {}  # by the ids that the calls have here
         self._made: list[_Made] = []
         self.changes: list[Change] = []
         turns: list[tuple[list[Json], list[_Made]]] = []
-        for kind, run in groupby(recorded.said, type):
+        for kind, run in groupby(recorded.turns, type):
             said: list[Any] = [*run]
-            if kind is Asked or not turns:
+            if kind is Question or not turns:
                 turns.append(([], []))
             parts, made = turns[-1]
-            if kind is Asked:
+            if kind is Question:
                 parts += [part for asked in said for part in asked.parts]
-            elif kind is Told:
+            elif kind is RecordedResult:
                 for told in said:
                     self._answer(told)
             else:
@@ -211,7 +211,7 @@ class _Turns:
             self.changes.append(Change(f"/said/{len(self._made)}", "lowered", why))
         return typed
 
-    def _answer(self, told: Told) -> None:
+    def _answer(self, told: RecordedResult) -> None:
         """Pair a result with its call."""
         for calls, answers in reversed(self._made):
             for call in calls.in_order():
@@ -248,7 +248,7 @@ class _Turns:
         return row | ({"results": ToolResults(rounds=tuple(rounds))} if rounds else {})
 
 
-def _result(call: ToolCall | InvalidToolCall, told: Told | None) -> ToolResult:
+def _result(call: ToolCall | InvalidToolCall, told: RecordedResult | None) -> ToolResult:
     if told is None:
         return unanswered(call)
     content: Json = {"value": told.value} if told.parts is None else {"value": told.parts, "is_content": True}

@@ -34,7 +34,7 @@ from sigadapt.providers.route import (
     Turns,
 )
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
-from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import Described, more_than, state
@@ -127,11 +127,11 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
         whole["citations"] = citations
     if pieces := block.pieces("partial_json"):
         # Some servers send the whole input in the start event, or an empty text in the place of an object.
-        given, text = decoded(whole.get("input") or None), JsonText(json_text(pieces))
-        if not given or parse_arguments(text) == given:
+        value, text = decoded(whole.get("input") or None), JsonText(json_text(pieces))
+        if not value or parse_arguments(text) == value:
             whole["input"] = text
         else:  # both, which is no JSON
-            whole["input"] = JsonText(json_like(given) + text) if text.strip() else given
+            whole["input"] = JsonText(json_like(value) + text) if text.strip() else value
     if whole.get("type") == "tool_use" and not (ended or block.ended):
         whole["input"] = CutOff(whole.get("input") or JsonText())
     return whole
@@ -142,7 +142,7 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
 #   {"type": "web_search_result", "url": "https://a.test/", "title": "Weather"}]}
 # {"type": "text", "text": "18 C", "citations": [{"type": "web_search_result_location", "url": ...}]}
 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools
-def find(found: Findings, blocks: Sequence[Json]) -> None:
+def find(findings: Findings, blocks: Sequence[Json]) -> None:
     """Find what the tools that Anthropic ran left in the blocks of a turn."""
     results = {str(block.get("tool_use_id")): block for block in blocks if "tool_use_id" in block}
     for block in blocks:
@@ -151,20 +151,22 @@ def find(found: Findings, blocks: Sequence[Json]) -> None:
             failed = result.get("is_error") or "error_code" in an_object(result.get("content"))
             status = "failed" if failed else "done" if result else "pending"
             kind = "mcp" if kind_of(block) == "mcp_tool_use" else None
-            found.call(block.get("name"), call_id, status, block.get("input"), kind)
+            findings.call(block.get("name"), call_id, status, block.get("input"), kind)
         for part in objects(block.get("content")):
             if kind_of(part) in ("web_search_result", "web_fetch_result"):
                 title = part.get("title") or an_object(part.get("content")).get("title")
-                found.source(part.get("url"), title)
+                findings.source(part.get("url"), title)
             for output in objects(part.get("content")):
                 if is_text(output.get("file_id")):
-                    found.file(None, None, output["file_id"])
-        for cited in objects(block.get("citations")):
+                    findings.file(None, None, output["file_id"])
+        for note in objects(block.get("citations")):
             # Of a page that it fetched, Claude cites the title alone.
-            title = cited.get("title") or cited.get("document_title")
-            pages = [each.url for each in found.sources.values() if title and each.title == title]
-            url, document = cited.get("url"), cited.get("file_id") or cited.get("source")
-            found.source(url or next(iter(pages), None), title, cited.get("cited_text"), document, cited=True)
+            title = note.get("title") or note.get("document_title")
+            pages = [each.url for each in findings.sources.values() if title and each.title == title]
+            url, document = note.get("url"), note.get("file_id") or note.get("source")
+            findings.source(
+                url or next(iter(pages), None), title, note.get("cited_text"), document, cited=True
+            )
 
 
 class Anthropic(Provider):
@@ -194,22 +196,22 @@ class Anthropic(Provider):
         container = an_object(body.get("container")).get("id")
         by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses if "caller" in use)
         fields = {"container": container} if is_text(container) and by_code else None
-        described = [self.describe(block) for block in blocks if block.get("type") != _UNKNOWN]
-        kept = state(NAME, described, fields)
+        descriptions = [self.describe(block) for block in blocks if block.get("type") != _UNKNOWN]
+        saved_state = state(NAME, descriptions, fields)
         if finish == "pause" and calls:  # Claude goes on with its own tools when the calls have their results
             finish = "tool_calls"
         if finish == "pause":  # which goes back as it came, also if it is text alone
-            kept = kept or {"dialect": NAME, "blocks": [each.block for each in described]}
+            saved_state = saved_state or {"dialect": NAME, "blocks": [each.block for each in descriptions]}
         # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
         # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
         why = details_in(body.get("stop_details"))
-        work = NO_WORK if kept is None else self.work([each.block for each in described])
-        return [Reading(text, thinking, calls, finish, kept, why, work=work)]
+        work = NO_WORK if saved_state is None else self.work([each.block for each in descriptions])
+        return [Reading(text, thinking, calls, finish, saved_state, why, work=work)]
 
     def work(self, blocks: Sequence[Json]) -> ServerWork:
-        found = Findings()
-        find(found, blocks)
-        return found.work()
+        findings = Findings()
+        find(findings, blocks)
+        return findings.work()
 
     def without_calls(self, body: Json) -> Json:
         content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]
@@ -264,27 +266,27 @@ class Anthropic(Provider):
     # {"model": "claude-opus-5", "max_tokens": 1024, "system": "Be brief.", "messages": [
     #   {"role": "user", "content": "Weather?"}], "tools": [{"name": "f", "input_schema": {...}}]}
     # https://platform.claude.com/docs/en/api/messages
-    def request(self, body: Json) -> Recorded:
-        recorded = Recorded(NAME, _part)
-        recorded.tools = [*objects(body.get("tools"))]
-        recorded.set(body, {"stop_sequences": "stop"}, ("messages", "system", "tools"))
-        recorded.instruct(body.get("system"), ("system",))
+    def request(self, body: Json) -> Recording:
+        record = Recording(NAME, _part)
+        record.tools = [*objects(body.get("tools"))]
+        record.set(body, {"stop_sequences": "stop"}, ("messages", "system", "tools"))
+        record.instruct(body.get("system"), ("system",))
         for place, message in enumerate(objects(body["messages"])):
             where, content = ("messages", place, "content"), message.get("content")
             if message.get("role") == "assistant":
-                recorded.said += self.read({"type": "message", "content": content})
+                record.turns += self.read({"type": "message", "content": content})
                 continue
             if message.get("role") != "user":
-                recorded.instruct(content or "", where)
+                record.instruct(content or "", where)
                 continue
             for at, block in enumerate(content_parts(content)):
                 if kind_of(block) == "tool_result":
-                    answered = block.get("tool_use_id"), None
+                    call = block.get("tool_use_id"), None
                     failed = block.get("is_error") is True
-                    recorded.tell(answered, block.get("content") or "", (*where, at), failed=failed)
+                    record.tell(call, block.get("content") or "", (*where, at), failed=failed)
                 else:
-                    recorded.ask(block, (*where, at))
-        return recorded
+                    record.ask(block, (*where, at))
+        return record
 
     # {"role": "assistant", "content": "Let me look.", "tool_calls": [...], "thinking_blocks": [
     #   {"type": "thinking", "thinking": "They want Paris.", "signature": "EqQB..."}]}
@@ -293,17 +295,17 @@ class Anthropic(Provider):
         """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
         # Blocks of tools that Claude ran itself have lost their places there and parts of their content, so
         # that only their names are kept: the next request records what stays behind.
-        signed = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
+        thinking = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
         calls, beside = objects(message.get("tool_calls")), an_object(message.get("provider_specific_fields"))
         ran = [call["id"] for call in calls if ran_itself(call.get("id"))]
         names = ["mcp_tool_use" if call_id.startswith("mcp") else "server_tool_use" for call_id in ran]
         for key in ("web_search_results", "tool_results", "compaction_blocks"):
             names += (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
-        lost = list(dict.fromkeys([*names, *(("citations",) if beside.get("citations") else ())]))
-        if not signed and not lost:
+        losses = list(dict.fromkeys([*names, *(("citations",) if beside.get("citations") else ())]))
+        if not thinking and not losses:
             return None
-        blocks = [*signed, *self.plain_blocks(text, len(calls) - len(ran))]
-        return {"dialect": NAME, "blocks": blocks, **({"lost": lost} if lost else {})}
+        blocks = [*thinking, *self.plain_blocks(text, len(calls) - len(ran))]
+        return {"dialect": NAME, "blocks": blocks, **({"lost": losses} if losses else {})}
 
     # {"role": "assistant", "content": [{"type": "thinking", "thinking": "They want Paris.", "signature":
     #   "EqQB..."}, {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {...}}]}
@@ -313,8 +315,8 @@ class Anthropic(Provider):
         blocks: list[Json] = []
         for block, call in blocks_with_calls(self, message, state):
             if call is not None:
-                named = {"id": call["id"], "name": named_part(call)["name"], "input": arguments_of(call)}
-                blocks.append({"type": "tool_use", **block, **named})
+                fields = {"id": call["id"], "name": named_part(call)["name"], "input": arguments_of(call)}
+                blocks.append({"type": "tool_use", **block, **fields})
             elif block["type"] in _THINKING:
                 blocks += [block] if _is_signed(block) else []
             elif block["type"] != "text" or block.get("text"):  # Anthropic refuses empty texts
@@ -325,7 +327,7 @@ class Anthropic(Provider):
     # https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as one row; a result repeats the `toolset_name` of its call."""
-        made = {block["id"]: block for row in turn for block in row["content"] if self.is_call(block)}
+        calls = {block["id"]: block for row in turn for block in row["content"] if self.is_call(block)}
         content: list[Json] = []
         for result in results:
             content_of = result.text if result.blocks is None else [*result.blocks]
@@ -333,11 +335,11 @@ class Anthropic(Provider):
             # https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
             # Any tool could write such a list, but it reveals nothing that this request does not declare.
             references = [{"type": "tool_reference", "tool_name": name} for name in result.deferred]
-            given = result.given if is_array(result.given) else ()
-            if given and all(part in references for part in given):
-                content_of = [*given]
+            parts = result.given if is_array(result.given) else ()
+            if parts and all(part in references for part in parts):
+                content_of = [*parts]
             failed = {"is_error": True} if result.is_error else {}
-            toolset = made.get(result.id, {}).get("toolset_name")
+            toolset = calls.get(result.id, {}).get("toolset_name")
             of_set = {"toolset_name": toolset} if is_text(toolset) else {}
             block = {"type": "tool_result", "tool_use_id": result.id, "content": content_of}
             content.append({**block, **failed, **of_set})
@@ -364,8 +366,8 @@ class Anthropic(Provider):
         return {**row, "content": [*blocks[:-1], {"cache_control": mark, **blocks[-1]}]}
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
-        said = [{"type": "text", "text": text}] if text else []
-        return [*said, *({"type": "tool_use"} for _ in range(calls))]
+        texts = [{"type": "text", "text": text}] if text else []
+        return [*texts, *({"type": "tool_use"} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
         return block.get("type") == "tool_use"
@@ -376,8 +378,8 @@ class Anthropic(Provider):
             more, plain = more_than(block, _TEXT_FIELDS), {"type": kind, "text": block.get("text")}
             return Described("text" if block.get("text") else "", more, block, plain)
         if kind == "tool_use":
-            kept = {key: block[key] for key in block if key != "input"}
-            return Described("call", more_than(block, _CALL_FIELDS), kept, {"type": kind})
+            fields = {key: block[key] for key in block if key != "input"}
+            return Described("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
         if kind in _THINKING:
             name = "reasoning" if block.get("thinking") else kind
             return Described(kind, name if _is_signed(block) else "", block)
@@ -391,11 +393,11 @@ class Anthropic(Provider):
     # https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
     headers_of_late_tools: Mapping[str, str] = {"anthropic-beta": "inline-tools-2026-09-15"}
 
-    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
-        gone = ({"type": "tool_reference", "name": name} for name in removed)
-        new = ({"type": "tool_definition", "definition": tool} for tool in added)
+    def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
+        references = ({"type": "tool_reference", "name": name} for name in removals)
+        new = ({"type": "tool_definition", "definition": tool} for tool in additions)
         content = [
-            *({"type": "tool_removal", "tool": tool} for tool in gone),
+            *({"type": "tool_removal", "tool": tool} for tool in references),
             *({"type": "tool_addition", "tool": tool} for tool in new),
         ]
         return {"role": "system", "content": content}
@@ -419,28 +421,28 @@ class Anthropic(Provider):
         ]
         return {"mcp_servers": servers} if servers else {}
 
-    def tools(self, given: list[Json]) -> list[Json]:
-        sent: list[Json] = []
-        for tool in given:
-            own = tool
+    def tools(self, tools: list[Json]) -> list[Json]:
+        entries: list[Json] = []
+        for tool in tools:
+            entry = tool
             if "function" in tool:
                 function: Json = {"input_schema": tool["function"]["parameters"], **tool["function"]}
-                own = {key: function[key] for key in _OF_FUNCTION if key in function}
-                own |= {key: tool[key] for key in tool if key not in ("type", "function")}
+                entry = {key: function[key] for key in _OF_FUNCTION if key in function}
+                entry |= {key: tool[key] for key in tool if key not in ("type", "function")}
             elif tool.keys() >= _OF_SERVER:
                 configs = {name: {"enabled": True} for name in tool.get("allowed_tools", ())}
-                chosen = {"default_config": {"enabled": False}, "configs": configs}
-                own = {key: tool[key] for key in tool if key not in _MCP}
-                own |= chosen if "allowed_tools" in tool else {}
-            sent.append(own)
-        return sent
+                subset = {"default_config": {"enabled": False}, "configs": configs}
+                entry = {key: tool[key] for key in tool if key not in _MCP}
+                entry |= subset if "allowed_tools" in tool else {}
+            entries.append(entry)
+        return entries
 
-    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
+    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
         # Of a tool that Anthropic runs: {"type": "web_search_20250305", "name": "web_search"}
-        if not is_text(chosen.get("name")):
+        if not is_text(choice.get("name")):
             return None
         beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
-        return {"tool_choice": {"type": "tool", "name": chosen["name"], **beside}}
+        return {"tool_choice": {"type": "tool", "name": choice["name"], **beside}}
 
 
 def block_of(part: Json, model: str) -> Json | None:

@@ -16,7 +16,7 @@ from sigadapt.providers import anthropic
 from sigadapt.providers.provider import JsonText, Provider, Reading
 from sigadapt.providers.route import SIGNED_ID, Choices, Limits, Models, ResultRules, Route, Tools, Turns
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
-from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
@@ -60,16 +60,16 @@ def _is_call(block: Json) -> bool:
 
 def _whole_block(block: Block, *, ended: bool) -> Json:
     """Return the content block that a streamed block makes."""
-    opened = block.start.get("toolUse")
+    start = block.start.get("toolUse")
     pieces = [use.get("input") for use in objects(block.pieces("toolUse"))]
-    if is_object(opened) or any(piece is not None for piece in pieces):
-        sent = block.arguments(JsonText(json_text(pieces)), ended=ended)
-        return {"toolUse": {**an_object(opened), "input": sent}}
+    if is_object(start) or any(piece is not None for piece in pieces):
+        arguments = block.arguments(JsonText(json_text(pieces)), ended=ended)
+        return {"toolUse": {**an_object(start), "input": arguments}}
     thoughts = objects(block.pieces("reasoningContent"))
     if thoughts:
-        redacted = [each["redactedContent"] for each in thoughts if each.get("redactedContent")]
-        if redacted:
-            return {"reasoningContent": {"redactedContent": redacted[0]}}
+        ciphertexts = [each["redactedContent"] for each in thoughts if each.get("redactedContent")]
+        if ciphertexts:
+            return {"reasoningContent": {"redactedContent": ciphertexts[0]}}
         text, signature = (joined(each.get(key) for each in thoughts) for key in ("text", "signature"))
         return {"reasoningContent": {"reasoningText": {"text": text or "", "signature": signature}}}
     text = joined(block.pieces("text"))
@@ -114,7 +114,7 @@ class BedrockConverse(Provider):
         thoughts = (
             an_object(an_object(block.get("reasoningContent")).get("reasoningText")) for block in blocks
         )
-        return [Reading(text, joined(thought.get("text") for thought in thoughts), calls, finish)]
+        return [Reading(text, joined(each.get("text") for each in thoughts), calls, finish)]
 
     def is_event(self, event: Json) -> bool:
         return not _EVENTS.isdisjoint(event)
@@ -153,30 +153,30 @@ class BedrockConverse(Provider):
     # {"modelId": "amazon.nova-pro-v1:0", "system": [{"text": "Be brief."}], "messages": [
     #   {"role": "user", "content": [{"text": "Weather?"}]}], "toolConfig": {"tools": [{"toolSpec": {...}}]}}
     # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
-    def request(self, body: Json) -> Recorded:
-        recorded, config = Recorded(NAME, _part), an_object(body.get("toolConfig"))
-        recorded.tools = [tool for tool in objects(config.get("tools")) if "cachePoint" not in tool]
+    def request(self, body: Json) -> Recording:
+        record, config = Recording(NAME, _part), an_object(body.get("toolConfig"))
+        record.tools = [tool for tool in objects(config.get("tools")) if "cachePoint" not in tool]
         left_out = ("messages", "system", "toolConfig", "inferenceConfig")
-        recorded.set({**body, **an_object(body.get("inferenceConfig"))}, _SETTINGS, left_out)
-        recorded.set({"tool_choice": config.get("toolChoice")}, {})
-        recorded.instruct([block for block in objects(body.get("system")) if "text" in block], ("system",))
+        record.set({**body, **an_object(body.get("inferenceConfig"))}, _SETTINGS, left_out)
+        record.set({"tool_choice": config.get("toolChoice")}, {})
+        record.instruct([block for block in objects(body.get("system")) if "text" in block], ("system",))
         for place, message in enumerate(objects(body["messages"])):
             where, blocks = ("messages", place, "content"), content_parts(message.get("content"))
             if message.get("role") == "assistant":
-                recorded.said += self.read({"output": {"message": message}})
+                record.turns += self.read({"output": {"message": message}})
                 for at, block in enumerate(blocks):
                     if not _is_call(block) and "text" not in block and "cachePoint" not in block:
                         kind = next(iter(block), "an empty block")
-                        recorded.lose((*where, at), f"{kind!r} has no neutral form, and is left out")
+                        record.lose((*where, at), f"{kind!r} has no neutral form, and is left out")
                 continue
             for at, block in enumerate(blocks):
                 result = an_object(block.get("toolResult"))
                 if result:
-                    answered, failed = (result.get("toolUseId"), None), result.get("status") == "error"
-                    recorded.tell(answered, result.get("content"), (*where, at), failed=failed)
+                    call, failed = (result.get("toolUseId"), None), result.get("status") == "error"
+                    record.tell(call, result.get("content"), (*where, at), failed=failed)
                 elif "cachePoint" not in block:
-                    recorded.ask(block, (*where, at))
-        return recorded
+                    record.ask(block, (*where, at))
+        return record
 
 
 def _part(block: Json) -> Json | None:
@@ -184,11 +184,11 @@ def _part(block: Json) -> Json | None:
     if "json" in block:
         return {"type": "json", "value": block["json"]}
     kind = "image" if "image" in block else "document"
-    held = an_object(block.get(kind))
-    data, form = an_object(held.get("source")).get("bytes"), held.get("format")
+    file = an_object(block.get(kind))
+    data, form = an_object(file.get("source")).get("bytes"), file.get("format")
     if not is_text(data) or not is_text(form):
         return None
-    name = {"name": held["name"]} if is_text(held.get("name")) else {}
+    name = {"name": file["name"]} if is_text(file.get("name")) else {}
     mime = f"image/{form}" if kind == "image" else mimetypes.guess_type(f"file.{form}")[0] or "text/plain"
     return {"type": "image" if kind == "image" else "file", "mime_type": mime, "data": data, **name}
 

@@ -48,8 +48,11 @@ def _whole_call(block: Block, *, ended: bool) -> Json:
     """Return the call that a streamed call makes."""
     fragments = [usual_call(fragment) for fragment in block.deltas] or [{}]
     functions = [an_object(fragment.get("function")) for fragment in fragments]
-    sent = json_text(function.get("arguments") for function in functions)
-    return {**fragments[0], "function": {**functions[0], "arguments": block.arguments(sent, ended=ended)}}
+    text = json_text(function.get("arguments") for function in functions)
+    return {
+        **fragments[0],
+        "function": {**functions[0], "arguments": block.arguments(text, ended=ended)},
+    }
 
 
 class Cohere(Provider):

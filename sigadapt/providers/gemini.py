@@ -32,7 +32,7 @@ from sigadapt.providers.route import (
     Turns,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
-from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import whole_arguments
 from sigadapt.providers.wire.turn_state import Described, more_than, state
@@ -91,15 +91,15 @@ def _part(block: Json) -> Json | None:
     """Return an image, a file or audio of a question or a result as a part; None for any other part."""
     if block.get("type") == "json":
         return block
-    held = _in_camel_case(an_object(block.get("inlineData") or block.get("fileData")))
-    mime, place = held.get("mimeType"), "data" if "inlineData" in block else "fileUri"
-    if not is_text(held.get(place)) or not isinstance(mime, (str, type(None))) or more_than(block, _MEDIA):
+    file = _in_camel_case(an_object(block.get("inlineData") or block.get("fileData")))
+    mime, place = file.get("mimeType"), "data" if "inlineData" in block else "fileUri"
+    if not is_text(file.get(place)) or not isinstance(mime, (str, type(None))) or more_than(block, _MEDIA):
         return None
     if place == "data":
-        return part_of_bytes(mime, held["data"].translate(_SAFE), None)
+        return part_of_bytes(mime, file["data"].translate(_SAFE), None)
     family = str(mime).partition("/")[0]
     kind = family if family in ("image", "audio") else "file"
-    return {"type": kind, "url": held[place], **({"mime_type": mime} if is_text(mime) else {})}
+    return {"type": kind, "url": file[place], **({"mime_type": mime} if is_text(mime) else {})}
 
 
 def _parts(candidate: Json) -> list[Json]:
@@ -118,13 +118,13 @@ def _join_names(names: Iterable[str]) -> str:
 
 
 def _call(call: Json, finish: str | None) -> RawCall:
-    partials, sent = call.get("partialArgs"), decoded(call.get("args"))
+    partials, arguments = call.get("partialArgs"), decoded(call.get("args"))
     if partials:
         # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
-        sent = [sent, partials] if sent else whole_arguments(objects(partials))
+        arguments = [arguments, partials] if arguments else whole_arguments(objects(partials))
     if call.get("willContinue") and finish is None:
-        sent = CutOff(sent)
-    return (call.get("id"), call.get("name"), sent)
+        arguments = CutOff(arguments)
+    return (call.get("id"), call.get("name"), arguments)
 
 
 def _whole_parts(parts: list[Json]) -> list[Json]:
@@ -156,10 +156,10 @@ def _whole_parts(parts: list[Json]) -> list[Json]:
 def _continues(part: Json, first: Json, last: Json) -> bool:
     """Return whether a part continues the text or the call that has this first and this last piece."""
     if _is_call(part) and _is_call(first):
-        call, opened = part["functionCall"], first["functionCall"]
-        if not (opened.get("willContinue") or opened.get("partialArgs")):
+        call, first_call = part["functionCall"], first["functionCall"]
+        if not (first_call.get("willContinue") or first_call.get("partialArgs")):
             return False
-        is_same = all(not call.get(key) or call[key] == opened.get(key) for key in ("id", "name"))
+        is_same = all(not call.get(key) or call[key] == first_call.get(key) for key in ("id", "name"))
         return is_same and (bool(last["functionCall"].get("willContinue")) or not any(call.values()))
     are_texts = set(part) | set(first) <= _TEXT_PART and not last.get("thoughtSignature")
     return are_texts and bool(part.get("thought")) == bool(first.get("thought"))
@@ -192,7 +192,7 @@ _RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
 #   {"groundingChunkIndices": [0]}], "groundingChunks": [{"web": {"uri": ..., "title": ...}}]}}
 # {"urlContextMetadata": {"urlMetadata": [{"retrievedUrl": ..., "urlRetrievalStatus": ...}]}}
 # https://ai.google.dev/api/generate-content#GroundingMetadata
-def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
+def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
     """Find what Google's own tools left in a candidate; its searches come as metadata alone."""
     ground = an_object(candidate.get("groundingMetadata"))
     pages = an_object(candidate.get("urlContextMetadata"))
@@ -200,35 +200,35 @@ def find(found: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
     for place, part in enumerate(parts):
         for key, answer in _RAN.items():
             if key in part:
-                sent = an_object(part[key])
+                run = an_object(part[key])
                 answers = [an_object(each[answer]) for each in parts[place:] if answer in each]
-                own = [each for each in answers if each.get("id") == sent.get("id")]
-                status = own[0].get("outcome", "done") if own else "pending"
-                code = {each: sent[each] for each in ("code", "language") if each in sent}
-                asked = sent.get("args") or code
-                found.call(sent.get("toolType", "code_execution"), sent.get("id"), status, asked)
+                own_answers = [each for each in answers if each.get("id") == run.get("id")]
+                status = own_answers[0].get("outcome", "done") if own_answers else "pending"
+                code = {each: run[each] for each in ("code", "language") if each in run}
+                arguments = run.get("args") or code
+                findings.call(run.get("toolType", "code_execution"), run.get("id"), status, arguments)
         file = an_object(part.get("inlineData") or part.get("fileData"))
         if file:
-            found.file(file.get("data") or file.get("fileUri"), file.get("mimeType"))
-    ran = {call.kind for call in found.calls}
-    placed = [each.get("groundingChunkIndices") for each in objects(ground.get("groundingSupports"))]
-    cited = [number for numbers in placed if is_array(numbers) for number in numbers]
+            findings.file(file.get("data") or file.get("fileUri"), file.get("mimeType"))
+    ran = {call.kind for call in findings.calls}
+    indices = [each.get("groundingChunkIndices") for each in objects(ground.get("groundingSupports"))]
+    citations = [number for numbers in indices if is_array(numbers) for number in numbers]
     chunks = objects(ground.get("groundingChunks"))
     for number, chunk in enumerate(chunks):
         page = an_object(next(iter(chunk.values()), None))
         url, title = page.get("uri") or page.get("sourceUri"), page.get("title")
-        found.source(url, title, page.get("text"), page.get("documentName"), cited=number in cited)
+        findings.source(url, title, page.get("text"), page.get("documentName"), cited=number in citations)
     queries = ground.get("webSearchQueries") or ground.get("imageSearchQueries")
     if queries and "web_search" not in ran:
-        found.call("web_search", None, "done", {"queries": queries})
+        findings.call("web_search", None, "done", {"queries": queries})
     if any("retrievedContext" in chunk for chunk in chunks) and "file_search" not in ran:
-        found.call("file_search", None, "done", {})
+        findings.call("file_search", None, "done", {})
     for page in objects(pages.get("urlMetadata")):
         url, is_read = page.get("retrievedUrl"), str(page.get("urlRetrievalStatus")).endswith("SUCCESS")
         if is_read:
-            found.source(url, None)
+            findings.source(url, None)
         if "web_fetch" not in ran:
-            found.call("url_context", None, "done" if is_read else "failed", {"url": url})
+            findings.call("url_context", None, "done" if is_read else "failed", {"url": url})
 
 
 class Gemini(Provider):
@@ -267,10 +267,10 @@ class Gemini(Provider):
         calls = with_reported_call(calls, finish, why)
         text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
         thinking = joined(part.get("text") for part in parts if part.get("thought"))
-        kept, found = state(NAME, map(self.describe, parts)), Findings()
-        if kept is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
-            find(found, candidate, parts)
-        return Reading(text, thinking, calls, finish, kept, why, work=found.work())
+        saved_state, findings = state(NAME, map(self.describe, parts)), Findings()
+        if saved_state is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
+            find(findings, candidate, parts)
+        return Reading(text, thinking, calls, finish, saved_state, why, work=findings.work())
 
     def without_calls(self, body: Json) -> Json:
         candidates = [
@@ -303,13 +303,13 @@ class Gemini(Provider):
     # https://docs.litellm.ai/docs/providers/gemini
     def state_from_chat(self, message: Json, text: str | None) -> Json | None:
         """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
-        signed = [_beside(call).get("thought_signature") for call in objects(message.get("tool_calls"))]
+        signatures = [_beside(call).get("thought_signature") for call in objects(message.get("tool_calls"))]
         calls: list[Json] = [
             {"functionCall": {}, **({"thoughtSignature": signature} if is_text(signature) else {})}
-            for signature in signed
+            for signature in signatures
         ]
         texts: list[Json] = [{"text": text}] if text else []
-        if not any(map(is_text, signed)):
+        if not any(map(is_text, signatures)):
             first = next(iter(_beside(message).get("thought_signatures") or ()), None)
             if not is_text(first):
                 return None
@@ -322,25 +322,25 @@ class Gemini(Provider):
     # {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": [{"role": "user", "parts": [
     #   {"text": "Weather?"}]}], "tools": [{"functionDeclarations": [...]}], "generationConfig": {...}}
     # https://ai.google.dev/api/generate-content#request-body
-    def request(self, body: Json) -> Recorded:
-        recorded, body = Recorded(NAME, _part), _in_camel_case(body)
+    def request(self, body: Json) -> Recording:
+        record, body = Recording(NAME, _part), _in_camel_case(body)
         config = _in_camel_case(an_object(body.get("generationConfig")))
-        recorded.tools = [*objects(body.get("tools"))]
+        record.tools = [*objects(body.get("tools"))]
         left_out = ("contents", "tools", "generationConfig", "systemInstruction", "toolConfig")
-        recorded.set({**body, **config}, _SETTINGS, left_out)
-        recorded.set({"tool_choice": body.get("toolConfig") or None}, {})
+        record.set({**body, **config}, _SETTINGS, left_out)
+        record.set({"tool_choice": body.get("toolConfig") or None}, {})
         instructions = body.get("systemInstruction")
-        held = instructions.get("parts") if is_object(instructions) else instructions
-        recorded.instruct(held, ("systemInstruction",))
+        instruction_parts = instructions.get("parts") if is_object(instructions) else instructions
+        record.instruct(instruction_parts, ("systemInstruction",))
         for place, content in enumerate(content_parts(body["contents"])):
             where, parts = ("contents", place, "parts"), [*map(_in_camel_case, _parts({"content": content}))]
             if content.get("role") == "model":
-                recorded.said += self.read({"candidates": [{"content": {"parts": parts}}]})
+                record.turns += self.read({"candidates": [{"content": {"parts": parts}}]})
                 continue
             for at, part in enumerate(parts):
                 result = an_object(part.get("functionResponse"))
                 if not result:
-                    recorded.ask(part, (*where, at))
+                    record.ask(part, (*where, at))
                     continue
                 value = result.get("response")
                 is_error = is_object(value) and value.keys() == {"error"}
@@ -348,10 +348,10 @@ class Gemini(Provider):
                 if is_object(value) and value.keys() in ({"error"}, {"result"}):
                     inner = next(iter(value.values()))
                     value = inner if is_error or not is_object(inner) else value
-                answered, told = (result.get("id"), result.get("name")), {"type": "json", "value": value}
-                media = [told, *map(_in_camel_case, objects(result.get("parts")))]
-                recorded.tell(answered, media, (*where, at), failed=is_error)
-        return recorded
+                call, json_part = (result.get("id"), result.get("name")), {"type": "json", "value": value}
+                media = [json_part, *map(_in_camel_case, objects(result.get("parts")))]
+                record.tell(call, media, (*where, at), failed=is_error)
+        return record
 
     # {"role": "model", "parts": [{"functionCall": {"id": "call_1", "name": "get_weather",
     #   "args": {"city": "Paris"}}, "thoughtSignature": "CiQB..."}]}
@@ -366,9 +366,9 @@ class Gemini(Provider):
         parts: list[Json] = []
         for part, call in blocks_with_calls(self, message, state):
             if call is not None:
-                named = {"id": call["id"], "name": named_part(call)["name"], "args": arguments_of(call)}
+                fields = {"id": call["id"], "name": named_part(call)["name"], "args": arguments_of(call)}
                 stand_in: Json = {} if any(map(_is_call, parts)) else message.get("stand_in", {})
-                function = {**an_object(part.get("functionCall")), **named}
+                function = {**an_object(part.get("functionCall")), **fields}
                 parts.append({**stand_in, **part, "functionCall": function})
             elif not part.keys() <= _SAID or part.get("thoughtSignature"):
                 parts.append(part)
@@ -437,19 +437,19 @@ class Gemini(Provider):
         return _is_call(block)
 
     def describe(self, block: Json) -> Described:
-        signed = "a signature" if is_text(block.get("thoughtSignature")) else ""
+        signature = "a signature" if is_text(block.get("thoughtSignature")) else ""
         if _is_call(block):
             call: Json = block["functionCall"]
-            names = (more_than(block, _CALLED), more_than(call, _CALL_FIELDS), signed)
-            kept = {**block, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
-            return Described("call", _join_names(names), kept, {"functionCall": {}})
+            names = (more_than(block, _CALLED), more_than(call, _CALL_FIELDS), signature)
+            fields = {**block, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
+            return Described("call", _join_names(names), fields, {"functionCall": {}})
         more = more_than(block, _SAID)
         if "text" not in block and block.keys() - _SAID:
             return Described("other", more, block)
         if block.get("thought"):
-            return Described("thought", _join_names((more, "reasoning" if signed else "")), block)
+            return Described("thought", _join_names((more, "reasoning" if signature else "")), block)
         plain = {"text": block.get("text")}
-        return Described("text" if block.get("text") else "", _join_names((more, signed)), block, plain)
+        return Described("text" if block.get("text") else "", _join_names((more, signature)), block, plain)
 
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         for more in super().extras(state, in_chat=in_chat):
@@ -458,7 +458,7 @@ class Gemini(Provider):
     # {"functionDeclarations": [{"name": "get_weather", "description": "...", "parametersJsonSchema": {...}}]}
     # `parametersJsonSchema` takes JSON Schema; `parameters` takes only Gemini's own subset of it:
     # https://ai.google.dev/api/caching#FunctionDeclaration
-    def tools(self, given: list[Json]) -> list[Json]:
+    def tools(self, tools: list[Json]) -> list[Json]:
         declarations = [
             {
                 "name": function["name"],
@@ -466,19 +466,19 @@ class Gemini(Provider):
                 "parametersJsonSchema": function["parameters"],
                 **{key: value for key, value in tool.items() if key not in ("type", "function")},
             }
-            for tool in given
+            for tool in tools
             if (function := tool.get("function"))
         ]
-        own = [tool for tool in given if "function" not in tool]
-        return [{"functionDeclarations": declarations}, *own] if declarations else own
+        others = [tool for tool in tools if "function" not in tool]
+        return [{"functionDeclarations": declarations}, *others] if declarations else others
 
     # {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}}
     # https://ai.google.dev/api/caching#FunctionCallingConfig
-    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
-        allowed = an_object(chosen.get("allowed_tools"))
-        if allowed.get("mode") != "validated":
+    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
+        subset = an_object(choice.get("allowed_tools"))
+        if subset.get("mode") != "validated":
             return None
-        names = [tool["function"]["name"] for tool in allowed["tools"] if "function" in tool]
+        names = [tool["function"]["name"] for tool in subset["tools"] if "function" in tool]
         config = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
         return {"toolConfig": {"functionCallingConfig": config}}
 
@@ -570,9 +570,9 @@ def _caveat(request: Json) -> str:
     keeps_calls = all(len({written_text(call) for call in calls}) == len(calls) for calls in turns)
     if keeps_tools and keeps_calls:
         return ""
-    lost = "one of two equal calls" if keeps_tools else "parts of these tools"
+    loss = "one of two equal calls" if keeps_tools else "parts of these tools"
     way = "dspy.LM('gemini/...', engine='lm15')"
-    return f"LiteLLM may leave out {lost} on the way to Gemini; the native engine sends all: {way}"
+    return f"LiteLLM may leave out {loss} on the way to Gemini; the native engine sends all: {way}"
 
 
 PROVIDER = Gemini(

@@ -45,10 +45,10 @@ _FINISH = {
 def _whole_step(block: Block, *, ended: bool) -> Json:
     """Return the step that a streamed step makes."""
     step = dict(block.start)
-    said = [delta for delta in block.deltas if kind_of(delta) == "text"]
+    texts = [delta for delta in block.deltas if kind_of(delta) == "text"]
     summaries = [delta.get("content") for delta in block.deltas if kind_of(delta) == "thought_summary"]
-    thought = [part for summary in summaries for part in content_parts(summary)]
-    for key, pieces in (("content", said), ("summary", thought)):
+    thoughts = [part for summary in summaries for part in content_parts(summary)]
+    for key, pieces in (("content", texts), ("summary", thoughts)):
         if pieces:
             before = content_parts(step.get(key))
             step[key] = [{"type": "text", "text": text_of([*before, *pieces]) or ""}]
@@ -56,8 +56,8 @@ def _whole_step(block: Block, *, ended: bool) -> Json:
         step["signature"] = joined([step.get("signature"), *signature])
     if kind_of(step) == "function_call":
         pieces = block.pieces("arguments")
-        sent = JsonText(json_text(pieces)) if pieces else step.get("arguments")
-        step["arguments"] = block.arguments(sent, ended=ended)
+        arguments = JsonText(json_text(pieces)) if pieces else step.get("arguments")
+        step["arguments"] = block.arguments(arguments, ended=ended)
     return step
 
 
@@ -76,8 +76,8 @@ class GeminiInteractions(Provider):
     # https://ai.google.dev/gemini-api/docs/interactions
     def read(self, body: Json) -> list[Reading]:
         steps = objects(body.get("steps"))
-        answered = [step.get("call_id") for step in steps if kind_of(step) == "function_result"]
-        waiting = [step for step in steps if self.is_call(step) and step.get("id") not in answered]
+        result_ids = [step.get("call_id") for step in steps if kind_of(step) == "function_result"]
+        waiting = [step for step in steps if self.is_call(step) and step.get("id") not in result_ids]
         finish = finish_word(body.get("status"), _FINISH)
         calls: list[RawCall] = [
             (step.get("id"), step.get("name"), decoded(step.get("arguments"))) for step in waiting

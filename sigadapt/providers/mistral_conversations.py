@@ -56,21 +56,19 @@ class MistralConversations(Provider):
     # https://docs.mistral.ai/api/#tag/beta.conversations
     def read(self, body: Json) -> list[Reading]:
         entries = objects(body.get("outputs"))
-        answered = [entry.get("tool_call_id") for entry in entries if kind_of(entry) == "function.result"]
+        result_ids = [entry.get("tool_call_id") for entry in entries if kind_of(entry) == "function.result"]
         calls: list[RawCall] = [
             (entry.get("tool_call_id"), entry.get("name"), entry.get("arguments"))
             for entry in entries
-            if self.is_call(entry) and entry.get("tool_call_id") not in answered
+            if self.is_call(entry) and entry.get("tool_call_id") not in result_ids
         ]
         texts = [_text_in(entry) if kind_of(entry) == "message.output" else None for entry in entries]
         parts = [part for entry in entries for part in content_parts(entry.get("content"))]
         thoughts = [part.get("thinking") for part in parts if kind_of(part) == "thinking"]
-        thinking = joined(piece.get("text") for thought in thoughts for piece in content_parts(thought))
-        finish = "tool_calls" if calls else "stop"
-        kept = state(NAME, map(self.describe, entries))
-        return [
-            Reading(in_paragraphs(texts), thinking, calls, finish if body.get("ended", True) else None, kept)
-        ]
+        thinking = joined(piece.get("text") for each in thoughts for piece in content_parts(each))
+        finish = ("tool_calls" if calls else "stop") if body.get("ended", True) else None
+        saved_state = state(NAME, map(self.describe, entries))
+        return [Reading(in_paragraphs(texts), thinking, calls, finish, saved_state)]
 
     def is_event(self, event: Json) -> bool:
         return kind_of(event).startswith(_EVENTS)

@@ -13,7 +13,7 @@ from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider, RawCall, Reading
 from sigadapt.providers.route import Choices, Models, ResultRules, Route, Tools, Turns
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
-from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_image
 from sigadapt.providers.wire.values import (
     an_object,
@@ -50,8 +50,8 @@ class Ollama(Provider):
     def read(self, body: Json) -> list[Reading]:
         message = an_object(body.get("message"))
         finish = finish_word(body.get("done_reason"), {})
-        sent = [chat_call(call) for call in calls_of(message.get("tool_calls"))]
-        calls: list[RawCall] = [(call_id, name, decoded(arguments)) for call_id, name, arguments in sent]
+        raw_calls = [chat_call(call) for call in calls_of(message.get("tool_calls"))]
+        calls: list[RawCall] = [(call_id, name, decoded(arguments)) for call_id, name, arguments in raw_calls]
         text, thinking = text_of(message.get("content")), text_of(message.get("thinking"))
         return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
 
@@ -78,23 +78,23 @@ class Ollama(Provider):
     # {"model": "qwen3", "messages": [{"role": "user", "content": "What is it?", "images": ["iVBO..."]},
     #   {"role": "tool", "tool_name": "get_weather", "content": "18 C"}], "options": {"num_predict": 99}}
     # https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
-    def request(self, body: Json) -> Recorded:
-        recorded = Recorded(NAME, _image)
-        recorded.tools = [*objects(body.get("tools"))]
-        recorded.set({**body, **an_object(body.get("options"))}, _SETTINGS, ("messages", "tools", "options"))
+    def request(self, body: Json) -> Recording:
+        record = Recording(NAME, _image)
+        record.tools = [*objects(body.get("tools"))]
+        record.set({**body, **an_object(body.get("options"))}, _SETTINGS, ("messages", "tools", "options"))
         for place, message in enumerate(objects(body["messages"])):
             where, role, content = ("messages", place), message.get("role"), message.get("content")
             if role == "system":
-                recorded.instruct(content, where)
+                record.instruct(content, where)
             elif role == "assistant":
-                recorded.said += self.read({"message": message})
+                record.turns += self.read({"message": message})
             elif role == "tool":
                 name = message.get("tool_name") or message.get("name")
-                recorded.tell((message.get("tool_call_id"), name), content, where, failed=None)
+                record.tell((message.get("tool_call_id"), name), content, where, failed=None)
             else:
                 images = [{"image": data} for data in message.get("images") or ()]
-                recorded.ask([*([content] if content else []), *images], where)
-        return recorded
+                record.ask([*([content] if content else []), *images], where)
+        return record
 
 
 def _image(block: Json) -> Json | None:

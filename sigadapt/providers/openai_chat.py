@@ -44,7 +44,7 @@ from sigadapt.providers.wire.ends import (
     mark_last_cut_off,
     with_reported_call,
 )
-from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
 from sigadapt.providers.wire.turn_state import Described, more_than, state
@@ -126,8 +126,8 @@ _SETTINGS = {"max_completion_tokens": "max_tokens", "function_call": "tool_choic
 
 def _candidate(choice: Json, body: Json) -> Reading:
     message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    sent = calls_of(message.get("tool_calls"))
-    calls = list(map(chat_call, sent))
+    raw_calls = calls_of(message.get("tool_calls"))
+    calls = list(map(chat_call, raw_calls))
     for old in calls_of(message["function_call"]) if "function_call" in message else ():
         # Some servers send the same call in both forms, or an empty one beside real calls (Snowflake).
         call = old.get("name"), old.get("arguments")
@@ -149,13 +149,13 @@ def _candidate(choice: Json, body: Json) -> Reading:
     if not _OF_GATEWAYS.isdisjoint(choice):
         finish, why, error = _native_end(choice, finish)
     if calls and finish in CUTTING and _closes_calls(message, choice):
-        call_id, name, sent_last = calls[-1]
-        whole = parse_arguments(sent_last) if isinstance(sent_last, str) else sent_last
-        calls[-1] = (call_id, name, CutOff(whole) if is_object(whole) else sent_last)
+        call_id, name, last_arguments = calls[-1]
+        whole = parse_arguments(last_arguments) if isinstance(last_arguments, str) else last_arguments
+        calls[-1] = (call_id, name, CutOff(whole) if is_object(whole) else last_arguments)
     calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
     beside = not _WORK_BESIDE.isdisjoint(body)
     work = _work(message, body) if beside or any(map(message.get, _WORK & message.keys())) else NO_WORK
-    has_more = parts or any(map(message.get, _MORE & message.keys())) or any(map(_more_of, sent))
+    has_more = parts or any(map(message.get, _MORE & message.keys())) or any(map(_more_of, raw_calls))
     if not has_more:
         return Reading(text, None, calls, finish, None, why, None, error, work=work)
     details = objects(message.get("reasoning_details"))
@@ -163,13 +163,13 @@ def _candidate(choice: Json, body: Json) -> Reading:
         text_of(message.get("reasoning_content") or message.get("reasoning"))
         or joined(part.get("text") or part.get("summary") for part in details)
         or joined(
-            thought if isinstance(thought, str) else joined(piece.get("text") for piece in objects(thought))
-            for thought in [part.get("thinking") for part in parts]
+            pieces if isinstance(pieces, str) else joined(piece.get("text") for piece in objects(pieces))
+            for pieces in [part.get("thinking") for part in parts]
         )
     )
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
-    kept = _state(message, text)
-    return Reading(text, thinking, calls, finish, kept, why, None, error, work=work)
+    saved_state = _state(message, text)
+    return Reading(text, thinking, calls, finish, saved_state, why, None, error, work=work)
 
 
 # {"annotations": [{"type": "url_citation", "url_citation": {"url": "https://a.test/", "title": "Weather"}}]}
@@ -178,38 +178,38 @@ def _candidate(choice: Json, body: Json) -> Reading:
 # https://openrouter.ai/docs/guides/features/server-tools, https://console.groq.com/docs/compound
 def _work(message: Json, body: Json) -> ServerWork:
     """Return what the tools of a server, or of the provider behind a gateway, left in an answer."""
-    beside, found = an_object(message.get("provider_specific_fields")), Findings()
+    beside, findings = an_object(message.get("provider_specific_fields")), Findings()
     results = objects(body.get("search_results"))  # Perplexity's, with `citations` beside them
     for ran in objects(message.get("executed_tools")):
         status = "pending" if ran.get("output") is None else "done"
-        found.call(ran.get("type"), ran.get("id"), status, ran.get("arguments"))
+        findings.call(ran.get("type"), ran.get("id"), status, ran.get("arguments"))
         results += objects(an_object(ran.get("search_results")).get("results"))
     for each in results:
-        found.source(each.get("url"), each.get("title"), each.get("content") or each.get("snippet"))
+        findings.source(each.get("url"), each.get("title"), each.get("content") or each.get("snippet"))
     for note in objects(message.get("annotations") or beside.get("annotations")):
         if note.get("type") == "url_citation":
-            cited = an_object(note.get("url_citation")) or note
-            found.source(cited.get("url"), cited.get("title"), cited.get("content"), cited=True)
+            citation = an_object(note.get("url_citation")) or note
+            findings.source(citation.get("url"), citation.get("title"), citation.get("content"), cited=True)
     for address in body["citations"] if is_array(body.get("citations")) else ():
-        found.source(address, None, cited=True)
+        findings.source(address, None, cited=True)
     for image in objects(message.get("images") or beside.get("images")):
-        found.file(an_object(image.get("image_url")).get("url"), "image/png")
+        findings.file(an_object(image.get("image_url")).get("url"), "image/png")
     # LiteLLM's places for the blocks of Claude and the metadata of Gemini.
     for ground in objects(body.get("vertex_ai_grounding_metadata")):
-        gemini.find(found, {"groundingMetadata": ground})
+        gemini.find(findings, {"groundingMetadata": ground})
     parts: list[Any] = beside["citations"] if is_array(beside.get("citations")) else []
-    sent = map(chat_call, calls_of(message.get("tool_calls")))
+    calls = map(chat_call, calls_of(message.get("tool_calls")))
     blocks: list[Json] = [
         *(
             {"type": "server_tool_use", "id": call_id, "name": name, "input": arguments}
-            for call_id, name, arguments in sent
+            for call_id, name, arguments in calls
             if anthropic.ran_itself(call_id)
         ),
         *(block for key in ("web_search_results", "tool_results") for block in objects(beside.get(key))),
         {"type": "text", "citations": [each for part in parts for each in objects(part)]},
     ]
-    anthropic.find(found, blocks)
-    return found.work()
+    anthropic.find(findings, blocks)
+    return findings.work()
 
 
 def _closes_calls(message: Json, choice: Json) -> bool:
@@ -218,7 +218,7 @@ def _closes_calls(message: Json, choice: Json) -> bool:
     # {..., "provider_specific_fields": {"citations": null, "thinking_blocks": null}}.
     # Measured on litellm[proxy] 1.106. Gateways that hand on the provider's own word do the same.
     beside = [an_object(each.get("provider_specific_fields")) for each in (message, choice)]
-    words = [held.get("native_finish_reason") for held in (choice, *beside)]
+    words = [place.get("native_finish_reason") for place in (choice, *beside)]
     return (
         not _OF_LITELLM.isdisjoint(message)
         or not _OF_LITELLM.isdisjoint(beside[0])
@@ -251,29 +251,29 @@ def _state(message: Json, text: str | None) -> Json | None:
     # What its server wants back; LiteLLM puts it in `provider_specific_fields`. DeepSeek, Moonshot and Ollama
     # want their reasoning back, in the field that it came in.
     field = next((field for field in _REASONING if is_text(message.get(field))), None)
-    held: Json = {} if field is None else {field: message[field]}
+    fields: Json = {} if field is None else {field: message[field]}
     beside = an_object(message.get("provider_specific_fields"))
     if details := objects(message.get("reasoning_details") or beside.get("reasoning_details")):
-        held["reasoning_details"] = details
+        fields["reasoning_details"] = details
     if is_text(audio := an_object(message.get("audio")).get("id")):
-        held["audio"] = {"id": audio}
-    noted = objects(message.get("annotations") or beside.get("annotations"))
-    if files := [note for note in noted if note.get("type") == "file"]:
-        held["annotations"] = files
+        fields["audio"] = {"id": audio}
+    notes = objects(message.get("annotations") or beside.get("annotations"))
+    if files := [note for note in notes if note.get("type") == "file"]:
+        fields["annotations"] = files
     if is_array(content := message.get("content")) and any("thinking" in part for part in objects(content)):
-        held["content"] = content
-    sent = calls_of(message.get("tool_calls"))
-    calls = [{key: call[key] for key in call if key not in ("function", "custom", "index")} for call in sent]
-    names = [*held, *(name for call in calls if (name := _more_of(call)))]
-    described = Described("message", ", ".join(names), {**held, "tool_calls": calls})
-    return state(NAME, [described]) if names else None
+        fields["content"] = content
+    items = calls_of(message.get("tool_calls"))
+    calls = [{key: call[key] for key in call if key not in ("function", "custom", "index")} for call in items]
+    names = [*fields, *(name for call in calls if (name := _more_of(call)))]
+    description = Described("message", ", ".join(names), {**fields, "tool_calls": calls})
+    return state(NAME, [description]) if names else None
 
 
 def reasoning_in(state: Json) -> Json | None:
     """Return a state with the reasoning of an OpenAI-like server alone; None if it has none."""
-    sent = an_object(next(iter(state["blocks"]), None)) if state["dialect"] == NAME else {}
-    shown = {field: sent[field] for field in _REASONING if field in sent}
-    return {"dialect": NAME, "blocks": [shown]} if shown else None
+    block = an_object(next(iter(state["blocks"]), None)) if state["dialect"] == NAME else {}
+    reasoning = {field: block[field] for field in _REASONING if field in block}
+    return {"dialect": NAME, "blocks": [reasoning]} if reasoning else None
 
 
 def _more_of(call: Json) -> str:
@@ -288,8 +288,8 @@ def _whole_choice(chunks: list[Json]) -> Json:
     for chunk in chunks:
         whole.update({key: value for key, value in chunk.items() if value is not None})
         # Some servers answer a streaming request with the whole message instead of deltas.
-        sent = chunk.get("delta") or chunk.get("message")
-        delta = an_object(sent) or {"content": sent or chunk.get("text")}
+        content = chunk.get("delta") or chunk.get("message")
+        delta = an_object(content) or {"content": content or chunk.get("text")}
         for key, value in delta.items():
             if value is not None:
                 fields.setdefault(key, []).append(value)
@@ -383,44 +383,44 @@ class OpenAIChat(Provider):
 
     # {"model": "gpt-5", "messages": [{"role": "user", "content": "Weather?"}], "tools": [...]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
-    def request(self, body: Json) -> Recorded:
-        recorded = Recorded(NAME, part_of_chat)
-        recorded.tools = [*objects(body.get("tools"))]
-        recorded.tools += [{"type": "function", "function": each} for each in objects(body.get("functions"))]
-        recorded.set(body, _SETTINGS, ("messages", "tools", "functions"))
+    def request(self, body: Json) -> Recording:
+        record = Recording(NAME, part_of_chat)
+        record.tools = [*objects(body.get("tools"))]
+        record.tools += [{"type": "function", "function": each} for each in objects(body.get("functions"))]
+        record.set(body, _SETTINGS, ("messages", "tools", "functions"))
         for place, message in enumerate(objects(body["messages"])):
             where, role, content = ("messages", place), message.get("role"), message.get("content")
             if role in ("system", "developer"):
-                recorded.instruct(content, where)
+                record.instruct(content, where)
             elif role == "user":
-                recorded.ask(content, (*where, "content"))
+                record.ask(content, (*where, "content"))
             elif role == "assistant":
-                recorded.said += self.read({"choices": [{"message": message}]})
+                record.turns += self.read({"choices": [{"message": message}]})
             elif role in ("tool", "function"):
-                answered = message.get("tool_call_id"), message.get("name")
-                recorded.tell(answered, content, where, failed=None)
+                call = message.get("tool_call_id"), message.get("name")
+                record.tell(call, content, where, failed=None)
             else:
-                recorded.lose(where, f"a message of the role {role!r} has no neutral form, and is left out")
-        return recorded
+                record.lose(where, f"a message of the role {role!r} has no neutral form, and is left out")
+        return record
 
     # {"role": "assistant", "content": "Let me look.", "tool_calls": [{"id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
-        sent: Json = state["blocks"][0] if state is not None and state["blocks"] else {}
-        held = {key: sent[key] for key in sent if key in _WANTED_BACK}
-        places = dict(zip((state or {}).get("ids", ()), objects(sent.get("tool_calls")), strict=False))
+        saved_block: Json = state["blocks"][0] if state is not None and state["blocks"] else {}
+        fields = {key: saved_block[key] for key in saved_block if key in _WANTED_BACK}
+        places = dict(zip((state or {}).get("ids", ()), objects(saved_block.get("tool_calls")), strict=False))
         row: Json = {"role": "assistant", "content": message.get("content") or None}
-        field = next((field for field in _REASONING if sent.get(field)), None)
+        field = next((field for field in _REASONING if saved_block.get(field)), None)
         if field is not None and route.turns.reasoning_field is not None:
-            row[route.turns.reasoning_field or field] = sent[field]
+            row[route.turns.reasoning_field or field] = saved_block[field]
         calls: list[Json] = []
         for call in message.get("tool_calls") or ():  # with the fields that its server sent beside it
             kind, name = "custom" if "custom" in call else "function", named_part(call)["name"]
             custom = {"name": name, "input": written_text(call)}
             function = {"name": name, "arguments": text_of_arguments(call)}
-            own = {"id": call["id"], "type": kind, kind: custom if kind == "custom" else function}
-            calls.append({**places.get(call["id"], {}), **own})
-        return [{**row, **held, **({"tool_calls": calls} if calls else {})}]
+            current = {"id": call["id"], "type": kind, kind: custom if kind == "custom" else function}
+            calls.append({**places.get(call["id"], {}), **current})
+        return [{**row, **fields, **({"tool_calls": calls} if calls else {})}]
 
     # {"role": "tool", "tool_call_id": "call_1", "content": "18 C"}
     # A tool message takes text alone, so an image follows the results in a message of the user:
@@ -432,8 +432,8 @@ class OpenAIChat(Provider):
             if route.results.as_objects:  # LiteLLM sends JSON text of an object as that object
                 content = compact(result.value)
             if result.blocks is not None:
-                told = [{"type": "text", "text": content}] if route.results.as_objects else []
-                content = [*told, *result.blocks]
+                texts = [{"type": "text", "text": content}] if route.results.as_objects else []
+                content = [*texts, *result.blocks]
             rows.append({"role": "tool", "tool_call_id": result.id, "content": content})
         after = [block for result in results for block in result.after]
         return [*rows, {"role": "user", "content": after}] if after else rows
@@ -448,8 +448,8 @@ class OpenAIChat(Provider):
             yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
-    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
-        return {"tool_choice": chosen} if chosen["type"] in ("custom", "allowed_tools") else None
+    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
+        return {"tool_choice": choice} if choice["type"] in ("custom", "allowed_tools") else None
 
 
 # Sources: `FunctionDefinition` and `ChatCompletionCustomToolParam` of OpenAI's SDK 2.54; read on 2026-11-21.

@@ -75,18 +75,18 @@ def client_call(item: Json) -> RawCall:
     """Return the id, name and arguments of an item for which `is_client_call` holds."""
     kind = kind_of(item)
     if kind == APPROVAL:
-        asked = parse_arguments(str(item.get("arguments")))
-        arguments = asked if is_object(asked) else item.get("arguments")
-        held: Json = {key: item[key] for key in ("server_label", "name") if key in item}
-        return (item.get("id"), _NAMES[kind], {**held, "arguments": arguments})
+        args = parse_arguments(str(item.get("arguments")))
+        arguments = args if is_object(args) else item.get("arguments")
+        fields: Json = {key: item[key] for key in ("server_label", "name") if key in item}
+        return (item.get("id"), _NAMES[kind], {**fields, "arguments": arguments})
     if kind == "computer_call":
         # The `computer` of newer models sends several actions at once.
         several = is_array(item.get("actions"))
-        sent: Any = {"actions": item["actions"]} if several else item.get("action")
+        action: Any = {"actions": item["actions"]} if several else item.get("action")
         checks = objects(item.get("pending_safety_checks"))
-        if checks and is_object(sent):
-            sent = {**sent, "pending_safety_checks": checks}
-        return (item.get("call_id"), "computer" if several else "computer_use_preview", sent)
+        if checks and is_object(action):
+            action = {**action, "pending_safety_checks": checks}
+        return (item.get("call_id"), "computer" if several else "computer_use_preview", action)
     key = {"apply_patch_call": "operation", "tool_search_call": "arguments"}.get(kind, "action")
     return (item.get("call_id"), _NAMES[kind], item.get(key))
 
@@ -97,15 +97,15 @@ def client_output(result: Result, call: Json) -> Json | None:
     if not is_client_call(call):
         return None
     answer: Json = {"type": f"{kind}_output", "call_id": result.id}
-    given = an_object(result.given)
+    fields = an_object(result.given)
     if kind == "shell_call":
         output: Sequence[Json] = objects(result.given)
         if not is_array(result.given) or any("outcome" not in an_object(part) for part in result.given):
             outcome = {"type": "exit", "exit_code": int(result.failed)}
-            said, complained = ("", result.text) if result.failed else (result.text, "")
-            output = [{"stdout": said, "stderr": complained, "outcome": outcome}]
+            stdout, stderr = ("", result.text) if result.failed else (result.text, "")
+            output = [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
         limit = an_object(call.get("action")).get("max_output_length")
-        answer["output"] = given.get("output") or output
+        answer["output"] = fields.get("output") or output
         answer |= {} if limit is None else {"max_output_length": limit}
     elif kind == "local_shell_call":
         answer = {"type": answer["type"], "id": result.id, "output": result.text}
@@ -113,19 +113,19 @@ def client_output(result: Result, call: Json) -> Json | None:
         answer |= {"status": "failed" if result.failed else "completed", "output": result.text}
     elif kind == "tool_search_call":
         answer |= {"type": "tool_search_output", "execution": "client", "status": "completed"}
-        answer["tools"] = objects(given.get("tools", result.given))
+        answer["tools"] = objects(fields.get("tools", result.given))
     elif kind == "computer_call":
         images = [block for block in result.blocks or () if kind_of(block) == "input_image"]
-        shown: Json = images[0] if images else {"image_url": result.text}
-        shot = {key: shown[key] for key in ("image_url", "file_id") if key in shown}
-        told = None if images else given.get("output")
-        answer["output"] = told or {"type": "computer_screenshot", **shot}
-        if images and "acknowledged_safety_checks" in given:
-            answer["acknowledged_safety_checks"] = given["acknowledged_safety_checks"]
+        image: Json = images[0] if images else {"image_url": result.text}
+        shot = {key: image[key] for key in ("image_url", "file_id") if key in image}
+        own_output = None if images else fields.get("output")
+        answer["output"] = own_output or {"type": "computer_screenshot", **shot}
+        if images and "acknowledged_safety_checks" in fields:
+            answer["acknowledged_safety_checks"] = fields["acknowledged_safety_checks"]
     else:
         # Approvals fail closed: anything but a clear yes is a no.
-        approve = not result.failed and (result.given is True or given.get("approve") is True)
-        reason = given.get("reason") if given else result.text if not approve else None
+        approve = not result.failed and (result.given is True or fields.get("approve") is True)
+        reason = fields.get("reason") if fields else result.text if not approve else None
         answer = {"type": "mcp_approval_response", "approval_request_id": call.get("id"), "approve": approve}
         answer |= {"reason": reason} if is_text(reason) else {}
     return answer

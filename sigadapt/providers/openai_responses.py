@@ -46,7 +46,7 @@ from sigadapt.providers.route import (
 )
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.namespaces import in_namespaces
-from sigadapt.providers.wire.recorded import Recorded
+from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import Described, more_than, state
@@ -157,10 +157,10 @@ def _input_item(item: Json) -> Json:
     kind = kind_of(item)
     if kind not in _OWN_KINDS:
         return _without(item, ANSWERED, *(("status",) if item.get("status") is None else ()))
-    sent = {key: value for key, value in item.items() if value is not None}
-    if kind == "message" and any("parsed" in part for part in objects(sent.get("content"))):
-        sent["content"] = [_without(part, "parsed") for part in content_parts(sent["content"])]
-    return sent
+    fields = {key: value for key, value in item.items() if value is not None}
+    if kind == "message" and any("parsed" in part for part in objects(fields.get("content"))):
+        fields["content"] = [_without(part, "parsed") for part in content_parts(fields["content"])]
+    return fields
 
 
 def _whole_item(block: Block, *, ended: bool) -> Json:
@@ -222,9 +222,9 @@ class OpenAIResponses(Provider):
         text, commentary = _texts(items)
         thoughts = (item for item in items if item.get("type") == "reasoning")
         thinking = joined(text_of(item.get("content")) or text_of(item.get("summary")) for item in thoughts)
-        kept = state(NAME, map(self.describe, items))
-        work = NO_WORK if kept is None else self.work(items)
-        return [Reading(text, thinking, calls, finish, kept, why, commentary, error, work=work)]
+        saved_state = state(NAME, map(self.describe, items))
+        work = NO_WORK if saved_state is None else self.work(items)
+        return [Reading(text, thinking, calls, finish, saved_state, why, commentary, error, work=work)]
 
     # {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search",
     #   "query": "weather", "sources": [{"type": "url", "url": "https://a.test/"}]}}
@@ -232,34 +232,37 @@ class OpenAIResponses(Provider):
     # {"type": "output_text", "annotations": [{"type": "url_citation", "url": "https://a.test/"}]}
     # https://developers.openai.com/api/docs/guides/tools
     def work(self, blocks: Sequence[Json]) -> ServerWork:
-        found = Findings()
+        findings = Findings()
         for item in blocks:
             kind, action, image = kind_of(item), an_object(item.get("action")), item.get("result")
             parts = objects(item.get("content")) if kind == "message" else ()
             for note in (note for part in parts for note in objects(part.get("annotations"))):
                 file_id, name = note.get("file_id"), note.get("filename")
                 if kind_of(note) in ("container_file_citation", "file_path"):
-                    found.file(None, None, file_id, name)
+                    findings.file(None, None, file_id, name)
                 else:
-                    found.source(note.get("url"), note.get("title") or name, None, file_id, cited=True)
+                    findings.source(note.get("url"), note.get("title") or name, None, file_id, cited=True)
             if not kind.endswith("_call") or self.is_call(item):
                 continue
-            for seen in (*objects(action.get("sources")), *objects(item.get("results"))):
-                title = next((seen[key] for key in ("title", "filename", "name") if seen.get(key)), None)
-                found.source(seen.get("url"), title, seen.get("text"), seen.get("file_id"))
+            for page in (*objects(action.get("sources")), *objects(item.get("results"))):
+                title = next((page[key] for key in ("title", "filename", "name") if page.get(key)), None)
+                findings.source(page.get("url"), title, page.get("text"), page.get("file_id"))
             for output in objects(item.get("outputs")):
                 if is_text(output.get("url")):
-                    found.file(output["url"], "image/png")
+                    findings.file(output["url"], "image/png")
             if kind == "image_generation_call" and is_text(image):
-                found.file(image, f"image/{item.get('output_format') or 'png'}")
-            sent = item.get("arguments", item.get("input"))
-            if sent is None:
-                sent = {**_without(action, "sources"), **{key: item[key] for key in _INPUTS if item.get(key)}}
+                findings.file(image, f"image/{item.get('output_format') or 'png'}")
+            args = item.get("arguments", item.get("input"))
+            if args is None:
+                args = {
+                    **_without(action, "sources"),
+                    **{key: item[key] for key in _INPUTS if item.get(key)},
+                }
             is_whole = image or item.get("output") is not None
             status = "failed" if item.get("error") else "done" if is_whole else item.get("status") or "done"
             name = item.get("name") or kind.removesuffix("_call")
-            found.call(name, item.get("id"), status, sent, name if kind in _CUSTOM else kind)
-        return found.work()
+            findings.call(name, item.get("id"), status, args, name if kind in _CUSTOM else kind)
+        return findings.work()
 
     def without_calls(self, body: Json) -> Json:
         output = [item for item in content_parts(body.get("output")) if not self.is_call(item)]
@@ -296,25 +299,25 @@ class OpenAIResponses(Provider):
         return body
 
     def is_request(self, body: Json) -> bool:
-        given = body.get("input", body.get("prompt"))
-        if is_array(given):
-            return all(map(is_object, given))
+        value = body.get("input", body.get("prompt"))
+        if is_array(value):
+            return all(map(is_object, value))
         # The input of an embedding, of a moderation or of speech is a text, too.
         is_other = not _OTHERS.isdisjoint(body) or _OTHER_MODELS.search(str(body.get("model")))
-        return isinstance(given, (str, dict)) and "model" in body and not is_other
+        return isinstance(value, (str, dict)) and "model" in body and not is_other
 
     # {"model": "gpt-5", "instructions": "Be brief.", "input": [{"role": "user", "content": "Weather?"},
     #   {"type": "function_call_output", "call_id": "call_1", "output": "18 C"}], "tools": [...]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
-    def request(self, body: Json) -> Recorded:
-        recorded = Recorded(NAME, _part)
-        recorded.tools = [*objects(body.get("tools"))]
-        recorded.set(body, {"max_output_tokens": "max_tokens"}, ("input", "instructions", "tools"))
+    def request(self, body: Json) -> Recording:
+        record = Recording(NAME, _part)
+        record.tools = [*objects(body.get("tools"))]
+        record.set(body, {"max_output_tokens": "max_tokens"}, ("input", "instructions", "tools"))
         for key in body.keys() & {"previous_response_id", "conversation", "prompt"}:
-            recorded.lose((key,), "the server keeps what it refers to")
-        recorded.instruct(body.get("instructions"), ("instructions",))
-        given = body.get("input")
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+            record.lose((key,), "the server keeps what it refers to")
+        record.instruct(body.get("instructions"), ("instructions",))
+        value = body.get("input")
+        items = [{"role": "user", "content": value}] if isinstance(value, str) else objects(value)
         run: list[Json] = []  # items of the model that follow one another
         calls = {str(item.get("call_id") or item.get("id")) for item in items if self.is_call(item)}
         for place, item in enumerate(items):
@@ -325,21 +328,21 @@ class OpenAIResponses(Provider):
             if not is_answer and role in (None, "assistant") and kind != "item_reference":
                 run.append(item)
                 continue
-            recorded.said += self.read({"output": run}) if run else ()
+            record.turns += self.read({"output": run}) if run else ()
             run = []
             if is_answer:
-                own = _without(item, "type", "id", "call_id", "status", "execution", "caller")
-                told = own.get("output", "") if kind in _TEXT_OUTPUTS else own
+                fields = _without(item, "type", "id", "call_id", "status", "execution", "caller")
+                content = fields.get("output", "") if kind in _TEXT_OUTPUTS else fields
                 failed = item.get("status") == "failed" or None
-                recorded.tell((call_id, None), told, where, failed=failed)
+                record.tell((call_id, None), content, where, failed=failed)
             elif role in ("system", "developer") and "content" in item:
-                recorded.instruct(item["content"], where)
+                record.instruct(item["content"], where)
             elif role == "user":
-                recorded.ask(item.get("content"), (*where, "content"))
+                record.ask(item.get("content"), (*where, "content"))
             else:
-                recorded.lose(where, f"{kind or role!r} has no neutral form, and is left out")
-        recorded.said += self.read({"output": run}) if run else ()
-        return recorded
+                record.lose(where, f"{kind or role!r} has no neutral form, and is left out")
+        record.turns += self.read({"output": run}) if run else ()
+        return record
 
     # {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA..."}
     # {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{...}"}
@@ -348,33 +351,33 @@ class OpenAIResponses(Provider):
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         items: list[Json] = []
         for block, call in blocks_with_calls(self, message, state):
-            sent = _input_item(block)
+            item = _input_item(block)
             if call is None:
-                items += [sent] if sent else []
+                items += [item] if item else []
                 continue
-            if is_client_call(sent):
-                items.append(sent if kind_of(sent) == APPROVAL else {**sent, "call_id": call["id"]})
+            if is_client_call(item):
+                items.append(item if kind_of(item) == APPROVAL else {**item, "call_id": call["id"]})
                 continue
-            named = {"call_id": call["id"], "name": named_part(call)["name"]}
-            if sent.get("type") == "custom_tool_call" or "custom" in call:
-                items.append({**sent, "type": "custom_tool_call", **named, "input": written_text(call)})
+            fields = {"call_id": call["id"], "name": named_part(call)["name"]}
+            if item.get("type") == "custom_tool_call" or "custom" in call:
+                items.append({**item, "type": "custom_tool_call", **fields, "input": written_text(call)})
             else:
                 arguments = text_of_arguments(call)
-                items.append({"type": "function_call", **sent, **named, "arguments": arguments})
+                items.append({"type": "function_call", **item, **fields, "arguments": arguments})
         return items
 
     # {"type": "function_call_output", "call_id": "call_1", "output": "18 C"}
     # https://developers.openai.com/api/docs/guides/function-calling#handling-function-calls
     def results(self, results: Sequence[Result], turn: Sequence[Json], route: Route) -> list[Json]:
         """Return the results of a turn as items; each repeats the `caller` of its call."""
-        made = {item.get("call_id") or item.get("id"): item for item in turn if self.is_call(item)}
-        calls = [(result, made.get(result.id, {})) for result in results]
+        items = {item.get("call_id") or item.get("id"): item for item in turn if self.is_call(item)}
+        calls = [(result, items.get(result.id, {})) for result in results]
         return [client_output(result, call) or _output(result, call) for result, call in calls]
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
         content = [{"type": "output_text", "text": text}]
-        said = [{"role": "assistant", "content": content}] if text else []
-        return [*said, *({"type": "function_call"} for _ in range(calls))]
+        messages = [{"role": "assistant", "content": content}] if text else []
+        return [*messages, *({"type": "function_call"} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
         kind = kind_of(block)
@@ -384,57 +387,60 @@ class OpenAIResponses(Provider):
         kind = kind_of(block)
         if kind == "message":
             parts = content_parts(block.get("content"))
-            noted = [part for part in parts if part.get("annotations") or part.get("refusal")]
-            names = [more_than(block, _MESSAGE_FIELDS), *(more_than(part, _PART_FIELDS) for part in noted)]
+            notes = [part for part in parts if part.get("annotations") or part.get("refusal")]
+            names = [
+                more_than(block, _MESSAGE_FIELDS),
+                *(more_than(part, _PART_FIELDS) for part in notes),
+            ]
             more = ", ".join(dict.fromkeys(filter(None, names)))
             plain = {"role": "assistant", "content": [{"type": "output_text", "text": text_of(parts) or ""}]}
             has_text = any(part.get("text") or part.get("refusal") for part in parts)
             return Described("text" if has_text else "", more, block, plain)
         if kind == "function_call":
-            kept = _without(block, "arguments", "parsed_arguments")
-            return Described("call", more_than(block, _CALL_FIELDS), kept, {"type": kind})
+            fields = _without(block, "arguments", "parsed_arguments")
+            return Described("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
         if kind in _CUSTOM and not ran_by_xai(block):
             return Described("call", kind, _without(block, "input"), {"type": kind})
         return Described("call" if is_client_call(block) else kind, kind or "an item without a type", block)
 
     # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}
     # https://developers.openai.com/api/docs/guides/tools-tool-search
-    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
-        return {"type": "additional_tools", "role": "developer", "tools": added}
+    def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
+        return {"type": "additional_tools", "role": "developer", "tools": additions}
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
-    def tools(self, given: list[Json]) -> list[Json]:
+    def tools(self, tools: list[Json]) -> list[Json]:
         # Neighbours with the same `namespace` become one.
-        sent: list[Json] = []
-        searches = (tool for tool in given if tool.get("type") == "tool_search")
+        entries: list[Json] = []
+        searches = (tool for tool in tools if tool.get("type") == "tool_search")
         is_hosted = any(tool.get("execution") != "client" for tool in searches)
-        for tool in in_namespaces(given) if is_hosted else given:
+        for tool in in_namespaces(tools) if is_hosted else tools:
             kind = next((kind for kind in ("function", "custom") if kind in tool), None)
             if kind is None:
-                sent.append(dict(tool))
+                entries.append(dict(tool))
                 continue
             function, namespace = dict(tool[kind]), tool.get("namespace")
             if "grammar" in an_object(function.get("format")):
                 function["format"] = {"type": "grammar", **function["format"]["grammar"]}
             flat = {"type": kind, **function, **_without(tool, kind, "namespace")}
             if namespace is None:
-                sent.append(flat)
-            elif sent and {**sent[-1], "tools": []} == {"type": "namespace", **namespace, "tools": []}:
-                sent[-1]["tools"].append(flat)
+                entries.append(flat)
+            elif entries and {**entries[-1], "tools": []} == {"type": "namespace", **namespace, "tools": []}:
+                entries[-1]["tools"].append(flat)
             else:
-                sent.append({"type": "namespace", **namespace, "tools": [flat]})
-        return sent
+                entries.append({"type": "namespace", **namespace, "tools": [flat]})
+        return entries
 
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
-    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json:
+    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json:
         # The provider's own tools are named by their type.
-        if chosen["type"] != "allowed_tools":
-            return {"tool_choice": _flat_choice(chosen)}
-        allowed = chosen["allowed_tools"]
-        tools = [_flat_choice(tool) for tool in allowed["tools"]]
-        return {"tool_choice": {"type": "allowed_tools", "mode": allowed["mode"], "tools": tools}}
+        if choice["type"] != "allowed_tools":
+            return {"tool_choice": _flat_choice(choice)}
+        subset = choice["allowed_tools"]
+        tools = [_flat_choice(tool) for tool in subset["tools"]]
+        return {"tool_choice": {"type": "allowed_tools", "mode": subset["mode"], "tools": tools}}
 
 
 def _output(result: Result, call: Json) -> Json:
@@ -445,9 +451,9 @@ def _output(result: Result, call: Json) -> Json:
     return {"type": kind, "call_id": result.id, "output": output, **caller}
 
 
-def _flat_choice(chosen: Json) -> Json:
-    kind = chosen["type"]
-    return {"type": kind, **chosen[kind]} if kind in ("function", "custom") else chosen
+def _flat_choice(choice: Json) -> Json:
+    kind = choice["type"]
+    return {"type": kind, **choice[kind]} if kind in ("function", "custom") else choice
 
 
 def result_block(part: Json, model: str) -> Json | None:
@@ -480,8 +486,8 @@ def _part(block: Json) -> Json | None:
     for key in ("image_url", "file_url", "file_data"):
         if isinstance(block.get(key), str):
             return {**part_at(media, block[key], name.get("name")), **name}
-    held = block.get("file_id")
-    return {"type": media, "file_id": held, **name} if isinstance(held, str) else None
+    file_id = block.get("file_id")
+    return {"type": media, "file_id": file_id, **name} if isinstance(file_id, str) else None
 
 
 def _searches(model: str) -> bool:

@@ -82,13 +82,13 @@ class FreeText(str):
     __slots__ = ()
 
     @classmethod
-    def of(cls, sent: Any) -> Any:
+    def of(cls, value: Any) -> Any:
         """Return the input as a provider sent it; what is not a text, as compact JSON."""
-        if type(sent) is CutOff:
-            return CutOff(cls.of(sent.sent))
-        if sent is None:
+        if type(value) is CutOff:
+            return CutOff(cls.of(value.sent))
+        if value is None:
             return cls()
-        return cls(sent) if isinstance(sent, str) else cls(json_like(sent))
+        return cls(value) if isinstance(value, str) else cls(json_like(value))
 
 
 class Result(NamedTuple):
@@ -153,7 +153,7 @@ class Provider:
         return False
 
     def request(self, body: Json) -> Any:
-        """Return what a request says, a `Recorded`: the mirror of what is written below."""
+        """Return what a request says, a `Recording`: the mirror of what is written below."""
         raise NotImplementedError
 
     # The state of a turn
@@ -220,14 +220,14 @@ class Provider:
         """Return the blocks of a turn that is text and then calls alone."""
         return []
 
-    def tool_change(self, added: list[Json], removed: list[str]) -> Json:
+    def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
         """Return the row of the body that adds tools, given as the provider's JSON, and takes others away."""
         raise NotImplementedError
 
-    def tools(self, given: list[Json]) -> list[Json]:
+    def tools(self, tools: list[Json]) -> list[Json]:
         """Return canonical tools as the provider's own JSON; tools that are that already stay unchanged."""
-        return given
+        return tools
 
-    def tool_choice(self, chosen: Json, *, parallel: bool | None = None) -> Json | None:
+    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
         """Return a tool choice that lm15 has no form for as fields of the body; None if there are none."""
         return None

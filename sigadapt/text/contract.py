@@ -32,20 +32,20 @@ class TextCall(NamedTuple):
     id: Any = None
 
 
-class Found(NamedTuple):
+class Calls(NamedTuple):
     """Calls at a place of the text, the place behind them, and what in between is no call and stays text."""
 
     calls: list[TextCall]
     end: int
-    kept: str = ""
+    between: str = ""
 
 
-def closed(scan: Scan, found: Found, mark: str) -> Found | None:
+def closed(scan: Scan, span: Calls, mark: str) -> Calls | None:
     """Return what was read with the mark that closes it; None if anything but the text's end follows."""
-    end = scan.space(found.end)
+    end = scan.space(span.end)
     if end < len(scan.text) and not scan.text.startswith(mark, end):
         return None
-    return found._replace(end=min(end + len(mark), len(scan.text)))
+    return span._replace(end=min(end + len(mark), len(scan.text)))
 
 
 def as_written(scan: Scan, name: str | None, begin: int, end: int, call_id: str | None = None) -> TextCall:
@@ -72,15 +72,15 @@ class Tools:
             if alias not in schemas and aliases.count(alias) == 1
         }
 
-    def name_of(self, written: Any) -> str | None:
+    def name_of(self, word: Any) -> str | None:
         """Return the tool that a written name means; None for no tool."""
-        if not isinstance(written, str):
+        if not isinstance(word, str):
             return None
-        bare = written.strip()
+        bare = word.strip()
         short = bare.removeprefix("functions.")
         # Models escape names for Markdown: `get\_weather`.
         plain = bare.replace("\\_", "_")
-        for name in (written, bare, bare.strip("\"'"), short, f"functions.{bare}", plain, _alias(plain)):
+        for name in (word, bare, bare.strip("\"'"), short, f"functions.{bare}", plain, _alias(plain)):
             if name in self.schemas:
                 return name
         return self._by_alias.get(plain) or (bare or None if self.undeclared else None)
@@ -92,7 +92,7 @@ class Tools:
 
 CallsToWrite: TypeAlias = Sequence[tuple[str, Json]]
 """Names and arguments, in order."""
-Read: TypeAlias = Callable[[Scan, int, Tools], Found | None]
+Read: TypeAlias = Callable[[Scan, int, Tools], Calls | None]
 """Reads what stands at a place where the opener matched; None if it is not this format."""
 Writer: TypeAlias = Callable[[CallsToWrite, Mapping[str, Json]], str]
 """Writes calls in the format. The schemas tell how an untyped value would be read back."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from sigadapt.text.contract import Found, TextCall, Tools, as_written
+from sigadapt.text.contract import Calls, TextCall, Tools, as_written
 from sigadapt.text.formats.json_calls import ARGUMENTS, read_body
 from sigadapt.text.scan import Scan
 
@@ -29,7 +29,7 @@ _QWEN = re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>")
 _GLM = re.compile(r"<tool_call>\s*(?P<name>[^\s<>{}\[\]]{1,128})[ \t\r]*\n")
 
 
-def read_faulty(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read_faulty(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Return the faulty call in the format that was asked for; None if there is none."""
     read = _READS.get(scan.call_format)
     return (read(scan, at, tools) if read is not None else None) or _block(scan, at, tools)
@@ -46,7 +46,7 @@ def begins_block(scan: Scan, at: int) -> bool:
     return scan.text.startswith(_BLOCKS.get(scan.call_format, _NO_BLOCK)[0], at)
 
 
-def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
+def _block(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read what stands between the tags of a call and is no call: its first word may name the tool."""
     opening, closing = _BLOCKS.get(scan.call_format, _NO_BLOCK)
     if scan.text.endswith("[>[", 0, at):
@@ -62,42 +62,42 @@ def _block(scan: Scan, at: int, tools: Tools) -> Found | None:
     )
     if raw.startswith("<") or not raw or not is_call:
         return None  # a sentence names the tags
-    return Found([TextCall(name, raw[len(name) :].strip() if name else raw)], end + len(closing))
+    return Calls([TextCall(name, raw[len(name) :].strip() if name else raw)], end + len(closing))
 
 
-def _plain(scan: Scan, at: int, tools: Tools) -> Found | None:
+def _plain(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read objects that name a tool and hold arguments of any kind."""
     start = scan.space(at + 1) if scan.text.startswith("[", at) else at
     if not scan.text.startswith("{", start):
         return None
     members = scan.members_at(start)
-    broken = members.broken[0] if members.broken else ""
-    if broken not in ARGUMENTS and members.fields.keys().isdisjoint(ARGUMENTS):
+    key = members.broken[0] if members.broken else ""
+    if key not in ARGUMENTS and members.fields.keys().isdisjoint(ARGUMENTS):
         return None
     return read_body(scan, at, tools, stops=("\n{", "\n```"))
 
 
-def _read_fenced(scan: Scan, at: int, tools: Tools) -> Found | None:
+def _read_fenced(scan: Scan, at: int, tools: Tools) -> Calls | None:
     fence = _FENCE.match(scan.text, at)
-    found = _plain(scan, fence.end(), tools) if fence else None
-    if found is None:
+    calls = _plain(scan, fence.end(), tools) if fence else None
+    if calls is None:
         return None
-    closing = _FENCE_END.match(scan.text, found.end)
-    return found._replace(end=closing.end() if closing else found.end)
+    closing = _FENCE_END.match(scan.text, calls.end)
+    return calls._replace(end=closing.end() if closing else calls.end)
 
 
-def _between(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], closing: str) -> Found | None:
+def _between(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], closing: str) -> Calls | None:
     """Read what stands between a call's tags in the place of its parameters."""
-    found = head.match(scan.text, at)
-    name = tools.name_of(found["name"]) if found else None
-    if found is None or name is None:
+    opening = head.match(scan.text, at)
+    name = tools.name_of(opening["name"]) if opening else None
+    if opening is None or name is None:
         return None
-    end = scan.earliest((closing, found[0].strip()), found.end())
-    call = as_written(scan, name, scan.space(found.end()), end)
-    return Found([call], end + len(closing) if scan.text.startswith(closing, end) else end)
+    end = scan.earliest((closing, opening[0].strip()), opening.end())
+    call = as_written(scan, name, scan.space(opening.end()), end)
+    return Calls([call], end + len(closing) if scan.text.startswith(closing, end) else end)
 
 
-_READS: dict[str, Callable[[Scan, int, Tools], Found | None]] = {
+_READS: dict[str, Callable[[Scan, int, Tools], Calls | None]] = {
     "plain-json": _plain,
     "fenced-json": _read_fenced,
     "qwen3-coder-xml": partial(_between, head=_QWEN, closing="</function>"),

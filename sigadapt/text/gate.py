@@ -92,11 +92,11 @@ class TextGate:
         call = rf"(?P<call>{_CALL}|{tags}|(?:{_FIELD.format(layout.field or '(?!)')}){_NO_CALLS})"
         self._openers = regex.compile(f"{_BEGINS}(?:{call}|{field}|{grammar.openers})")
         self._markup = regex.compile(grammar.openers)
-        spelled = _ANY_NAME
+        spelling = _ANY_NAME
         if not how.get("undeclared"):
             names = "|".join(_SIGN.sub(r"\\\\?[^a-zA-Z0-9-]", name) for name in schemas) or "(?!)"
-            spelled = rf"(?:functions\.)?(?:{names})(?:\.call)?"
-        start = {"field": field, "tools": _either(schemas), "spelled": spelled, "json": self._json}
+            spelling = rf"(?:functions\.)?(?:{names})(?:\.call)?"
+        start = {"field": field, "tools": _either(schemas), "spelled": spelling, "json": self._json}
         self._bare = regex.compile(_BARE.format(**start))
         self._pieces = list[str]()
         self._passed = list[str]()
@@ -124,14 +124,14 @@ class TextGate:
             passing += self._as_read()
         return passing
 
-    def rest(self, said: str | None) -> str:
+    def rest(self, answer: str | None) -> str:
         """Return what has not passed of the answer's text, as it is finally read."""
-        final, passed = said or "", "".join(self._passed)
+        final, before = answer or "", "".join(self._passed)
         for bare in (str, str.lstrip, str.strip):  # the reading takes space away that has passed
-            if bare(final).startswith(bare(passed)):
-                return bare(final)[len(bare(passed)) :]
+            if bare(final).startswith(bare(before)):
+                return bare(final)[len(bare(before)) :]
         # What passed was thought, as a closing tag shows now, or a reading took space out of its middle.
-        words = "".join(passed.split())
+        words = "".join(before.split())
         if not words or not "".join(final.split()).startswith(words):
             return f"\n{final}"
         return final[[each.end() for each in re.finditer(r"\S", final)][len(words) - 1] :]
@@ -287,19 +287,19 @@ class TextGate:
         reading = read_text(text, self._schemas, **self._how)
         if any(isinstance(call.arguments, (CutOff, Unread)) for _, call in reading.calls):
             return ""
-        said = text
+        visible = text
         if reading.text != text:
             # With a mark behind it, a reading shows whether it is still said, and the space before it.
-            marked = read_text(f"{text}{_MARK}", self._schemas, **self._how)
-            if not (marked.text or "").endswith(_MARK) or len(marked.calls) < len(reading.calls):
+            with_mark = read_text(f"{text}{_MARK}", self._schemas, **self._how)
+            if not (with_mark.text or "").endswith(_MARK) or len(with_mark.calls) < len(reading.calls):
                 return ""
-            said, self._lacks = (marked.text or "")[:-1], True
-        passed = "".join(self._passed)
-        if not said.startswith(passed):
-            said, passed = said.lstrip(), passed.lstrip()
-        news = said[len(passed) :]
+            visible, self._lacks = (with_mark.text or "")[:-1], True
+        before = "".join(self._passed)
+        if not visible.startswith(before):
+            visible, before = visible.lstrip(), before.lstrip()
+        news = visible[len(before) :]
         is_json = not self._is_begun and news.lstrip()[:1] in ("[", "{")
-        if not said.startswith(passed) or (is_json and is_open(news.lstrip(), 0)):
+        if not visible.startswith(before) or (is_json and is_open(news.lstrip(), 0)):
             return ""
         if self._is_begun or is_json or not text.endswith(news):
             return self._pass(news, place)

@@ -196,13 +196,13 @@ def is_in_marks(text: str, since: int, low: int, high: int) -> bool:
     closing = _OTHER_MARKS.get(before.rstrip(_GAPS)[-1:])
     if closing and (high == len(text) or after.lstrip(_GAPS)[:1] in tuple(closing)):
         return True  # an answer that was cut off may end in a quotation
-    opened = list[str]()
+    marks = list[str]()
     for char in before if low - begin <= _SENTENCE else "":
-        if opened and char in opened[-1]:
-            opened.pop()
+        if marks and char in marks[-1]:
+            marks.pop()
         elif char in _MARKS:
-            opened.append(_MARKS[char])
+            marks.append(_MARKS[char])
         elif char == "\n":  # straight marks are too often alone to count over lines
-            opened = [each for each in opened if each != '"']
+            marks = [each for each in marks if each != '"']
     line = after.partition("\n")[0]
-    return any(mark in (line if mark == '"' else after) for closing in opened for mark in closing)
+    return any(mark in (line if mark == '"' else after) for closing in marks for mark in closing)

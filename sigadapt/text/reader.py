@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import Flaw, Unread
 from sigadapt.text import quotations, thinking
-from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools
 from sigadapt.text.faulty_calls import begins_block, read_faulty
 from sigadapt.text.formats import FORMATS, calls_field, harmony
 from sigadapt.text.formats.bare_json import announces_example
@@ -69,7 +69,7 @@ class _Reader:
     def __init__(self, scan: Scan, tools: Tools, grammar: Grammar, layout: Layout, depth: int = 0) -> None:
         self.text, self.scan, self.tools, self.grammar = scan.text, scan, tools, grammar
         self.layout, self.depth = layout, depth
-        self.said: list[str] = []
+        self.texts: list[str] = []
         self.thoughts: list[str] = []
         self.calls: list[tuple[str, TextCall]] = []
         self.done = 0
@@ -87,7 +87,7 @@ class _Reader:
 
     def another(self, text: str, depth: int = 0) -> "_Reader":
         """Return a reader of another text that reads the same formats."""
-        scan = Scan(text, self.scan.asked, self.scan.call_format)
+        scan = Scan(text, self.scan.formats, self.scan.call_format)
         return _Reader(scan, self.tools, self.grammar, self.layout, depth)
 
     def run(self, *, starts_in_reasoning: bool = False) -> None:
@@ -119,18 +119,18 @@ class _Reader:
 
     def result(self) -> TextReading:
         """Return what was read."""
-        said = "".join(self.said)
+        answer = "".join(self.texts)
         if self.has_markup:
-            said = said.strip()
-            if self.calls and said in ("</think>", "</thinking>"):
-                said = ""
-        thought = thinking.without_half_a_tag("".join(self.thoughts)).strip()
-        return TextReading(said or None, thought or None, self.calls)
+            answer = answer.strip()
+            if self.calls and answer in ("</think>", "</thinking>"):
+                answer = ""
+        thoughts = thinking.without_half_a_tag("".join(self.thoughts)).strip()
+        return TextReading(answer or None, thoughts or None, self.calls)
 
     def _say(self, end: int) -> None:
         """Take the text up to a place as said, or as thought while a thinking is open."""
         if self.done < end:
-            (self.thoughts if self.open_thought else self.said).append(self.text[self.done : end])
+            (self.thoughts if self.open_thought else self.texts).append(self.text[self.done : end])
             self.has_said = self.has_said or (not self.open_thought and self.scan.space(self.done) < end)
             self.done = end
 
@@ -187,8 +187,8 @@ class _Reader:
             return len(self.text)
         if shows:  # what stands before it is thought, whatever it looked like
             self._say(token.start())
-            self.thoughts.extend(self.said)
-            self.said, self.has_said = [], False
+            self.thoughts.extend(self.texts)
+            self.texts, self.has_said = [], False
             return self._start(self._skip(token.end()))
         begin = self.scan.content_start = self.scan.space(token.end())
         return self._bare(begin) or token.end()
@@ -220,14 +220,14 @@ class _Reader:
         behind = behind or self._faulty(begin, self.grammar.bare)
         return behind or max(place, quotations.json_end(self.scan, begin, begin))
 
-    def _calls_at(self, begin: int, formats: Sequence[TextFormat]) -> tuple[str, Found] | None:
+    def _calls_at(self, begin: int, formats: Sequence[TextFormat]) -> tuple[str, Calls] | None:
         """Return the first format that reads calls at a place, by name, and those calls."""
         for each in formats:
             if (each.bare and self.open_thought) or not self.grammar.heads[each.name].match(self.text, begin):
                 continue
-            found = each.read(self.scan, begin, self.tools)
-            if found is not None:
-                return each.name, found
+            calls = each.read(self.scan, begin, self.tools)
+            if calls is not None:
+                return each.name, calls
         return None
 
     def _bare(self, begin: int) -> int | None:
@@ -250,8 +250,8 @@ class _Reader:
             return behind
         if is_bare:
             return quotations.json_end(self.scan, begin, token.end())
-        if thought := thinking.ANY_OPENER.match(self.text, begin):
-            return self._opener(thought)
+        if opener := thinking.ANY_OPENER.match(self.text, begin):
+            return self._opener(opener)
         silent = thinking.SILENT_TOKEN.match(self.text, begin)
         return self._silent(silent) if silent else self._empty(token)
 
@@ -259,9 +259,9 @@ class _Reader:
         """Read a faulty call in the format that the prompt asked for, and return the place behind it."""
         name = self.scan.call_format
         is_asked = any(each.name == name for each in formats) or begins_block(self.scan, begin)
-        found = read_faulty(self.scan, begin, self.tools) if is_asked and not self.open_thought else None
-        around = self._around(begin, found.end) if found else (begin, begin)
-        return None if found is None or self._is_quoted(*around) else self._take_calls(name, found, around)
+        calls = read_faulty(self.scan, begin, self.tools) if is_asked and not self.open_thought else None
+        around = self._around(begin, calls.end) if calls else (begin, begin)
+        return None if calls is None or self._is_quoted(*around) else self._take_calls(name, calls, around)
 
     def _field(self, opener: re.Match[str]) -> int | None:
         """Read the calls field, and return the place behind it; None if what stands there is text."""
@@ -272,8 +272,8 @@ class _Reader:
             self.value_start = self.scan.space(opener.end())
             self.element_end = self.scan.find(f"</{opener['name']}>", begin) if self.layout.is_xml else 0
             return None
-        found = calls_field.read(self.scan, opener, self.layout, self._calls_in)
-        return self._take_calls(calls_field.NAME, found, (begin, found.end)) if found else None
+        calls = calls_field.read(self.scan, opener, self.layout, self._calls_in)
+        return self._take_calls(calls_field.NAME, calls, (begin, calls.end)) if calls else None
 
     def _calls_in(self, text: str) -> list[TextCall]:
         reader = self.another(text, self.depth + 1)
@@ -285,8 +285,8 @@ class _Reader:
         begin, fence = token.start(), quotations.fence_at(self.scan, token.start())
         if fence is None:
             return quotations.ENDS["code"](self.scan, begin, token.end())
-        asked = (*self.scan.asked, self.scan.call_format)
-        if read := self._calls_at(begin, [each for each in self.grammar.fences if each.name in asked]):
+        names = (*self.scan.formats, self.scan.call_format)
+        if read := self._calls_at(begin, [each for each in self.grammar.fences if each.name in names]):
             return self._take_calls(*read, self._around(begin, read[1].end))
         behind = self._faulty(begin, self.grammar.fences)
         is_answer = begin == self.scan.content_start and not self.calls and self.depth < _DEEPEST
@@ -294,7 +294,7 @@ class _Reader:
 
     def _whole_answer(self, begin: int) -> int | None:
         """Read fences that are the whole answer and hold calls alone; None if they do not."""
-        said, calls, place = list[str](), list[tuple[str, TextCall]](), begin
+        texts, calls, place = list[str](), list[tuple[str, TextCall]](), begin
         while place < len(self.text):
             fence = quotations.fence_at(self.scan, place)
             if fence is None:
@@ -305,16 +305,16 @@ class _Reader:
             else:
                 reader = self.another(self.text[fence.inner : fence.close], self.depth + 1)
                 reader.run()
-                has_said = reader.has_said or "".join(reader.said).strip()
+                has_said = reader.has_said or "".join(reader.texts).strip()
                 if not reader.has_markup or (has_said and not reader.layout.is_json):
                     return None
-                said += reader.said
+                texts += reader.texts
                 calls += reader.calls
                 place = fence.end
             place = self.scan.space(place)
             while silent := thinking.SILENT_TOKEN.match(self.text, place):
                 place = self.scan.space(silent.end())
-        self.said += said
+        self.texts += texts
         self._skip(len(self.text))
         self._take(calls)
         return len(self.text)
@@ -371,13 +371,13 @@ class _Reader:
             high = closing.end()
         return low, high
 
-    def _take_calls(self, name: str, found: Found, around: tuple[int, int]) -> int:
+    def _take_calls(self, name: str, span: Calls, around: tuple[int, int]) -> int:
         """Take calls that were read, and return the place behind them."""
         self._say(around[0])
         self.open_thought = self.has_said = False
-        if found.kept:
-            self.said.append(found.kept)
-        self._take([(name, call) for call in found.calls])
+        if span.between:
+            self.texts.append(span.between)
+        self._take([(name, call) for call in span.calls])
         return self._skip(around[1])
 
     def _take(self, calls: list[tuple[str, TextCall]]) -> None:

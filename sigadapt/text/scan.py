@@ -38,8 +38,8 @@ class Members:
 class Scan:
     """A text, the formats that the caller named, and the one that the model was asked to write in."""
 
-    def __init__(self, text: str, asked: frozenset[str] = frozenset(), call_format: str = "") -> None:
-        self.text, self.asked, self.call_format = text, asked, call_format
+    def __init__(self, text: str, names: frozenset[str] = frozenset(), call_format: str = "") -> None:
+        self.text, self.formats, self.call_format = text, names, call_format
         self.content_start = 0
         """Where what the model says to the user begins, after its thinking."""
         self._left = _TIMES * len(text) + _LEAST

@@ -84,12 +84,12 @@ def is_mention(text: str, begin: int, end: int, *, both: bool = False) -> bool:
     return before and (after or _NOT_ATTACHED.match(text, end) is not None)
 
 
-def without_half_a_tag(thought: str) -> str:
+def without_half_a_tag(text: str) -> str:
     """Return a thinking without the beginning of a closing tag that the text ends in."""
-    half = _HALF.search(thought)
+    half = _HALF.search(text)
     if half is None or not any(tag.startswith(half[0]) for tag in _WHOLE):
-        return thought
-    return thought[: half.start()]
+        return text
+    return text[: half.start()]
 
 
 _K3_TOOLS = r"<\|open\|>tools<\|sep\|>"

@@ -73,8 +73,8 @@ def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -
 
 def space(text: str, at: int) -> int:
     """Return the place behind white space."""
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _number(digits: str) -> Any:
@@ -152,16 +152,16 @@ def _bracketed(text: str, at: int, close: str, level: int, *, is_strict: bool) -
 
 def types_of(schema: Any, root: Json) -> set[str]:
     """Return the JSON types that a schema allows, as far as it names them; an empty set for any type."""
-    found = set[str]()
+    types = set[str]()
     for here in _parts(schema, root):
         kind = here.get("type")
-        found.update(word for word in (kind if is_array(kind) else [kind]) if isinstance(word, str))
+        types.update(word for word in (kind if is_array(kind) else [kind]) if isinstance(word, str))
         if here.get("nullable") is True:
-            found.add("null")
+            types.add("null")
         if "type" not in here and isinstance(here.get("enum", here.get("const")), (list, str)):
             values: Any = here.get("enum", [here.get("const")])
-            found.update(_KINDS.get(type(value), "null") for value in values)
-    return found
+            types.update(_KINDS.get(type(value), "null") for value in values)
+    return types
 
 
 _KINDS: dict[Any, str] = {

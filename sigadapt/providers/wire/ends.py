@@ -55,6 +55,6 @@ def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
 def mark_last_cut_off(calls: list[RawCall], finish: str | None) -> list[RawCall]:
     """Return the calls, the last one as a `CutOff` if the finish reason says that the answer was cut."""
     if finish in CUTTING and calls:
-        call_id, name, sent = calls[-1]
-        calls[-1] = (call_id, name, sent if type(sent) is CutOff else CutOff(sent))
+        call_id, name, arguments = calls[-1]
+        calls[-1] = (call_id, name, arguments if type(arguments) is CutOff else CutOff(arguments))
     return calls

@@ -23,11 +23,11 @@ def is_single(tool: Json) -> bool:
 
 def in_namespaces(tools: Sequence[Json]) -> list[Json]:
     """Return canonical tools with the single ones last, in namespaces by the words their names begin with."""
-    sent = [tool for tool in tools if not is_single(tool)]
-    taken = {*map(name_in, tools), *(tool["namespace"]["name"] for tool in sent if tool.get("namespace"))}
-    named = [(words(str(name_in(tool))), str(name_in(tool)), tool) for tool in tools if is_single(tool)]
+    entries = [tool for tool in tools if not is_single(tool)]
+    names = {*map(name_in, tools), *(tool["namespace"]["name"] for tool in entries if tool.get("namespace"))}
+    singles = [(words(str(name_in(tool))), str(name_in(tool)), tool) for tool in tools if is_single(tool)]
     runs: list[list[tuple[list[str], str, Json]]] = []
-    for each in sorted(named, key=lambda each: each[:2]):
+    for each in sorted(singles, key=lambda each: each[:2]):
         goes_on = bool(runs) and (each[0][:1] == runs[-1][-1][0][:1] or len(runs[-1]) < MOST // 2)
         if not goes_on or len(runs[-1]) == MOST:
             runs.append([])
@@ -37,9 +37,9 @@ def in_namespaces(tools: Sequence[Json]) -> list[Json]:
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
         label = "_".join(word for word, _ in pairs) or "_to_".join([*first[:1], *last[:1]])
         label = label[:_LONGEST_LABEL] or "tools"
-        numbered = (label, *(f"{label}_{number}" for number in range(2, len(tools) + 3)))
-        name = next(each for each in numbered if each not in taken)
-        taken.add(name)
-        space = {"name": name, "description": f"Functions: {', '.join(own for _, own, _ in run)}."}
-        sent += ({**tool, "namespace": space} for _, _, tool in run)
-    return sent
+        candidates = (label, *(f"{label}_{number}" for number in range(2, len(tools) + 3)))
+        name = next(each for each in candidates if each not in names)
+        names.add(name)
+        space = {"name": name, "description": f"Functions: {', '.join(function for _, function, _ in run)}."}
+        entries += ({**tool, "namespace": space} for _, _, tool in run)
+    return entries

@@ -1,6 +1,6 @@
 """A recorded request as a provider's file reads it: the mirror of what that file writes.
 
-`Provider.request` fills a `Recorded` with what was said, in order. What a model said is a `Reading`, as in an
+`Provider.request` fills a `Recording` with the turns, in order. What a model said is a `Reading`, as in an
 answer. The parts of a question and of a result have the form of `tool_results/content.py`.
 """
 
@@ -21,13 +21,13 @@ _TEXT = frozenset(("type", "text"))
 MARKED = "ERROR: "
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """What the user said at once."""
 
     parts: list[Part]
 
 
-class Told(NamedTuple):
+class RecordedResult(NamedTuple):
     """The result of a call; `parts` if it is more than a text or JSON."""
 
     id: Any
@@ -39,16 +39,18 @@ class Told(NamedTuple):
 
 
 @dataclass
-class Recorded:
+class Recording:
     """What a request on a wire holds. `part_of` reads a block of a question or a result; None for its own."""
 
     wire: str
     part_of: Callable[[Json], Part | None]
     tools: list[Any] = field(default_factory=list[Any])
     system: list[str] = field(default_factory=list[str])
-    said: list[Asked | Reading | Told] = field(default_factory=list["Asked | Reading | Told"])
+    turns: list[Question | Reading | RecordedResult] = field(
+        default_factory=list["Question | Reading | RecordedResult"]
+    )
     settings: Json = field(default_factory=dict[str, Any])
-    lost: dict[str, str] = field(default_factory=dict[str, str])
+    losses: dict[str, str] = field(default_factory=dict[str, str])
 
     def set(self, values: Mapping[str, Any], names: Mapping[str, str], without: Iterable[str] = ()) -> None:
         """Add settings, under sigadapt's names where the provider has others."""
@@ -61,11 +63,11 @@ class Recorded:
 
     def lose(self, where: Where, why: str) -> None:
         """Record what has no neutral form and is left out."""
-        self.lost[pointer(where)] = why
+        self.losses[pointer(where)] = why
 
     def instruct(self, content: Any, where: Where) -> None:
         """Add instructions; those inside of a conversation have no place in a signature."""
-        if self.said:
+        if self.turns:
             self.lose(where, "instructions inside of a conversation have no neutral form, and are left out")
         elif text := text_of(content):
             self.system.append(text)
@@ -78,11 +80,9 @@ class Recorded:
             if parts[-1]["type"] == "text" and (more := more_than(block, _TEXT)):
                 self.lose((*where, place), f"{more} of a text has no neutral form, and is left out")
         if parts:
-            self.said.append(Asked(parts))
+            self.turns.append(Question(parts))
 
-    def tell(
-        self, answered: tuple[Any, Any], content: Any, where: Where, *, failed: bool | None = False
-    ) -> None:
+    def tell(self, call: tuple[Any, Any], content: Any, where: Where, *, failed: bool | None = False) -> None:
         """Add the result of the call with this id and name; `failed=None` if only its text can say so."""
         # A list is content blocks; anything else, an object too, is the value itself.
         parts = [*map(self._part, content_parts(content))] if is_array(content) else []
@@ -94,7 +94,7 @@ class Recorded:
         if failed is None:
             failed = isinstance(value, str) and value.startswith(MARKED)
             value = value[len(MARKED) :] if failed else value
-        self.said.append(Told(*answered, value, failed, parts or None, where))
+        self.turns.append(RecordedResult(*call, value, failed, parts or None, where))
 
     def _part(self, block: Json) -> Part:
         """Return a block as a part; one without a neutral form as a block that its own wire alone gets."""

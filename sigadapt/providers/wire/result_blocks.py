@@ -60,12 +60,12 @@ def chat_block(part: Json, model: str) -> Json | None:
             return None
         return {"type": "input_audio", "input_audio": {"data": part["data"], "format": form}}
     if part["type"] == "file" and "url" not in part:
-        held = (
+        file = (
             {"filename": file_name(part), "file_data": data_uri(part)}
             if has_data
             else {"file_id": part["file_id"]}
         )
-        return {"type": "file", "file": held}
+        return {"type": "file", "file": file}
     return None
 
 

@@ -43,9 +43,9 @@ class Block:
         """Return the values of a field in the deltas that have it."""
         return [delta[key] for delta in self.deltas if delta.get(key) is not None]
 
-    def arguments(self, sent: Any, *, ended: bool) -> Any:
+    def arguments(self, value: Any, *, ended: bool) -> Any:
         """Return arguments, marked as cut off if neither the block nor the answer ended."""
-        return sent if ended or self.ended else CutOff(sent)
+        return value if ended or self.ended else CutOff(value)
 
 
 class Blocks:
@@ -64,8 +64,8 @@ class Blocks:
 
     def at(self, index: Any) -> Block:
         """Return the latest block at an index; open one if there is none."""
-        known = self._latest.get(index if isinstance(index, int) else None)
-        return self.open(index, {}) if known is None else known
+        block = self._latest.get(index if isinstance(index, int) else None)
+        return self.open(index, {}) if block is None else block
 
     def add(self, index: Any, delta: Json | None) -> None:
         """Add a delta to the latest block at an index."""
@@ -75,13 +75,13 @@ class Blocks:
 class Call:
     """A call, as far as its fragments have arrived; or a single fragment, which is still to be added."""
 
-    def __init__(self, sent: Json) -> None:
-        is_function = isinstance(sent.get("function"), dict)
-        self.head = sent
-        self.index: Any = sent.get("index")
-        self.is_custom = not is_function and isinstance(sent.get("custom"), dict)
-        part: Json = sent["function"] if is_function else sent["custom"] if self.is_custom else _NOTHING
-        call_id, name = sent.get("id"), part.get("name")
+    def __init__(self, head: Json) -> None:
+        is_function = isinstance(head.get("function"), dict)
+        self.head = head
+        self.index: Any = head.get("index")
+        self.is_custom = not is_function and isinstance(head.get("custom"), dict)
+        part: Json = head["function"] if is_function else head["custom"] if self.is_custom else _NOTHING
+        call_id, name = head.get("id"), part.get("name")
         self.id = call_id if isinstance(call_id, str) and call_id else None
         self.name = name if isinstance(name, str) and name else None
         self.piece = part.get("input" if self.is_custom else "arguments")
@@ -125,16 +125,16 @@ class Fold:
         self._by_index: dict[int, Call] = {}
         self._by_id: dict[str, Call] = {}
 
-    def add(self, sent: Json) -> Call:
+    def add(self, fragment: Json) -> Call:
         """Add a fragment to its call, a new one if the rules above say so, and return that call."""
-        fragment = Call(sent)
-        call = self._continued(fragment)
+        piece = Call(fragment)
+        call = self._continued(piece)
         if call is None:
-            call = fragment
+            call = piece
             self.calls.append(call)
-        call.add(fragment)
-        if isinstance(fragment.index, int):
-            self._by_index[fragment.index] = call
+        call.add(piece)
+        if isinstance(piece.index, int):
+            self._by_index[piece.index] = call
         if call.id is not None:
             self._by_id[call.id] = call
         return call
@@ -176,8 +176,8 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
     leaves: dict[str, Any] = {}
     for partial in partials:
         path = partial.get("jsonPath")
-        sent = (partial.get(f"{kind}Value") for kind in ("string", "number", "bool"))
-        leaf = next((value for value in sent if value is not None), None)
+        values = (partial.get(f"{kind}Value") for kind in ("string", "number", "bool"))
+        leaf = next((value for value in values if value is not None), None)
         if not isinstance(path, str):
             return list(partials)
         if isinstance(leaf, str) and isinstance(leaves.get(path, ""), str):
@@ -194,19 +194,19 @@ def whole_arguments(partials: Sequence[Json]) -> Any:
 def _put_at(root: Json, path: str, value: Any) -> bool:
     """Put a value at the place of a JSON path, which is made; return whether it was free."""
     steps = [
-        int(index) if index else name or re.sub(r"\\(.)", r"\1", quoted[1:-1])
-        for name, index, quoted in re.findall(_STEP, path, re.DOTALL)
+        int(index) if index else name or re.sub(r"\\(.)", r"\1", string[1:-1])
+        for name, index, string in re.findall(_STEP, path, re.DOTALL)
     ]
     at: Any = root
     is_free = False
     for step, following in zip(steps if _PATH.fullmatch(path) else (), [*steps[1:], None], strict=False):
-        made: Any = value if following is None else [] if isinstance(following, int) else {}
+        new: Any = value if following is None else [] if isinstance(following, int) else {}
         if is_object(at) and isinstance(step, str):
             is_free = step not in at
-            at = at.setdefault(step, made)
+            at = at.setdefault(step, new)
         elif is_array(at) and isinstance(step, int) and step <= len(at):
             is_free = step == len(at)
-            at += [made] if is_free else []
+            at += [new] if is_free else []
             at = at[step]
         else:
             return False

@@ -22,11 +22,11 @@ MOST_VALUES = 100_000
 """How many values a block of provider state may hold."""
 
 
-def more_than(block: Json, known: frozenset[str]) -> str:
+def more_than(block: Json, fields: frozenset[str]) -> str:
     """Return the names of the fields of a block that hold something and are not known; usually none."""
-    if block.keys() <= known:
+    if block.keys() <= fields:
         return ""
-    return ", ".join(sorted(key for key, value in block.items() if value and key not in known))
+    return ", ".join(sorted(key for key, value in block.items() if value and key not in fields))
 
 
 class Described(NamedTuple):
@@ -38,19 +38,19 @@ class Described(NamedTuple):
     plain: Json | None = None  # the block without what `more` names; None if nothing is left
 
 
-def state(dialect: str, described: Iterable[Described], fields: Json | None = None) -> Json | None:
+def state(dialect: str, descriptions: Iterable[Described], fields: Json | None = None) -> Json | None:
     """Return the state of a turn; None if text and calls suffice."""
     # They suffice if no block holds more, and all text stands before the calls.
     suffices, has_call = not fields, False
     blocks: list[Json] = []
-    lost: list[str] = []
-    for kind, more, block, plain in described:
+    losses: list[str] = []
+    for kind, more, block, plain in descriptions:
         if more:
             suffices = False
             if fault_in(block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is None:
                 blocks.append(block)
             else:
-                lost.append(more)
+                losses.append(more)
                 blocks += [plain] if plain is not None else []
         else:
             suffices = suffices and not (has_call and kind == "text")
@@ -59,4 +59,4 @@ def state(dialect: str, described: Iterable[Described], fields: Json | None = No
     if suffices:
         return None
     beside = {"fields": fields} if fields else {}
-    return {"dialect": dialect, "blocks": blocks, **beside, **({"lost": lost} if lost else {})}
+    return {"dialect": dialect, "blocks": blocks, **beside, **({"lost": losses} if losses else {})}

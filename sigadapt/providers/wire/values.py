@@ -28,10 +28,10 @@ def an_object(value: Any) -> Json:
 def content_parts(content: Any) -> list[Json]:
     """Return content as a list of parts: a text becomes a text part, one object a list of one."""
     # Content is documented as a list of objects. Some servers send a text, one part, or texts in the list.
-    given = cast("list[Any]", content) if isinstance(content, list) else [content]
+    items = cast("list[Any]", content) if isinstance(content, list) else [content]
     return [
         {"type": "text", "text": part} if isinstance(part, str) else part
-        for part in given
+        for part in items
         if isinstance(part, (str, dict)) and part != ""
     ]
 
@@ -43,13 +43,13 @@ def text_of(content: Any) -> str | None:
     return joined(part.get("text") for part in content_parts(content))
 
 
-def calls_of(sent: Any, key: str = "arguments") -> list[Json]:
+def calls_of(value: Any, key: str = "arguments") -> list[Json]:
     """Return the calls in a value that is documented as a list of objects; broken JSON is put at `key`."""
     # Some servers send one object, JSON text of it, or a list with such texts.
-    if sent is None:
+    if value is None:
         return []
     calls: list[Json] = []
-    pending: list[Any] = sent[::-1] if sent.__class__ is list else [sent]
+    pending: list[Any] = value[::-1] if value.__class__ is list else [value]
     while pending:
         item = pending.pop()
         if item.__class__ is dict or is_object(item):
@@ -82,11 +82,11 @@ def usual_call(call: Json) -> Json:
     function = call.get("function")
     if function.__class__ is dict or is_object(function) or is_object(call.get("custom")):
         return call
-    found = calls_of(function) if function else [call]
-    inner = found[0] if len(found) == 1 else {"arguments": JsonText(json_like(function))}
+    calls = calls_of(function) if function else [call]
+    inner = calls[0] if len(calls) == 1 else {"arguments": JsonText(json_like(function))}
     arguments = inner.get("arguments")
-    sent = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
-    return {**call, "function": sent}
+    usual = {"name": inner.get("name"), "arguments": inner.get("input") if arguments is None else arguments}
+    return {**call, "function": usual}
 
 
 def one_call_each(parts: list[Json], field: str, key: str) -> list[Json]:
@@ -137,8 +137,8 @@ def in_paragraphs(pieces: Iterable[Any]) -> str | None:
 def json_text(pieces: Iterable[Any]) -> str:
     """Return JSON text that came in pieces."""
     # No provider documents a piece that is not a text; it is written as JSON text. None is skipped.
-    sent = [piece if isinstance(piece, str) else json_like(piece) for piece in pieces if piece is not None]
-    return _join_halves("".join(sent))
+    texts = [piece if isinstance(piece, str) else json_like(piece) for piece in pieces if piece is not None]
+    return _join_halves("".join(texts))
 
 
 def _join_halves(text: str) -> str:

@@ -32,8 +32,8 @@ def blocks_with_calls(provider: Provider, message: Json, state: Json | None) -> 
 
 def drops_thinking(provider: Provider, message: Json, state: Json) -> bool:
     """Return whether thinking is left out with a call that the program took out."""
-    whole, sent = _places(provider, message, state), blocks_with_calls(provider, message, state)
-    counts = [sum(provider.is_thinking(block) for block, _ in places) for places in (whole, sent)]
+    whole, remaining = _places(provider, message, state), blocks_with_calls(provider, message, state)
+    counts = [sum(provider.is_thinking(block) for block, _ in places) for places in (whole, remaining)]
     return counts[1] < counts[0]
 
 

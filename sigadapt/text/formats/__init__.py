@@ -38,10 +38,10 @@ _BY_NAME = {each.name: each for each in FORMATS}
 
 def formats_named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
     """Return the formats that a caller named, in the table's order; InvalidOption for an unknown name."""
-    wanted = [formats] if isinstance(formats, str) else list(formats)
-    for name in wanted:
+    names = [formats] if isinstance(formats, str) else list(formats)
+    for name in names:
         if name not in _BY_NAME:
             near = closest(str(name), list(_BY_NAME))
             fix = f"Use one of {', '.join(_BY_NAME)}." if near is None else f"Did you mean {near!r}?"
             raise InvalidOption(f"{name!r} is not a known text format", field="formats", fix=fix)
-    return tuple(each for each in FORMATS if each.name in wanted)
+    return tuple(each for each in FORMATS if each.name in names)

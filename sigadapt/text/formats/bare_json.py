@@ -12,7 +12,7 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 
 import re
 
-from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, as_written, closed, writer
+from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools, as_written, closed, writer
 from sigadapt.text.formats.json_calls import ARGUMENTS, IDS, NAMES, call_of
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.quotations import is_open
@@ -43,42 +43,42 @@ def announces_example(text: str, at: int | None = None) -> bool:
     return bool(_EXAMPLES.search(before.rpartition("\n\n")[2]))
 
 
-def read_plain(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read_plain(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read calls that stand in the text as they are."""
     whole = at <= scan.content_start
     before = scan.text[max(0, at - 4) : at]
     may_begin = before.endswith("\n") or _INLINE.search(before)
     if not whole and (not may_begin or announces_example(scan.text, at)):
         return None
-    found = _read_wrapped(scan, at, tools, whole=whole)
-    if found is None or whole:
-        return found
+    calls = _read_wrapped(scan, at, tools, whole=whole)
+    if calls is None or whole:
+        return calls
     # Text that goes on with a quote or a backtick talks about a call.
-    rest = scan.text[found.end : found.end + 1]
-    return None if rest in ("`", '"', "'") and rest else found
+    rest = scan.text[calls.end : calls.end + 1]
+    return None if rest in ("`", '"', "'") and rest else calls
 
 
-def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read_fence(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read calls in a code fence."""
     fence = _FENCE.match(scan.text, at)
     if fence is None or fence[1] not in ("", "json", "tool_call", "tool_calls", "tool"):
         return None
-    found = _read_wrapped(scan, fence.end(), tools, whole=True)
-    return closed(scan, found, "```") if found else None
+    calls = _read_wrapped(scan, fence.end(), tools, whole=True)
+    return closed(scan, calls, "```") if calls else None
 
 
-def _read_wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
+def _read_wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Calls | None:
     """Read what `_sequence` does, or `{"tool_calls": [...]}` around it."""
     wrapper = _WRAPPER.match(scan.text, scan.space(at))
-    found = _sequence(scan, wrapper.end() if wrapper else at, tools, whole=whole)
-    return closed(scan, found, "}") if wrapper and found else found
+    calls = _sequence(scan, wrapper.end() if wrapper else at, tools, whole=whole)
+    return closed(scan, calls, "}") if wrapper and calls else calls
 
 
-def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None:
+def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Calls | None:
     """Read one object, several or a list, of which each must be a call."""
     place = scan.space(at)
-    listed = scan.text.startswith("[", place)
-    place = scan.space(place + 1) if listed else place
+    is_list = scan.text.startswith("[", place)
+    place = scan.space(place + 1) if is_list else place
     calls, end = list[TextCall](), place
     while scan.text.startswith("{", place) and len(calls) <= MOST_CALLS:
         members = scan.members_at(place)
@@ -86,9 +86,9 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
         if call is None or members.end is None:
             cut = _read_cut_off(scan, members, tools) if whole else None
             if cut is not None:
-                return Found([*calls, cut], len(scan.text))
+                return Calls([*calls, cut], len(scan.text))
             # A list that holds anything but calls is data.
-            if listed or not calls:
+            if is_list or not calls:
                 return None
             break
         calls.append(call)
@@ -96,11 +96,11 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Found | None
         # Small models write `;` between calls, and a comma behind the last.
         if scan.text.startswith((",", ";"), place):
             place = scan.space(place + 1)
-    if not calls or not listed:
-        return Found(calls, end) if calls else None
+    if not calls or not is_list:
+        return Calls(calls, end) if calls else None
     if scan.text.startswith("]", place):
-        return Found(calls, place + 1)
-    return Found(calls, end) if place == len(scan.text) and whole else None
+        return Calls(calls, place + 1)
+    return Calls(calls, end) if place == len(scan.text) and whole else None
 
 
 def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, decode, is_array, is_object, json_like
-from sigadapt.text.contract import Found, TextCall
+from sigadapt.text.contract import Calls, TextCall
 from sigadapt.text.layout import Layout
 from sigadapt.text.scan import Scan
 
@@ -47,7 +47,7 @@ def opener_of(layout: Layout) -> re.Pattern[str]:
     return re.compile(rf"^[ \t]*{marker}", re.MULTILINE)
 
 
-def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -> Found | None:
+def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -> Calls | None:
     """Read the calls field that begins at an opener; None if what stands there is text."""
     if layout.is_json:
         return _of_object(scan, opener.start(), layout, calls_in)
@@ -68,18 +68,18 @@ def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -
         header = scan.search(_HEADER, behind)
         end = after = header.start() if header else -1
     raw = scan.text[begin : end if end >= 0 else len(scan.text)].strip()
-    return Found(_calls(raw, calls_in, is_cut=end < 0), after if end >= 0 else len(scan.text))
+    return Calls(_calls(raw, calls_in, is_cut=end < 0), after if end >= 0 else len(scan.text))
 
 
-def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Found | None:
+def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Calls | None:
     """Read the object whose keys are the output fields; what remains is the object without the calls."""
     members, end = scan.members_at(at), 0
     keys = {*members.fields}
-    written: Any = None
+    value_of_field: Any = None
     if members.end is None and not members.fields:
         with suppress(ValueError):  # in Python's quotes
-            written, end = scan.literal_at(at, is_strict=True)
-            keys = {*written} if is_object(written) else keys
+            value_of_field, end = scan.literal_at(at, is_strict=True)
+            keys = {*value_of_field} if is_object(value_of_field) else keys
     if not keys <= {layout.field, *layout.others}:
         return None
     if members.end is None and not end:
@@ -90,17 +90,17 @@ def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Found 
         before = scan.text[at : key.start()].rstrip(", \t\r\n")
         value = scan.text[key.end() :].strip()
         rest = "" if before == "{" else f"{before}}}"
-        return Found(_calls(value, calls_in, is_cut=True), len(scan.text), rest)
+        return Calls(_calls(value, calls_in, is_cut=True), len(scan.text), rest)
     if layout.field not in keys:
         return None
-    written = written if end else decode(scan.text[at : members.end])
-    pairs = written.pairs if isinstance(written, RepeatedKeys) else list(written.items())
+    value_of_field = value_of_field if end else decode(scan.text[at : members.end])
+    pairs = value_of_field.pairs if isinstance(value_of_field, RepeatedKeys) else list(value_of_field.items())
     calls = list[TextCall]()
     for key, value in pairs:
         if key == layout.field:
             calls += _calls(value if isinstance(value, str) else json_like(value), calls_in, is_cut=False)
     rest = {key: value for key, value in pairs if key != layout.field}
-    return Found(calls, members.end or end, compact(rest) if rest else "")
+    return Calls(calls, members.end or end, compact(rest) if rest else "")
 
 
 def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:

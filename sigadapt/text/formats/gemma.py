@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools
 from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 
@@ -51,8 +51,8 @@ class _Reader:
         pairs, place = list[tuple[str, Any]](), self._space(at + 1)
         while not self.text.startswith(close, place):
             key, place = ("", place) if is_list else self._key(place)
-            declared = items if is_list else property_of(schema, key, root)
-            value, place = self.value_at(place, declared, root, level)
+            property_schema = items if is_list else property_of(schema, key, root)
+            value, place = self.value_at(place, property_schema, root, level)
             pairs.append((key, value))
             place = self._space(place)
             if self.text.startswith(",", place):
@@ -73,8 +73,8 @@ class _Reader:
         key = _QUOTED_KEY.match(self.text, place) or _KEY.match(self.text, place, self.end)
         if key is None:
             raise _Broken
-        written = key["key"]
-        return json.loads(written, strict=False) if written.startswith('"') else written, key.end()
+        text = key["key"]
+        return json.loads(text, strict=False) if text.startswith('"') else text, key.end()
 
     def value_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
         """Read a value."""
@@ -88,9 +88,9 @@ class _Reader:
             return self.members_at(place, schema, root, level + 1)
         if char not in ('"', "'") or not char:
             return self._word(at, schema, root)
-        quoted = _QUOTED.match(self.text, place, self.end)
-        if quoted and self.text.startswith(self.string, quoted.end()):  # a marker that only closes
-            return literal_at(quoted[0], 0)[0], quoted.end() + len(self.string)
+        string = _QUOTED.match(self.text, place, self.end)
+        if string and self.text.startswith(self.string, string.end()):  # a marker that only closes
+            return literal_at(string[0], 0)[0], string.end() + len(self.string)
         value, end = literal_at(self.text, place)
         if end > self.end:
             raise _Broken
@@ -125,7 +125,7 @@ class _Reader:
         return min(self.scan.space(at), self.end)
 
 
-def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None:
+def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Calls | None:
     """Read the calls behind a marker."""
     calls, place = list[TextCall](), at + len(markers.call)
     while len(calls) <= MOST_CALLS and (head := _HEAD.match(scan.text, place)):
@@ -140,16 +140,16 @@ def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Found | None
         except (ValueError, RecursionError):
             scan.charge((end - place) // 4)
             raw = scan.text[head.end() : end]
-            return Found([*calls, TextCall(name, raw if close >= 0 else CutOff(raw))], end)
+            return Calls([*calls, TextCall(name, raw if close >= 0 else CutOff(raw))], end)
         if close < 0 and not scan.text.startswith("}", behind - 1):
-            return Found([*calls, TextCall(name, CutOff(scan.text[head.end() :]))], end)
+            return Calls([*calls, TextCall(name, CutOff(scan.text[head.end() :]))], end)
         calls.append(TextCall(name, args))
         place = behind
     if not calls:
         return None
     while scan.text.startswith("}", place):  # stray braces
         place += 1
-    return Found(calls, place)
+    return Calls(calls, place)
 
 
 def _format(name: str, markers: Markers, **row: Any) -> TextFormat:

@@ -14,7 +14,7 @@ import re
 from contextlib import suppress
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import Found, TextCall, TextFormat, Tools
+from sigadapt.text.contract import Calls, TextCall, TextFormat, Tools
 from sigadapt.text.formats.parameters import parameter_tags, parameters_at
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -40,7 +40,7 @@ _PART = re.compile(
 _NEXT_PART = re.compile(r"assistant(?=analysis|commentary|final)")
 
 
-def read(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read a message to a declared tool."""
     headless = _HEADLESS.match(scan.text) if at == 0 else None
     header = _HEADER.match(scan.text, headless.end() if headless else at)
@@ -49,13 +49,13 @@ def read(scan: Scan, at: int, tools: Tools) -> Found | None:
     if header is None or name is None:
         return None
     if not header["message"]:
-        return Found([TextCall(name, CutOff(""))], len(scan.text))
+        return Calls([TextCall(name, CutOff(""))], len(scan.text))
     begin = scan.space(header.end())
     if _MARKUP.match(scan.text, begin) and not _PREFIX.match(scan.text, begin):
         return None  # the body is a call in markup of its own
     call, end = _call_at(scan, header.end(), name, tools)
     tails = _TAILS.match(scan.text, end)
-    return Found([call], tails.end() if tails else end)
+    return Calls([call], tails.end() if tails else end)
 
 
 def _call_at(scan: Scan, at: int, name: str, tools: Tools) -> tuple[TextCall, int]:
@@ -84,8 +84,8 @@ def read_headless(scan: Scan, tools: Tools) -> tuple[list[str], list[TextCall], 
     """Read a text whose first header lost tokens: thoughts, calls, and where the answer begins."""
     headless = _HEADLESS.match(scan.text)
     if headless is not None:
-        found = read(scan, 0, tools)
-        return ([], found.calls, found.end) if found else ([], [], headless.end())
+        span = read(scan, 0, tools)
+        return ([], span.calls, span.end) if span else ([], [], headless.end())
     if not _STRIPPED.match(scan.text):
         return None
     thoughts, calls, place = list[str](), list[TextCall](), 0
@@ -100,11 +100,11 @@ def read_headless(scan: Scan, tools: Tools) -> tuple[list[str], list[TextCall], 
                 continue
         following = scan.search(_NEXT_PART, part.end())
         place = following.start() if following else len(scan.text)
-        said = scan.text[part.end() : place]
+        body = scan.text[part.end() : place]
         if name is None:
-            thoughts.append(said)
+            thoughts.append(body)
         else:
-            raw = said.strip()
+            raw = body.strip()
             calls.append(TextCall(name, raw if following or not is_open(raw, 0) else CutOff(raw)))
     return thoughts, calls, place
 

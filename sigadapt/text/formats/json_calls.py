@@ -14,7 +14,7 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff, Flaw, Unread
 from sigadapt.schemas.json_values import RepeatedKeys, cut, is_object
-from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, writer
+from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools, writer
 from sigadapt.text.quotations import without_closers
 from sigadapt.text.scan import Members, Scan
 
@@ -31,14 +31,14 @@ _GAP = 40  # characters between two objects
 _OBJECT = re.compile(r'\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})"')
 
 
-def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: bool = False) -> Found | None:
+def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: bool = False) -> Calls | None:
     """Read the calls behind a marker."""
-    found = marker.match(scan.text, at)
-    if found is None:
+    opener = marker.match(scan.text, at)
+    if opener is None:
         return None
-    fence = _FENCE.match(scan.text, found.end())
-    place = fence.end() if fence else found.end()
-    opening = scan.text[at : found.end()].strip()
+    fence = _FENCE.match(scan.text, opener.end())
+    place = fence.end() if fence else opener.end()
+    opening = scan.text[at : opener.end()].strip()
     calls = read_body(scan, place, tools, stops=(opening, "\n```"), keyed=keyed)
     if calls is None:
         return None
@@ -50,14 +50,14 @@ def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: b
     if closing < 0 or 0 <= scan.find(opening, calls.end) < closing:
         return calls
     raw = scan.text[place if len(calls.calls) == 1 else calls.end : closing]  # an object that is no call
-    return Found([*calls.calls[:-1], calls.calls[-1]._replace(arguments=raw.strip())], closing, calls.kept)
+    return Calls([*calls.calls[:-1], calls.calls[-1]._replace(arguments=raw.strip())], closing, calls.between)
 
 
 def read_body(
     scan: Scan, at: int, tools: Tools, *, stops: Sequence[str], keyed: bool = False
-) -> Found | None:
+) -> Calls | None:
     """Read one object, several or a list; None if no call of a declared tool is among them."""
-    calls, kept = list[TextCall](), list[str]()
+    calls, others = list[TextCall](), list[str]()
     end = place = scan.space(at)
     while scan.text.startswith(("{", "["), place) and len(calls) <= MOST_CALLS:
         if scan.text[place] == "[":
@@ -75,14 +75,14 @@ def read_body(
         else:
             end = members.end
         if call is None:
-            kept.append(scan.text[place:end])
+            others.append(scan.text[place:end])
         else:
             calls.append(call)
         place = scan.space(end)
         while scan.text.startswith(("]", ",", ";"), place):
             end = place + 1 if scan.text[place] == "]" else end
             place = scan.space(place + 1)
-    return Found(calls, end, "\n".join(kept)) if calls else None
+    return Calls(calls, end, "\n".join(others)) if calls else None
 
 
 def call_of(
@@ -93,30 +93,30 @@ def call_of(
     # and nothing else, with arguments that are an object.
     fields = members.fields
     if keyed:
-        named = ((tools.name_of(key), field) for key, field in fields.items() if isinstance(field[0], dict))
-        return next((TextCall(name, scan.text[field[1] : field[2]]) for name, field in named if name), None)
-    nested = fields.get("function")
-    if nested is not None and isinstance(nested[0], dict):
-        call = call_of(scan, scan.members_at(nested[1]), tools, whole=whole)
+        pairs = ((tools.name_of(key), field) for key, field in fields.items() if isinstance(field[0], dict))
+        return next((TextCall(name, scan.text[field[1] : field[2]]) for name, field in pairs if name), None)
+    function = fields.get("function")
+    if function is not None and isinstance(function[0], dict):
+        call = call_of(scan, scan.members_at(function[1]), tools, whole=whole)
         return _twice(scan, members, call) if call and members.repeats else call
-    named, name = _name_in(fields, tools)
-    given = next((key for key in ARGUMENTS if key in fields), None)
+    name_key, name = _name_in(fields, tools)
+    args_key = next((key for key in ARGUMENTS if key in fields), None)
     call_id = next((fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)), None)
-    if given is None:
+    if args_key is None:
         return None if name is None or whole or members.broken else TextCall(name, None, call_id or None)
-    value, begin, end = fields[given]
+    value, begin, end = fields[args_key]
     call = TextCall(name, value if isinstance(value, str) else scan.text[begin:end], call_id or None)
     if name is None:  # markup of prompted calling says that it is a call
         return call._replace(name="") if tools.undeclared and not whole else None
-    is_sole = fields.keys() <= {named, given, "type", *IDS}
+    is_sole = fields.keys() <= {name_key, args_key, "type", *IDS}
     is_object_text = isinstance(value, str) and value.startswith("{")
     is_whole = is_sole and (is_object_text or is_object(value))
-    declared: Any = tools.schema_of(name).get("properties")
+    properties: Any = tools.schema_of(name).get("properties")
     is_declaration = is_object(value) and value.get("type") == "object" and is_object(value.get("properties"))
-    is_declaration = is_declaration and not (is_object(declared) and "properties" in declared)
+    is_declaration = is_declaration and not (is_object(properties) and "properties" in properties)
     if is_declaration or (whole and not is_whole):  # the model repeats the schema, or says more than a call
         return None
-    others = [key for key in (*NAMES, *ARGUMENTS) if key in fields and key not in (named, given)]
+    others = [key for key in (*NAMES, *ARGUMENTS) if key in fields and key not in (name_key, args_key)]
     doubles = any(key in ARGUMENTS or tools.name_of(fields[key][0]) for key in others)
     return _twice(scan, members, call) if members.repeats or doubles else call
 
@@ -163,9 +163,9 @@ def _broken(
         name = tools.name_of(members.broken[0])
     if name is None and not tools.undeclared:
         return None
-    given = next((key for key in ARGUMENTS if key in members.fields), None)
+    args_key = next((key for key in ARGUMENTS if key in members.fields), None)
     begin = members.broken[1] if members.broken and (keyed or members.broken[0] in ARGUMENTS) else at
-    begin = members.fields[given][1] if given else begin
+    begin = members.fields[args_key][1] if args_key else begin
     closing = (f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
     end = scan.earliest((*closing, *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
     following = _next_object(scan, begin, end, tools)
@@ -193,10 +193,10 @@ def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | 
         value, end = scan.literal_at(at, is_strict=not is_python)
     except ValueError:
         return None
-    made = value if is_object(value) else {}
-    name = next((tools.name_of(made[key]) for key in NAMES if key in made), None)
-    given = next((made[key] for key in ARGUMENTS if key in made), None)
-    arguments = made if isinstance(made, RepeatedKeys) else given
+    fields = value if is_object(value) else {}
+    name = next((tools.name_of(fields[key]) for key in NAMES if key in fields), None)
+    args = next((fields[key] for key in ARGUMENTS if key in fields), None)
+    arguments = fields if isinstance(fields, RepeatedKeys) else args
     return (TextCall(name, arguments), end) if name is not None else None
 
 

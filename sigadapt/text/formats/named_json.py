@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import MOST_CALLS, Found, TextCall, TextFormat, Tools, as_written, writer
+from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools, as_written, writer
 from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -23,39 +23,39 @@ _OBJECT = re.compile(r"\s*[,;]?\s*\{")
 
 def read(
     scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tail: re.Pattern[str], stops: tuple[str, ...]
-) -> Found | None:
+) -> Calls | None:
     """Read one call whose head stands at a place, and those that follow it at once."""
     calls, place = list[TextCall](), at
     end = at
     while len(calls) <= MOST_CALLS:
-        found = head.match(scan.text, place)
-        name = tools.name_of(found["name"]) if found else None
-        if found is None or name is None:
+        opening = head.match(scan.text, place)
+        name = tools.name_of(opening["name"]) if opening else None
+        if opening is None or name is None:
             break
-        call, behind = _arguments(scan, found, name, stops, tail)
+        call, behind = _arguments(scan, opening, name, stops, tail)
         closing = tail.match(scan.text, behind)
         if closing is None and not isinstance(call.arguments, CutOff):  # it is broken, if anything closes it
-            raw, behind = scan.text[found.end("name") : behind].strip(), scan.space(behind)
+            raw, behind = scan.text[opening.end("name") : behind].strip(), scan.space(behind)
             if not scan.text.startswith(stops, behind):
                 break
             call = call._replace(arguments=raw)
         calls.append(call)
         end = place = closing.end() if closing else behind
-    return Found(calls, end) if calls else None
+    return Calls(calls, end) if calls else None
 
 
 def _arguments(
     scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...], tail: re.Pattern[str]
 ) -> tuple[TextCall, int]:
     begin = scan.space(head.end())
-    given = head.groupdict().get("id")
+    call_id = head.groupdict().get("id")
     try:
         value, end = scan.value_at(begin)
     except ValueError:
         end = scan.earliest(stops, begin)
-        return as_written(scan, name, begin, end, given), end
+        return as_written(scan, name, begin, end, call_id), end
     if isinstance(value, str) and not scan.call_format:
-        return TextCall(name, value, given), end
+        return TextCall(name, value, call_id), end
     if not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
         # What stands before the mark that closes them, or another object, is a part of the arguments.
         stop = scan.earliest(stops, end)
@@ -63,10 +63,10 @@ def _arguments(
         is_part = is_closed and not scan.text.startswith("<", scan.space(end))
         if is_part or _OBJECT.match(scan.text, end):
             end += len(scan.text[end:stop].rstrip())
-    return TextCall(name, scan.text[begin:end], given), end
+    return TextCall(name, scan.text[begin:end], call_id), end
 
 
-def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read_bare(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read `NAME[ARGS]{...}` or `NAME{...}` that is the whole answer: markers that a server dropped."""
     calls, place = list[TextCall](), scan.space(at)
     while len(calls) <= MOST_CALLS and (head := _BARE_HEAD.match(scan.text, place)):
@@ -79,16 +79,16 @@ def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
             if not is_open(scan.text, head.end()):
                 return None
             end = len(scan.text)
-            return Found([*calls, as_written(scan, name, head.end(), end)], end)
+            return Calls([*calls, as_written(scan, name, head.end(), end)], end)
         if not isinstance(value, dict):
             return None
         calls.append(TextCall(name, scan.text[head.end() : end]))
         place = scan.space(end)
     ends = place == len(scan.text) or len(calls) > MOST_CALLS
-    return Found(calls, place) if calls and ends else None
+    return Calls(calls, place) if calls and ends else None
 
 
-def read_bracketed(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read_bracketed(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read `[Calling tool: NAME({...})]`, unless the words before it announce an example."""
     if announces_example(scan.text, at):
         return None

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.contract import Found, TextCall, TextFormat, Tools, as_written
+from sigadapt.text.contract import Calls, TextCall, TextFormat, Tools, as_written
 from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import property_of, types_of, value_of
 
@@ -30,39 +30,39 @@ class _Element:
         self.texts: list[str] = []
 
 
-def read(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read one call."""
     head = _HEAD.match(scan.text, at)
     name = tools.name_of(head["name"]) if head else None
     if head is None or name is None:
         return None
     root = _Element("invoke", head.end())
-    opened, place = [root], head.end()
+    elements, place = [root], head.end()
     for tag in _TAG.finditer(scan.text, head.end()):
-        opened[-1].texts.append(scan.text[place : tag.start()])
+        elements[-1].texts.append(scan.text[place : tag.start()])
         place = tag.end()
         if not tag["end"]:
-            if tag["key"].startswith("invoke ") or len(opened) > _LEVELS:
+            if tag["key"].startswith("invoke ") or len(elements) > _LEVELS:
                 break
-            opened.append(_Element(tag["key"], tag.end()))
+            elements.append(_Element(tag["key"], tag.end()))
             continue
-        if tag["key"] != opened[-1].key:
+        if tag["key"] != elements[-1].key:
             break
-        closed = opened.pop()
-        if closed is root:
+        element = elements.pop()
+        if element is root:
             schema = tools.schema_of(name)
-            return Found([TextCall(name, _members(root, schema, schema, scan.text))], place)
-        opened[-1].children.append((closed, tag.start()))
+            return Calls([TextCall(name, _members(root, schema, schema, scan.text))], place)
+        elements[-1].children.append((element, tag.start()))
     end = scan.earliest((f"{_TOKEN}</invoke>",), head.end())
-    return Found([as_written(scan, name, at, end)], end)
+    return Calls([as_written(scan, name, at, end)], end)
 
 
 def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
     pairs = list[tuple[str, Any]]()
     values: dict[str, list[Any]] = {}
     for child, end in element.children:
-        declared = property_of(schema, child.key, root)
-        values.setdefault(child.key, []).append(_value(child, end, declared, root, text))
+        property_schema = property_of(schema, child.key, root)
+        values.setdefault(child.key, []).append(_value(child, end, property_schema, root, text))
     for key, several in values.items():
         types = types_of(property_of(schema, key, root), root)
         if len(several) > 1 and (not types or "array" in types):  # elements of one name are a list
@@ -83,9 +83,9 @@ def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> A
     if not element.children or (types and types <= {"string", "null"}):
         return value_of(text[element.begin : end], schema, root)
     if "array" in types and {child.key for child, _ in element.children} == {"item"}:
-        known: Json = schema if is_object(schema) else {}
-        declared = (known, *known.get("anyOf", ()), *known.get("oneOf", ()))
-        items = next((each["items"] for each in declared if is_object(each) and "items" in each), None)
+        outer: Json = schema if is_object(schema) else {}
+        schemas = (outer, *outer.get("anyOf", ()), *outer.get("oneOf", ()))
+        items = next((each["items"] for each in schemas if is_object(each) and "items" in each), None)
         return [_value(child, behind, items, root, text) for child, behind in element.children]
     return _members(element, schema, root, text)
 

@@ -20,8 +20,8 @@ from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_object, object_of
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
+    Calls,
     CallsToWrite,
-    Found,
     TextCall,
     TextFormat,
     Tools,
@@ -65,43 +65,43 @@ def _goes_on(opener: str) -> re.Pattern[str]:
     return re.compile(rf"{opener}|<[/|]|<tool_call>|\Z")
 
 
-def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags | None) -> Found | None:
+def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags | None) -> Calls | None:
     """Read one call. Without tags, they are those of `<invoke>` with the prefix that the head has."""
-    found = head.match(scan.text, at)
-    name = tools.name_of(found["name"]) if found else None
-    if found is None or name is None:
+    opening = head.match(scan.text, at)
+    name = tools.name_of(opening["name"]) if opening else None
+    if opening is None or name is None:
         return None
-    mine = tags or _invoke(found["prefix"])
-    place = scan.space(found.end())
+    mine = tags or _invoke(opening["prefix"])
+    place = scan.space(opening.end())
     if scan.text.startswith("{", place) and not mine.pairs:
         return _json_body(scan, place, name, mine)
     schema = tools.schema_of(name)
-    args, place, whole = parameters_at(scan, found.end(), schema, mine)
+    args, place, whole = parameters_at(scan, opening.end(), schema, mine)
     following = scan.search(mine.call, place) if mine.call else None
     end = min(scan.earliest((mine.call_end,), place), following.start() if following else len(scan.text))
-    declared: Any = schema.get("properties")
-    is_complete = bool(mine.pairs and args) and is_object(declared) and set(args) >= set(declared)
+    properties: Any = schema.get("properties")
+    is_complete = bool(mine.pairs and args) and is_object(properties) and set(args) >= set(properties)
     is_part = bool(mine.pairs) and whole is None and end < len(scan.text)  # a key that is none
     is_part = is_part or mine.parameter.match(scan.text, place) is not None  # with another prefix
     is_half = scan.text.startswith("<", place) and scan.find(mine.tag_end, place) < 0  # a tag that is cut off
     is_open = (is_half or place == len(scan.text)) and not (is_complete and scan.ends_at(place))
     if (whole is None and not is_part) or (is_open and not is_part):
-        return Found([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
+        return Calls([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
     if scan.text.startswith(mine.call_end, place) and not is_part:
-        return Found([TextCall(name, args)], place + len(mine.call_end))
+        return Calls([TextCall(name, args)], place + len(mine.call_end))
     # It is not closed here: other markup closes it, or a line break that a tag without parameters ends in.
-    begins_line = scan.text.startswith(("\n", "\r\n"), found.end())
+    begins_line = scan.text.startswith(("\n", "\r\n"), opening.end())
     by_line = not mine.pairs and begins_line and not schema.get("required")
     by_markup = scan.text.startswith(("</", "<|", "<｜"), place) or mine.goes_on.match(scan.text, place)
     if not by_markup and (args or by_line):  # what stands before its end, or an element, is a part of it
         is_part = is_part or scan.text.startswith(mine.call_end, end) or scan.text.startswith("<", place)
     if is_part:
         behind = end + len(mine.call_end) * scan.text.startswith(mine.call_end, end)
-        return Found([as_written(scan, name, found.end(), end)], behind)
-    return Found([TextCall(name, args)], place) if args or by_markup or by_line else None
+        return Calls([as_written(scan, name, opening.end(), end)], behind)
+    return Calls([TextCall(name, args)], place) if args or by_markup or by_line else None
 
 
-def _read_pairs(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags) -> Found | None:
+def _read_pairs(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags) -> Calls | None:
     """Read one call in pairs of tags, or as JSON, as these models write it too."""
     if head.match(scan.text, at):
         return read(scan, at, tools, head=head, tags=tags)
@@ -109,21 +109,21 @@ def _read_pairs(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tag
     return read_body(scan, at + len(opener), tools, stops=(opener,))
 
 
-def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Found | None:
+def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Calls | None:
     """Read arguments that stand as JSON where parameters would."""
     try:
         _, end = scan.value_at(at)
     except ValueError:
         end = scan.earliest((tags.call_end,), at)
-        return Found([as_written(scan, name, at, end)], min(end + len(tags.call_end), len(scan.text)))
+        return Calls([as_written(scan, name, at, end)], min(end + len(tags.call_end), len(scan.text)))
     behind = scan.space(end)
     if scan.text.startswith(tags.call_end, behind):
-        return Found([TextCall(name, scan.text[at:end])], behind + len(tags.call_end))
+        return Calls([TextCall(name, scan.text[at:end])], behind + len(tags.call_end))
     stop = scan.find(tags.call_end, behind)
     is_open = stop >= 0 and not scan.text.startswith("<", behind)
     if is_open and tags.call is not None and not tags.call.search(scan.text, behind, stop):
-        return Found([as_written(scan, name, at, stop)], stop + len(tags.call_end))
-    return Found([TextCall(name, scan.text[at:end])], end)
+        return Calls([as_written(scan, name, at, stop)], stop + len(tags.call_end))
+    return Calls([TextCall(name, scan.text[at:end])], end)
 
 
 def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, int, bool | None]:
@@ -133,17 +133,16 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
     while tags.pairs and (attribute := _ATTRIBUTE.match(scan.text, at)):  # `NAME key=value`
         raw.append((attribute["key"], attribute["value"].strip("\"'"), ""))
         at = attribute.end()
-    place, closed = scan.space(at), True
+    place, is_closed = scan.space(at), True
     while (opener := tags.parameter.match(scan.text, place)) and tags.opens(opener):
         end, behind = _value_end(scan, opener.end(), schema, tags)
         if end is None or len(raw) >= MOST_PARAMETERS:
             return {}, len(scan.text), None
         raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
-        place, closed = scan.space(behind), behind > end
+        place, is_closed = scan.space(behind), behind > end
     is_half = tags.pairs and scan.text.startswith(tags.pairs, place)
     pairs = [
-        (key, _value(value, opened, property_of(schema, key, schema), schema, tags))
-        for key, value, opened in raw
+        (key, _value(value, tag, property_of(schema, key, schema), schema, tags)) for key, value, tag in raw
     ]
     args = object_of(pairs)
     inner = args.get("arguments")
@@ -151,7 +150,7 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
         names = ("arguments", *inner)
         are_declared = [property_of(schema, key, schema) is not None for key in names]
         args = inner if not are_declared[0] and all(are_declared[1:]) else args
-    return args, place, None if is_half else closed
+    return args, place, None if is_half else is_closed
 
 
 def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
@@ -176,10 +175,10 @@ def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | Non
 
 def _nested_end(scan: Scan, at: int, first: int, tags: Tags) -> tuple[int | None, int]:
     """Return where a value ends that holds such a call: where as many parameters close as open."""
-    place, opened, since = first, 0, at
-    for closed in itertools.count():
-        opened += sum(1 for _ in tags.parameter.finditer(scan.text, since, max(place, since)))
-        if place < 0 or opened <= closed:
+    place, opens, since = first, 0, at
+    for closes in itertools.count():
+        opens += sum(1 for _ in tags.parameter.finditer(scan.text, since, max(place, since)))
+        if place < 0 or opens <= closes:
             break
         since, place = place, scan.find(tags.parameter_end, place + 1)
         scan.charge(_PER_TAG)
@@ -206,8 +205,8 @@ def _closing_tag(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
 def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> int | None:
     """Return where the next parameter, a declared one, opens before a value was closed."""
     for opener in tags.parameter.finditer(scan.text, at, end):
-        declared: Any = schema.get("properties")
-        if tags.opens(opener) and (not declared or opener["key"].strip() in declared):
+        properties: Any = schema.get("properties")
+        if tags.opens(opener) and (not properties or opener["key"].strip() in properties):
             return opener.start()
     return None
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys, is_array, is_object, object_of
-from sigadapt.text.contract import MOST_CALLS, CallsToWrite, Found, TextCall, TextFormat, Tools, closed
+from sigadapt.text.contract import MOST_CALLS, Calls, CallsToWrite, TextCall, TextFormat, Tools, closed
 from sigadapt.text.formats.bare_json import BARE_OPENER, announces_example
 from sigadapt.text.openers import FENCE_OPENER
 from sigadapt.text.scan import Scan
@@ -99,11 +99,11 @@ def calls_at(
     scan: Scan, at: int, tools: Tools, *, is_sure: bool = False, may_be_strings: bool = False
 ) -> tuple[list[TextCall], int, bool] | None:
     """Read a list of calls, or calls with lines or commas between; say at last whether it was a list."""
-    listed = scan.text.startswith("[", at)
-    place = scan.space(at + 1) if listed else at
+    is_list = scan.text.startswith("[", at)
+    place = scan.space(at + 1) if is_list else at
     calls, end = list[TextCall](), place
     while len(calls) <= MOST_CALLS:
-        call = call_at(scan, place, tools, is_sure=is_sure and listed)
+        call = call_at(scan, place, tools, is_sure=is_sure and is_list)
         if call is None and may_be_strings and scan.text.startswith(("'", '"'), place):
             call = _string_at(scan, place, tools)
         if call is None:
@@ -115,11 +115,11 @@ def calls_at(
             place = scan.space(place + 1)
     if not calls:
         return None
-    if listed and not isinstance(calls[-1].arguments, CutOff):
+    if is_list and not isinstance(calls[-1].arguments, CutOff):
         if scan.text.startswith("]", place):
             return calls, place + 1, True
         return (calls, end, True) if place == len(scan.text) else None
-    return calls, end, listed
+    return calls, end, is_list
 
 
 def _string_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
@@ -139,53 +139,53 @@ def _string_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None
     return (call[0], end) if call is not None and not isinstance(call[0].arguments, CutOff) else None
 
 
-def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str]) -> Found | None:
+def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str]) -> Calls | None:
     """Read the calls behind a marker."""
-    found = marker.match(scan.text, at)
-    calls = calls_at(scan, scan.space(found.end()), tools, is_sure=True) if found else None
-    return Found(calls[0], calls[1]) if calls else None
+    opener = marker.match(scan.text, at)
+    calls = calls_at(scan, scan.space(opener.end()), tools, is_sure=True) if opener else None
+    return Calls(calls[0], calls[1]) if calls else None
 
 
-def read_bare(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read_bare(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read calls without a marker: a list on lines of its own, or the whole answer."""
     whole = at <= scan.content_start
-    found = calls_at(
+    span = calls_at(
         scan, scan.space(at), tools, is_sure=whole or bool(scan.call_format), may_be_strings=whole
     )
-    if found is None:
+    if span is None:
         return None
-    calls, end, listed = found
-    if not listed and (not whole or not scan.ends_at(end) or isinstance(calls[-1].arguments, CutOff)):
+    calls, end, is_list = span
+    if not is_list and (not whole or not scan.ends_at(end) or isinstance(calls[-1].arguments, CutOff)):
         return None
     behind = _BEHIND_LIST.match(scan.text, end)
     if whole and (scan.ends_at(end) or behind):
-        return Found(calls, behind.end() if behind else end)
+        return Calls(calls, behind.end() if behind else end)
     alone = scan.ends_at(end) or scan.text[end] in "\r\n<"
-    return Found(calls, end) if alone and not announces_example(scan.text, at) else None
+    return Calls(calls, end) if alone and not announces_example(scan.text, at) else None
 
 
-def read_fence(scan: Scan, at: int, tools: Tools) -> Found | None:
+def read_fence(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read the calls in a fence that says `tool_code`, printed or not."""
     fence = _FENCE.match(scan.text, at)
     if fence is None:
         return None
     place = scan.space(fence.end())
-    printed = scan.text.startswith("print(", place)
-    found = calls_at(scan, place + 6 if printed else place, tools)
-    if found is None:
+    is_printed = scan.text.startswith("print(", place)
+    span = calls_at(scan, place + 6 if is_printed else place, tools)
+    if span is None:
         return None
-    end = scan.space(found[1])
-    return closed(scan, Found(found[0], end + (printed and scan.text.startswith(")", end))), "```")
+    end = scan.space(span[1])
+    return closed(scan, Calls(span[0], end + (is_printed and scan.text.startswith(")", end))), "```")
 
 
 def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as a Python list. Strings are in JSON's quotes, which Python reads in the same way."""
-    listed: list[str] = []
+    texts: list[str] = []
     for name, args in calls:
         are_names = all(key.isidentifier() and key.isascii() for key in args)
-        named = ", ".join(f"{key}={_literal(value)}" for key, value in args.items())
-        listed.append(f"{name}({named if are_names else f'**{_literal(args)}'})")
-    return f"[{', '.join(listed)}]" if listed else ""
+        keywords = ", ".join(f"{key}={_literal(value)}" for key, value in args.items())
+        texts.append(f"{name}({keywords if are_names else f'**{_literal(args)}'})")
+    return f"[{', '.join(texts)}]" if texts else ""
 
 
 def _literal(value: Any) -> str:
