@@ -49,9 +49,9 @@ def call_rows(calls: dspy.ToolCalls | None) -> list[Json]:
     """
     if calls is None:
         return []
-    known = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
+    whole = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
     rows: list[Json] = []
-    for each in known.in_order():
+    for each in whole.in_order():
         call = each.as_invalid() if isinstance(each, RefusedToolCall) else each
         args = compact(call.args) if isinstance(call, ToolCall) else None
         rows.append(_row(call, _CALL, args_json=args))
@@ -69,9 +69,9 @@ def calls_from_rows(rows: Iterable[Mapping[str, Any]] | None) -> ToolCalls:
         >>> calls_from_rows(call_rows(calls)) == calls
         True
     """
-    made = [_call_of(row) for row in (() if rows is None else rows)]
-    good = [call for call in made if isinstance(call, ToolCall)]
-    return ToolCalls(tool_calls=good, invalid=[call for call in made if isinstance(call, InvalidToolCall)])
+    every = [_call_of(row) for row in (() if rows is None else rows)]
+    good = [call for call in every if isinstance(call, ToolCall)]
+    return ToolCalls(tool_calls=good, invalid=[call for call in every if isinstance(call, InvalidToolCall)])
 
 
 def error_row(error: BaseException | None) -> Json | None:
@@ -122,11 +122,11 @@ def error_type() -> Any:
     return _struct(_ERROR)
 
 
-def _row(source: object, kinds: Mapping[str, str], **derived: str | None) -> Json:
+def _row(source: object, kinds: Mapping[str, str], **more: str | None) -> Json:
     """Return the attributes of a call or an error, and what is derived from it, as values of their kinds."""
     row: Json = {}
     for name, kind in kinds.items():
-        value: Any = derived.get(name, getattr(source, name, None))
+        value: Any = more.get(name, getattr(source, name, None))
         if kind == "texts":
             row[name] = [_utf8(each) for each in value]
         elif kind == "text":
@@ -141,12 +141,12 @@ def _utf8(text: str) -> str:
 
 
 def _call_of(row: Mapping[str, Any]) -> ToolCall | InvalidToolCall:
-    known: Json = {key: None if _is_null(value) else value for key, value in row.items()}
-    known |= {"altered": tuple(known["altered"]), "index": int(known["index"])}
-    text: str | None = known.pop("args_json")
+    values: Json = {key: None if _is_null(value) else value for key, value in row.items()}
+    values |= {"altered": tuple(values["altered"]), "index": int(values["index"])}
+    text: str | None = values.pop("args_json")
     if text is None:
-        return InvalidToolCall.model_validate(known)
-    fields = {name: known[name] for name in ("id", "name", "arguments", "index", "altered")}
+        return InvalidToolCall.model_validate(values)
+    fields = {name: values[name] for name in ("id", "name", "arguments", "index", "altered")}
     return ToolCall.model_validate({**fields, "args": jiter.from_json(text.encode())})
 
 

@@ -60,9 +60,9 @@ def printable(text: str, *, also: str = "") -> str:
     """Return a text with escapes for what steers a terminal, as control and bidirectional characters do."""
     if text.isprintable():
         return text
-    kept = _PRINTED.union(also)
+    exceptions = _PRINTED.union(also)
     return "".join(
-        ch if ch.isprintable() or ch in kept else ch.encode("unicode_escape").decode() for ch in text
+        ch if ch.isprintable() or ch in exceptions else ch.encode("unicode_escape").decode() for ch in text
     )
 
 
@@ -418,8 +418,8 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         # What the model said. Optimizers show it.
         calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
         lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]
-        said = "\n".join([*([choice.text] if choice.text else []), *lines])
-        _as_of_dspy(self, said, adapter_name, signature)
+        summary = "\n".join([*([choice.text] if choice.text else []), *lines])
+        _as_of_dspy(self, summary, adapter_name, signature)
 
     def _repr_html_(self) -> str:
         return self.choice.rendered(self).html()
@@ -435,8 +435,8 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
             pickle.dumps(self.signature)
             return new, of, state
         name = getattr(self.signature, "__name__", type(self.signature).__name__)
-        lost = f"The signature {name} did not travel with this error."
-        notes = [*state.get("__notes__", ()), lost]
+        note = f"The signature {name} did not travel with this error."
+        notes = [*state.get("__notes__", ()), note]
         return new, of, {**state, "signature": None, "__notes__": notes}
 
 

@@ -63,21 +63,21 @@ def trim_history(
     if tokens is not None and count is None:
         fix = "Pass count=, a function of a string."
         raise InvalidOption("tokens need a function that counts them", field="tokens", fix=fix)
-    kept: list[list[Event]] = []
+    latest: list[list[Event]] = []
     sizes = {"turns": 0, "characters": len('{"messages":[]}'), "tokens": 0}
     for turn in reversed(turns_of(history, signature)):
         text = "" if characters is None and tokens is None else dspy.History(messages=turn).model_dump_json()
         sizes["turns"] += 1
-        sizes["characters"] += len(text) - len('{"messages":[]}') + bool(kept)  # and a comma
+        sizes["characters"] += len(text) - len('{"messages":[]}') + bool(latest)  # and a comma
         sizes["tokens"] += count(text) if tokens is not None and count is not None else 0
         if any(limit is not None and sizes[name] > limit for name, limit in limits.items()):
             break
-        kept.append(turn)
+        latest.append(turn)
         if not compacted:
             continue
         rows = rows_of(turn)
         calls = [row.calls for row in rows if row.calls]
-        calls += [answered.calls for row in rows for answered in row.rounds]
+        calls += [each_round.calls for row in rows for each_round in row.rounds]
         states = [one.turn.state or {} for each in calls for one in (each, *each)]
         blocks = (block for state in states for block in state.get("blocks", ()))
         if any(
@@ -85,7 +85,7 @@ def trim_history(
         ):  # it stands for all that was said before
             break
     whole = read(dspy.History, history, None)  # which has a summary too, from DSPy 3.5 on
-    return whole.model_copy(update={"messages": [event for turn in reversed(kept) for event in turn]})
+    return whole.model_copy(update={"messages": [event for turn in reversed(latest) for event in turn]})
 
 
 def turns_of(
@@ -116,12 +116,12 @@ def turns_of(
 def _going_on(rows: list[Row]) -> Iterator[bool]:
     """Yield of each event whether it brings results of calls that an earlier one made."""
     # An earlier call is looked up: a long turn has many, and each event would be compared with all of them.
-    made: dict[str, set[Any]] = {}
+    identities: dict[str, set[Any]] = {}
     for _, calls, rounds in rows:
         if rounds and not (calls and answers(rounds[0], calls)):
-            known = [call for call in rounds[0].calls.in_order() if call.id in made]
-            yield bool(known) and all(call_of(call) in made[call.id] for call in known)
+            same = [call for call in rounds[0].calls.in_order() if call.id in identities]
+            yield bool(same) and all(call_of(call) in identities[call.id] for call in same)
         else:
             yield False
         for call in calls.in_order() if calls else ():
-            made.setdefault(call.id, set()).add(call_of(call))
+            identities.setdefault(call.id, set()).add(call_of(call))

@@ -77,14 +77,14 @@ class Comparison:
     @property
     def precision(self) -> float:
         """The share of the calls made that were expected; 1.0 if none was made."""
-        made = self.matched + len(self.unexpected)
-        return self.matched / made if made else 1.0
+        total = self.matched + len(self.unexpected)
+        return self.matched / total if total else 1.0
 
     @property
     def recall(self) -> float:
         """The share of the expected calls that were made; 1.0 if none was expected."""
-        expected = self.matched + len(self.missing)
-        return self.matched / expected if expected else 1.0
+        total = self.matched + len(self.missing)
+        return self.matched / total if total else 1.0
 
     @property
     def f1(self) -> float:
@@ -124,9 +124,9 @@ def compare(
         'In add, /a is 2, expected 1.'
     """
     decls = None if tools is None else ToolDecls(tools)
-    wanted = _gold_calls(expected, decls)
-    got = _calls(made, "made").in_order()
-    first, second = ([_key(call, decls, ids=ids) for call in calls] for calls in (wanted, got))
+    gold = _gold_calls(expected, decls)
+    others = _calls(made, "made").in_order()
+    first, second = ([_key(call, decls, ids=ids) for call in calls] for calls in (gold, others))
     if ordered:
         pairs = _in_order([key.same for key in first], [key.same for key in second])
     else:  # any equal one that is not taken will do, because equality is transitive
@@ -134,12 +134,12 @@ def compare(
         for n in reversed(range(len(second))):
             free.setdefault(second[n].same, []).append(n)
         pairs = {n: free[key.same].pop() for n, key in enumerate(first) if key.same and free.get(key.same)}
-    missing = [n for n in range(len(wanted)) if n not in pairs]
-    unexpected = sorted({*range(len(got))} - {*pairs.values()})
+    missing = [n for n in range(len(gold)) if n not in pairs]
+    unexpected = sorted({*range(len(others))} - {*pairs.values()})
     return Comparison(
         matched=len(pairs),
-        missing=tuple(wanted[n] for n in missing),
-        unexpected=tuple(got[n] for n in unexpected),
+        missing=tuple(gold[n] for n in missing),
+        unexpected=tuple(others[n] for n in unexpected),
         feedback=_feedback([first[n] for n in missing], [second[n] for n in unexpected]),
     )
 
@@ -215,8 +215,8 @@ class CallMetric(_Metric):
         if pred is None:
             return _FAILED
         tools = gold.get(self.tools_field) if self.tools is None else self.tools
-        made = pred.get(self.field) if self.field in pred else None
-        comparison = compare(gold[self.field], made, tools, ordered=self.ordered, ids=self.ids)
+        calls = pred.get(self.field) if self.field in pred else None
+        comparison = compare(gold[self.field], calls, tools, ordered=self.ordered, ids=self.ids)
         return self.score(comparison), comparison.feedback
 
 
@@ -273,9 +273,9 @@ class Credit(CallMetric):
         credit, free = float(comparison.matched), list(comparison.unexpected)
         for call in comparison.missing:
             shares = [0.0] * len(free)
-            for place, made in enumerate(free):
-                args = made.args if type(made) is ToolCall else parse_arguments(made.arguments)
-                if made.name == call.name and is_object(args):
+            for place, other in enumerate(free):
+                args = other.args if type(other) is ToolCall else parse_arguments(other.arguments)
+                if other.name == call.name and is_object(args):
                     right = [n for n in call.args.keys() & args.keys() if equal_json(args[n], call.args[n])]
                     shares[place] = (1 + len(right)) / (2 + len(call.args.keys() | args.keys()))
             best = max(shares, default=0.0)
@@ -332,14 +332,14 @@ class Trajectory(_Metric):
         if pred is None:
             return _FAILED
         parts = [*self._parts(pred)]
-        told = [sentence for _, sentences in parts for sentence in sentences]
-        feedback = listed(told, _MOST_TOLD, " ") if told else "The run is as expected."
+        lines = [sentence for _, sentences in parts for sentence in sentences]
+        feedback = listed(lines, _MOST_TOLD, " ") if lines else "The run is as expected."
         return sum(part for part, _ in parts) / len(parts), feedback
 
     def _parts(self, run: Any) -> Iterator[tuple[float, list[str]]]:
         """Yield a score and what is wrong for each thing that is asked for."""
-        found = rounds(run)
-        every = [_key(call, None, ids=False) for one in found for call in one.calls.in_order()]
+        run_rounds = rounds(run)
+        every = [_key(call, None, ids=False) for one in run_rounds for call in one.calls.in_order()]
         good = [key for key in every if key.same is not None]
         names = [str(key.call.name) for key in good]
         if self.order:
@@ -348,23 +348,23 @@ class Trajectory(_Metric):
             place = f"was not called in its place: expected {', '.join(self.order)}."
             yield len(pairs) / len(self.order), [f"{name} {place}" for name in missing]
         if self.required:
-            wanted, made = Counter(self.required), Counter(names)
-            missing = wanted - made
-            said = [f"{name} was called {made[name]} of {wanted[name]} times." for name in missing]
-            yield 1 - missing.total() / len(self.required), said
+            goal, counts = Counter(self.required), Counter(names)
+            missing = goal - counts
+            notes = [f"{name} was called {counts[name]} of {goal[name]} times." for name in missing]
+            yield 1 - missing.total() / len(self.required), notes
         if self.forbidden:
-            seen = dict.fromkeys(key.call.name for key in every if key.call.name in self.forbidden)
-            yield float(not seen), [f"{name} must not be called." for name in seen]
+            names_seen = dict.fromkeys(key.call.name for key in every if key.call.name in self.forbidden)
+            yield float(not names_seen), [f"{name} must not be called." for name in names_seen]
         if self.redundant is not None:
             first = {key.same: n for n, key in reversed([*enumerate(good)])}
             again = [key for n, key in enumerate(good) if first[key.same] < n]
             over = max(0, len(again) - self.redundant)
-            said = [f"The call {key.call} repeats an earlier one." for key in again] if over else []
-            yield 1 - over / max(1, len(good)), said
+            notes = [f"The call {key.call} repeats an earlier one." for key in again] if over else []
+            yield 1 - over / max(1, len(good)), notes
         if self.rounds is not None:
-            is_over = len(found) > self.rounds
-            said = [f"The run took {len(found)} rounds, and at most {self.rounds} are wanted."]
-            yield (self.rounds / len(found), said) if is_over else (1.0, [])
+            is_over = len(run_rounds) > self.rounds
+            notes = [f"The run took {len(run_rounds)} rounds, and at most {self.rounds} are wanted."]
+            yield (self.rounds / len(run_rounds), notes) if is_over else (1.0, [])
 
 
 class _Key(NamedTuple):
@@ -471,16 +471,16 @@ def _feedback(missing: list[_Key], unexpected: list[_Key]) -> str:
     return listed(sentences, _MOST_TOLD, " ") if sentences else "All calls are as expected."
 
 
-def _difference(expected: _Key, made: _Key) -> str:
-    wanted, got = expected.args or {}, made.args or {}
-    told: list[str] = []
-    for name in dict.fromkeys([*wanted, *got]):
+def _difference(expected: _Key, other: _Key) -> str:
+    gold, args = expected.args or {}, other.args or {}
+    differences: list[str] = []
+    for name in dict.fromkeys([*gold, *args]):
         place = pointer([name])
-        if name not in wanted:
-            told.append(f"{place} was not expected")
-        elif name not in got or not equal_json(wanted[name], got[name]):
-            found = f"is {cut(json_like(got[name]))}" if name in got else "is missing"
-            told.append(f"{place} {found}, expected {cut(json_like(wanted[name]))}")
-    if not told:  # they differ in order or in their ids alone
-        return f"The call {made.call} was made in another place or under another id than expected."
-    return f"In {made.call.name}, {listed(told, _MOST_TOLD)}."
+        if name not in gold:
+            differences.append(f"{place} was not expected")
+        elif name not in args or not equal_json(gold[name], args[name]):
+            state = f"is {cut(json_like(args[name]))}" if name in args else "is missing"
+            differences.append(f"{place} {state}, expected {cut(json_like(gold[name]))}")
+    if not differences:  # they differ in order or in their ids alone
+        return f"The call {other.call} was made in another place or under another id than expected."
+    return f"In {other.call.name}, {listed(differences, _MOST_TOLD)}."

@@ -102,25 +102,25 @@ class ToolTexts(dspy.Module):
             tool, _ = split_name(name, self.tools)
             # Optimizers look in DSPy's trace for what a predictor did.
             if tool in decls and settings.trace is not None and settings.max_trace_size >= 1:
-                now, shown = _text_in(predictor), decls[tool].to_openai()["function"]
+                now, function = _text_in(predictor), decls[tool].to_openai()["function"]
                 del settings.trace[: max(0, len(settings.trace) + 1 - settings.max_trace_size)]
-                inputs = {"describes": name, "now": now, "tool": shown, "asked": asked}
+                inputs = {"describes": name, "now": now, "tool": function, "asked": asked}
                 settings.trace.append((predictor, inputs, dspy.Prediction(description=now)))
         return decls
 
     def _with_texts(self, decls: ToolDecls) -> ToolDecls:
-        held = {decl.name: decl for decl in decls}
+        by_name = {decl.name: decl for decl in decls}
         for name, predictor in self.texts.items():
             tool, parameter = split_name(name, self.tools)
-            if tool not in held:
+            if tool not in by_name:
                 continue
-            properties = _properties(held[tool])
+            properties = _properties(by_name[tool])
             if parameter not in (None, *properties):
                 reason = f"the text of {name!r} is for a parameter that {tool} no longer has"
                 fix = f"It has {', '.join(map(repr, properties)) or 'none'}."
                 raise InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
-            held[tool] = _with_text(held[tool], parameter, _text_in(predictor))
-        return ToolDecls([held[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
+            by_name[tool] = _with_text(by_name[tool], parameter, _text_in(predictor))
+        return ToolDecls([by_name[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
 
     def __getitem__(self, name: str) -> str:
         """Return a text.
@@ -150,12 +150,12 @@ class ToolTexts(dspy.Module):
         Raises:
             InvalidOption: `unknown_text` and `other_tools`, if these are the texts of other tools.
         """
-        if str(path).endswith(".json") and "made_for" in (held := json.loads(Path(path).read_text("utf-8"))):
-            for name, text in texts_of(held, self.tools).items():
+        if str(path).endswith(".json") and "made_for" in (file := json.loads(Path(path).read_text("utf-8"))):
+            for name, text in texts_of(file, self.tools).items():
                 self[name] = text
         else:
-            loaded: Any = super()
-            loaded.load(path, *options, **more)
+            parent: Any = super()
+            parent.load(path, *options, **more)
 
     def load_state(self, state: Json, **options: Any) -> None:
         """Bring back the texts that `dump_state` or `save` kept.
@@ -163,13 +163,13 @@ class ToolTexts(dspy.Module):
         Raises:
             InvalidOption: `unknown_text`, if these are the texts of other tools or parameters.
         """
-        saved = {key[len("texts['") : -len("']")] for key in state if key.startswith("texts['")}
-        for name in sorted(saved ^ self.texts.keys()):
+        names = {key[len("texts['") : -len("']")] for key in state if key.startswith("texts['")}
+        for name in sorted(names ^ self.texts.keys()):
             what = "was not saved" if name in self.texts else "was saved, and is not held here"
             fix = "Load into a ToolTexts of the same tools and texts."
             raise InvalidOption(f"the text of {name!r} {what}", code="unknown_text", field="texts", fix=fix)
-        loaded: Any = super()
-        loaded.load_state(state, **options)
+        parent: Any = super()
+        parent.load_state(state, **options)
 
     def _write(self, name: str) -> str:
         tool, parameter = split_name(name, self.tools)
@@ -185,12 +185,12 @@ class ToolTexts(dspy.Module):
 def texts_of(file: object, decls: ToolDecls) -> dict[str, str]:
     """Return the texts of a file that `sigadapt improve` wrote, if they were made for these tools."""
     read: Any = json.loads(Path(file).read_text("utf-8")) if isinstance(file, (str, Path)) else file
-    held: Json = read if is_object(read) and read.get("format") == 1 else {}
-    texts = held.get("texts")
+    content: Json = read if is_object(read) and read.get("format") == 1 else {}
+    texts = content.get("texts")
     if not is_object(texts) or not all(isinstance(text, str) for text in texts.values()):
         fix = "Give the file that sigadapt improve wrote."
         raise InvalidOption("it holds no texts of tools", field="texts", fix=fix)
-    if held.get("made_for") != decls.fingerprint():
+    if content.get("made_for") != decls.fingerprint():
         names = listed((repr(decl.name) for decl in decls), 5, ", ")
         reason = f"the texts were made for other tools than {names}"
         fix = "Review what changed in the tools, and run sigadapt improve again."
@@ -200,17 +200,17 @@ def texts_of(file: object, decls: ToolDecls) -> dict[str, str]:
 
 def with_texts(decls: ToolDecls, texts: Mapping[str, str]) -> ToolDecls:
     """Return the tools with other descriptions, by the names that ToolTexts has for them."""
-    held = ToolTexts(decls, texts)
+    holder = ToolTexts(decls, texts)
     for name, text in texts.items():
-        held[name] = text
-    return held()
+        holder[name] = text
+    return holder()
 
 
-def _unknown_text(name: str, known: Iterable[str], before: str = "") -> InvalidOption:
-    names = list(known)
-    meant = closest(name.removeprefix(before), (each.removeprefix(before) for each in names))
+def _unknown_text(name: str, candidates: Iterable[str], before: str = "") -> InvalidOption:
+    names = list(candidates)
+    near = closest(name.removeprefix(before), (each.removeprefix(before) for each in names))
     reason = f"{name!r} is neither a tool nor a parameter of one, only {listed(names, _MOST_NAMES, ', ')}"
-    fix = f"Did you mean {before + meant!r}?" if meant else "Name a tool, or `tool.parameter`."
+    fix = f"Did you mean {before + near!r}?" if near else "Name a tool, or `tool.parameter`."
     return InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
 
 
@@ -239,6 +239,6 @@ def _with_text(decl: ToolDecl, parameter: str | None, text: str) -> ToolDecl:
     if parameter is None:
         return with_fields(decl, description=text)
     schema = _properties(decl)[parameter]
-    described = {**(schema if is_object(schema) else {}), "description": text}
-    properties = {**_properties(decl), parameter: described}
+    new_schema = {**(schema if is_object(schema) else {}), "description": text}
+    properties = {**_properties(decl), parameter: new_schema}
     return replace(decl, parameters={**decl.parameters, "properties": properties})

@@ -160,7 +160,7 @@ class _Writer:
         self._error_text = error_text
         self._texts = 0
         self._open: tuple[Any, ...] | None = None  # the text that is being written: kind, field and step
-        self._told: set[str | None] = set()  # the fields whose text was written
+        self._fields_sent: set[str | None] = set()  # the fields whose text was written
         self._calls: dict[str, str] = {}  # those that have begun: `begun`, `written`, `ready` or `bad`
         self._has_ended = False
 
@@ -171,7 +171,7 @@ class _Writer:
         if isinstance(event, run.Ended):
             outputs: Json = program_outputs(event.prediction) or {}
             for name, value in outputs.items():
-                if isinstance(value, str) and value and name not in self._told:
+                if isinstance(value, str) and value and name not in self._fields_sent:
                     yield from self._text(value, (True, name, None))
             yield from self.end(None)
         elif isinstance(event, run.Failed):
@@ -182,7 +182,7 @@ class _Writer:
 
     def _on_step(self, event: Event) -> Rows:
         if isinstance(event, run.TextDelta):
-            self._told.add(event.field)
+            self._fields_sent.add(event.field)
             yield from self._text(event.text, (True, event.field, event.step))
             return
         if isinstance(event, run.ReasoningDelta):
@@ -255,7 +255,7 @@ class _AiSdk(_Writer):
         super().__init__(error_text)
         self._message_id = message_id
         self._number: int | None = None  # of the step that is open
-        self._made = 0  # calls of the provider's tools
+        self._server_calls = 0  # calls of the provider's tools
 
     def begin(self) -> Rows:
         yield {"type": "start", "messageId": self._message_id}
@@ -303,11 +303,11 @@ class _AiSdk(_Writer):
                 yield {"type": "tool-approval-request", **ids}
         elif isinstance(event, run.ServerCall):
             call = event.call
-            self._made += 1
-            row: Json = {"toolCallId": call.id or f"server-{self._made}", "dynamic": True}
+            self._server_calls += 1
+            row: Json = {"toolCallId": call.id or f"server-{self._server_calls}", "dynamic": True}
             row["providerExecuted"] = True
-            asked = {"toolName": call.name, "input": jsonable(call.input)}
-            yield {"type": "tool-input-available", **row, **asked}
+            values = {"toolName": call.name, "input": jsonable(call.input)}
+            yield {"type": "tool-input-available", **row, **values}
             if call.status == "completed":
                 yield {"type": "tool-output-available", **row, "output": None}
             elif call.status == "failed":

@@ -45,13 +45,13 @@ def load(place: str, field: str = "tools") -> object:
     module, _, name = place.partition(":")
     try:
         with redirect_stdout(sys.stderr):  # stdout is the command's own
-            found: object = importlib.import_module(module)
+            value: object = importlib.import_module(module)
             for part in name.split("."):
-                found = getattr(found, part)
+                value = getattr(value, part)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         kind = "" if isinstance(error, (ImportError, AttributeError)) else f"{type(error).__name__}: "
         raise InvalidOption(f"{place!r} cannot be loaded: {kind}{error}", field=field, fix=_FIX) from error
-    return found
+    return value
 
 
 def decls_of(places: Sequence[str] | None, servers: Sequence[str] | None) -> ToolDecls:
@@ -69,8 +69,8 @@ async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[obje
     sources: list[object] = []
     for place in places:
         source = load(place)
-        listed = getattr(source, "tools", None)  # as the result of `list_tools` has them
-        source = source if is_source(source) or not is_array(listed) else listed
+        tools = getattr(source, "tools", None)  # as the result of `list_tools` has them
+        source = source if is_source(source) or not is_array(tools) else tools
         sources += source if is_sequence(source) else [source]
     with Path(os.devnull).open("w", encoding="utf-8") as log:
         sources += [await _list_tools(server, log) for server in servers]
@@ -106,10 +106,10 @@ def signature_of(text: str) -> Any:
             return new_signature(text)
         except Exception as error:
             raise InvalidOption(f"{text!r} is not a signature: {error}", field="signature") from error
-    found = load(text, "signature")
-    if isinstance(found, dspy.Module) or (inspect.isclass(found) and issubclass(found, Signature)):
-        return found
-    reason = f"{text!r} is a {type(found).__name__}, not a dspy.Signature or a dspy.Module"
+    value = load(text, "signature")
+    if isinstance(value, dspy.Module) or (inspect.isclass(value) and issubclass(value, Signature)):
+        return value
+    reason = f"{text!r} is a {type(value).__name__}, not a dspy.Signature or a dspy.Module"
     raise InvalidOption(reason, field="signature")
 
 

@@ -39,33 +39,33 @@ def divergence(before: Json, after: Json) -> Divergence:
     size, byte = sum(sizes), sum(sizes[:same])
     if same == len(old):
         return Divergence(byte, size, "", "This request begins with all of the earlier one.")
-    gone = old[same]
-    if same == len(new) or new[same].kind != gone.kind:
-        why = f"It has no {gone.kind} here, where the earlier request has one."
-        return Divergence(byte, size, gone.place, why, compact(gone.value)[:_SHOWN])
+    first = old[same]
+    if same == len(new) or new[same].kind != first.kind:
+        why = f"It has no {first.kind} here, where the earlier request has one."
+        return Divergence(byte, size, first.place, why, compact(first.value)[:_SHOWN])
     here = new[same]
-    texts = compact(gone.value), compact(here.value)
+    texts = compact(first.value), compact(here.value)
     begin = next(n for n, (a, b) in enumerate(zip_longest(*texts)) if a != b)
-    shown = (text[max(begin - _SHOWN, 0) : begin + _SHOWN] for text in texts)
-    place = here.place + pointer(_way_to_difference(gone.value, here.value))
+    excerpts = (text[max(begin - _SHOWN, 0) : begin + _SHOWN] for text in texts)
+    place = here.place + pointer(_way_to_difference(first.value, here.value))
     byte += len(texts[0][:begin].encode())
-    return Divergence(byte, size, place, _why(old[same:], new[same:], place), *shown)
+    return Divergence(byte, size, place, _why(old[same:], new[same:], place), *excerpts)
 
 
 def earlier_request(text: bytes, model: str) -> Json:
     """Return a request from a file: a body, a line of a recording, or what `sigadapt show --json` printed."""
     try:
-        saved: Any = json.loads(text.strip().rpartition(b"\n")[2] if b'\n{"wire"' in text else text)
+        body: Any = json.loads(text.strip().rpartition(b"\n")[2] if b'\n{"wire"' in text else text)
     except ValueError as error:
         raise InvalidOption(f"the earlier request is not JSON: {error}", field="compare") from error
-    if is_object(saved) and is_array(saved.get("requests")):
-        saved = next((each["body"] for each in saved["requests"] if each["model"] == model), None)
-    if is_object(saved) and is_object(saved.get("request")):
-        saved = saved["request"]
-    if not is_object(saved) or not any(is_array(saved.get(key)) for key in MESSAGES):
+    if is_object(body) and is_array(body.get("requests")):
+        body = next((each["body"] for each in body["requests"] if each["model"] == model), None)
+    if is_object(body) and is_object(body.get("request")):
+        body = body["request"]
+    if not is_object(body) or not any(is_array(body.get(key)) for key in MESSAGES):
         fix = "Give a body, a recording, or what `sigadapt show --json` printed."
         raise InvalidOption(f"the file has no earlier request of {model}", field="compare", fix=fix)
-    return saved
+    return body
 
 
 def _way_to_difference(old: Any, new: Any) -> Iterator[str | int]:

@@ -25,13 +25,13 @@ from sigadapt.signatures.toolset import RequestContext, Toolset, resolving
 
 def _routes() -> dict[str, Route]:
     """The first route to each wire through each client, and those that handle tools in another way."""
-    found: dict[str, Route] = {}
+    routes: dict[str, Route] = {}
     for route in ROUTES:
         name = route.dialect if route.client == "lm15" else f"{route.client}/{route.dialect}"
-        if name in found and route.tools.root_pattern != found[name].tools.root_pattern:
+        if name in routes and route.tools.root_pattern != routes[name].tools.root_pattern:
             name = f"{route.client}/{min(route.models.prefixes)}"
-        found.setdefault(name, route)
-    return found
+        routes.setdefault(name, route)
+    return routes
 
 
 ROUTE_NAMES: dict[str, Route] = _routes()
@@ -48,18 +48,18 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
     """Return the routes of some providers and engines, by the names that findings use; of none, all."""
     if not _ENGINES.issuperset(engines):
         raise InvalidOption(f"expected native or litellm, got {', '.join(engines)}", field="engine")
-    found = {
+    routes = {
         name: route
         for name, route in ROUTE_NAMES.items()
         if not engines or ("litellm" if route.client == "litellm" else "native") in engines
     }
-    names = {name: {route.dialect, route.dialect.partition("-")[0]} for name, route in found.items()}
+    names = {name: {route.dialect, route.dialect.partition("-")[0]} for name, route in routes.items()}
     for provider in providers:
         if not any(provider in each for each in names.values()):
             of = f" of the engine {', '.join(engines)}" if engines else ""
             reason, fix = f"{provider!r} is not a provider{of}", f"Use one of {', '.join(_wires())}."
             raise InvalidOption(reason, field="provider", fix=fix)
-    return {name: route for name, route in found.items() if not providers or names[name] & {*providers}}
+    return {name: route for name, route in routes.items() if not providers or names[name] & {*providers}}
 
 
 async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Json:
@@ -103,8 +103,8 @@ def lines(document: Json) -> Iterator[str]:
     total, size = counted(len(sizes), "tool"), counted(sum(sizes.values()), "byte")
     yield f"{total}, {size}, fingerprint {document['fingerprint']}"
     parts = [(f"{name}: {counted(size, 'byte')}", {name}) for name, size in sizes.items()]
-    undeclared = {finding["tool"] for finding in document["findings"]} - sizes.keys()
-    for head, tools in [*parts, ("not declared:", undeclared)] if undeclared else parts:
+    strangers = {finding["tool"] for finding in document["findings"]} - sizes.keys()
+    for head, tools in [*parts, ("not declared:", strangers)] if strangers else parts:
         yield head
         for finding in document["findings"]:
             if finding["tool"] in tools:
@@ -119,7 +119,7 @@ def _finding(level: str, tool: str | None, why: str, wires: Sequence[str] = ()) 
 
 def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Json]:
     """Yield what each wire refuses or changes; wires with the same finding share one."""
-    found: dict[tuple[str, str | None, str], list[str]] = {}
+    wires_of: dict[tuple[str, str | None, str], list[str]] = {}
     for wire, route in routes.items():
         for entry in decls.entries:
             request: Request = {"model": "any", "messages": [], "tools": [entry.to_openai()]}
@@ -131,8 +131,8 @@ def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Json]:
             except SigadaptError as error:
                 remarks = [("error", error.tool, str(error))]
             for remark in remarks:
-                found.setdefault(remark, []).append(wire)
-    return (_finding(*remark, wires) for remark, wires in found.items())
+                wires_of.setdefault(remark, []).append(wire)
+    return (_finding(*remark, wires) for remark, wires in wires_of.items())
 
 
 def check(

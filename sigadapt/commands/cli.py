@@ -42,8 +42,8 @@ for _verb in (demo, show, read, check, replay, adopt, compare, improve):
     app.command()(_verb)
 
 
-def _print_version(asked: bool) -> None:  # typer calls it
-    if asked:
+def _print_version(is_set: bool) -> None:  # typer calls it
+    if is_set:
         typer.echo(f"sigadapt {__version__}")
         raise typer.Exit
 

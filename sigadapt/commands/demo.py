@@ -56,11 +56,11 @@ WRONG_TYPE = Answer(calls=[Call("get_weather", {"city": 42})])
 _OF_TEXT = frozenset({"openai", "responses"})  # wires whose calls can be cut off: they are text
 
 
-def policy(received: Received) -> Answer:
+def policy(request: Received) -> Answer:
     """Return the answer to the question that the request holds."""
-    asked = json.dumps(received.body, ensure_ascii=False)
-    known = {**ANSWERS, FAULTY_QUESTION: CUT_OFF if received.wire in _OF_TEXT else WRONG_TYPE}
-    return next(answer for question, answer in known.items() if question in asked)
+    text = json.dumps(request.body, ensure_ascii=False)
+    answers = {**ANSWERS, FAULTY_QUESTION: CUT_OFF if request.wire in _OF_TEXT else WRONG_TYPE}
+    return next(answer for question, answer in answers.items() if question in text)
 
 
 def on_loopback(wire: str, engine: str) -> Json:
@@ -132,26 +132,26 @@ def lines(demo: Json) -> Iterator[tuple[str, str | None]]:
         yield from ((f"    {line}", CODE) for line in code)
     yield "", None
     yield "What comes back:", "bold"
-    for asked in demo["asked"]:
-        yield f"    > {asked['question']}", None
-        if asked["calls"] and asked["text"]:
-            yield f"        text    {asked['text']}", None
-        for call in ToolCalls(asked["calls"]):
+    for question in demo["asked"]:
+        yield f"    > {question['question']}", None
+        if question["calls"] and question["text"]:
+            yield f"        text    {question['text']}", None
+        for call in ToolCalls(question["calls"]):
             call_id = call.id if len(call.id) < 20 else f"{call.id[:12]}…"
             yield f"        call    {call}  id={call_id}", None
-        if asked["answer"]:
-            yield f"        answer  {asked['answer']}", None
+        if question["answer"]:
+            yield f"        answer  {question['answer']}", None
     if not demo["faulty"]:
         return
     flaw = "a number for a string" if demo["sent"].endswith("})") else "cut off"
     yield "", None
     yield f"What a faulty answer becomes, {flaw}: {demo['sent']}", "bold"
-    for adapter, got in demo["faulty"].items():
-        if "error" in got:
-            yield f"    {adapter:22}an error, {got['error']['code']}", "green"
-            yield f"        {printable(got['error']['message'])}", None
+    for adapter, result in demo["faulty"].items():
+        if "error" in result:
+            yield f"    {adapter:22}an error, {result['error']['code']}", "green"
+            yield f"        {printable(result['error']['message'])}", None
         else:
-            good = ", ".join(map(str, ToolCalls(got["calls"]))) or "none"
+            good = ", ".join(map(str, ToolCalls(result["calls"]))) or "none"
             yield f"    {adapter:22}a good call, {good}", "red"
 
 

@@ -59,9 +59,9 @@ def draw(table: Any) -> None:
     if screen.is_terminal:
         screen.print(table)
         return
-    with screen.capture() as drawn:
+    with screen.capture() as capture:
         screen.print(table)
-    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def emit(command: str, **document: Any) -> None:
@@ -111,15 +111,15 @@ def layout(value: Any, width: int = 78, depth: int = 0) -> str:
         return line
     if is_object(value):
         items = [f"{_dumps(key)}: {layout(item, width, depth + 1)}" for key, item in value.items()]
-        opened, closed = "{", "}"
+        opening, closing = "{", "}"
     elif not is_array(value):
         return line
     elif len(value) == 1:
         return f"[{layout(value[0], width, depth)}]"
     else:
         items = [layout(item, width, depth + 1) for item in value]
-        opened, closed = "[", "]"
-    return f"{opened}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closed}"
+        opening, closing = "[", "]"
+    return f"{opening}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closing}"
 
 
 def _dumps(value: Any) -> str:
@@ -136,7 +136,7 @@ def calls_document(calls: ToolCalls | None) -> dict[str, Any]:
     names = ("id", "name", "args", "arguments", "index", "altered", "code", "message", "path")
 
     def fields(call: ToolCall | InvalidToolCall) -> dict[str, Any]:
-        held = {name: getattr(call, name) for name in names if hasattr(call, name)}
-        return {**held, "altered": list(call.altered)}
+        values = {name: getattr(call, name) for name in names if hasattr(call, name)}
+        return {**values, "altered": list(call.altered)}
 
     return {"calls": [*map(fields, calls.tool_calls)], "invalid": [*map(fields, calls.invalid)]}

@@ -27,7 +27,7 @@ class Program(NamedTuple):
     """The kinds of the provider's own tools, where the program takes functions alone."""
 
 
-def program_of(target: Any, decls: ToolDecls, given: Iterable[str], *, react: bool = False) -> Program:
+def program_of(target: Any, decls: ToolDecls, inputs: Iterable[str], *, react: bool = False) -> Program:
     """Return the program of a signature or a module."""
     module = signature = target
     parameters: dict[str, FieldInfo] | None = None
@@ -62,8 +62,8 @@ def program_of(target: Any, decls: ToolDecls, given: Iterable[str], *, react: bo
     elif decls.entries and tools is None:
         raise InvalidOption(reason, field="tools", fix=fix)
     takes_all = not react and (tools is None or _takes_all(fields[tools].annotation))
-    own = [] if takes_all else [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
-    return Program(name, module, *inputs_of(fields, given, decls, tools), own)
+    kinds = [] if takes_all else [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
+    return Program(name, module, *inputs_of(fields, inputs, decls, tools), kinds)
 
 
 def tools_field(signature: Any) -> str | None:
@@ -78,8 +78,8 @@ def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, FieldInf
     if forward is None:
         return None
     parameters = inspect.signature(forward).parameters.values()
-    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-    if not named and any(each.kind is each.VAR_KEYWORD for each in parameters):
+    by_name = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    if not by_name and any(each.kind is each.VAR_KEYWORD for each in parameters):
         return None
     try:
         hints = {name: hint for name, hint in get_type_hints(forward).items() if hint is not Any}
@@ -91,16 +91,16 @@ def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, FieldInf
         each.name: FieldInfo(
             annotation=hints.get(each.name, str), default=... if each.default is each.empty else each.default
         )
-        for each in named
+        for each in by_name
     }
 
 
 def inputs_of(
-    fields: Mapping[str, FieldInfo], given: Iterable[str], decls: ToolDecls, tools: str | None
+    fields: Mapping[str, FieldInfo], texts: Iterable[str], decls: ToolDecls, tools: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return values for fields, of which `tools` gets the tools, and the names of those that nobody gave."""
     values: dict[str, Any] = {}
-    for item in given:
+    for item in texts:
         name, equals, value = item.partition("=")
         if name not in fields or not equals:
             fix = f"Write name=value with one of {', '.join(fields)}."

@@ -55,11 +55,11 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
         if is_object(body):
             choices = choices_from_response(body, dialect=dialect)
             provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
-            found = Read("body", provider and provider.name, choices)
+            result = Read("body", provider and provider.name, choices)
         else:
             choice = choice_from_stream(content, dialect=dialect)
             provider = None if dialect else provider_of_stream(events_of(content))
-            found = Read("stream", provider.name if provider else dialect, [choice])
+            result = Read("stream", provider.name if provider else dialect, [choice])
     except UnreadableResponse as error:
         # Models write calls as JSON and as lists too.
         if error.code == "provider_error":
@@ -71,8 +71,8 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
             raise
         return as_text
     if decls is None:
-        return found
-    return found._replace(choices=[_check(choice, decls, found.wire) for choice in found.choices])
+        return result
+    return result._replace(choices=[_check(choice, decls, result.wire) for choice in result.choices])
 
 
 def _text(content: bytes, decls: ToolDecls | None) -> Read:
@@ -120,16 +120,16 @@ def read(
     # With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is
     # a bad call, or if the provider answered with an error.
     decls = decls_of(tools, mcp) if tools or mcp else None
-    found = read_from(content_of(file), decls, dialect)
+    result = read_from(content_of(file), decls, dialect)
     if as_json:
-        emit("read", kind=found.kind, wire=found.wire, choices=[choice_document(c) for c in found.choices])
+        emit("read", kind=result.kind, wire=result.wire, choices=[choice_document(c) for c in result.choices])
     else:
-        say(f"{found.kind}{f' of {found.wire}' if found.wire else ''}", "dim")
-        for choice in found.choices:
+        say(f"{result.kind}{f' of {result.wire}' if result.wire else ''}", "dim")
+        for choice in result.choices:
             draw(rendered_answer(choice, checked=decls is not None).rich())
         if decls is None:
             say("The calls are not checked against tools; --tools module:name does that.")
-    if any(calls.invalid for calls in found.calls):
+    if any(calls.invalid for calls in result.calls):
         raise typer.Exit(1)
 
 
@@ -145,5 +145,5 @@ def content_of(file: str) -> bytes:
 
 def choice_document(choice: Choice) -> dict[str, Any]:
     """Return a choice as the JSON documents hold it."""
-    said = {"text": choice.text, "reasoning": choice.reasoning, "finish_reason": choice.finish_reason}
-    return {**said, **calls_document(choice.tool_calls)}
+    fields = {"text": choice.text, "reasoning": choice.reasoning, "finish_reason": choice.finish_reason}
+    return {**fields, **calls_document(choice.tool_calls)}

@@ -90,8 +90,8 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
             try:
                 predictor: Any = dspy.Predict(program.signature)
                 if was.stream:
-                    streamed: Any = dspy.streamify(predictor, async_streaming=False)
-                    answer: Any = [*streamed(**program.inputs)][-1]
+                    streaming: Any = dspy.streamify(predictor, async_streaming=False)
+                    answer: Any = [*streaming(**program.inputs)][-1]
                 else:
                     answer = predictor(**program.inputs)
                 outputs = dict(answer.items())
@@ -100,19 +100,19 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
         now = provider.received[0].body if provider.received else {}
     choice = choices[-1]
     answer = None if choice is None else choice_document(choice)
-    told = _instructions(exchange.request)  # none in an exchange written by hand
-    told_alike = not told or _instructions(now) == told
+    instructions = _instructions(exchange.request)  # none in an exchange written by hand
+    is_same = not instructions or _instructions(now) == instructions
     keys = sorted(now.keys() | exchange.request.keys())
     document: Json = {
-        "wire": next(name for name, known in WIRE_NAMES.items() if known == exchange.wire),
+        "wire": next(name for name, wire_row in WIRE_NAMES.items() if wire_row == exchange.wire),
         "path": exchange.path,
         "status": exchange.status,
-        "ok": told_alike and error is None and not (answer and answer["invalid"]),
+        "ok": is_same and error is None and not (answer and answer["invalid"]),
         "answer": answer,
         "outputs": None if error else {n: v if v is None else str(v) for n, v in outputs.items()},
         "error": error,
         "adapter": name,
-        "same_instructions": told_alike,
+        "same_instructions": is_same,
         "request_differs_in": [key for key in keys if now.get(key) != exchange.request.get(key)],
         "masked": list(exchange.masked),
     }
@@ -145,8 +145,8 @@ def _lines(
         yield f"  error: {document['error']}", "red"
     if differs := document["request_differs_in"]:
         yield f"  The request differs from the recorded one in: {', '.join(differs)}", None
-    if masked := document["masked"]:
-        yield f"  Masked in the recording: {listed(masked, _MOST_PLACES, ', ')}", None
+    if places := document["masked"]:
+        yield f"  Masked in the recording: {listed(places, _MOST_PLACES, ', ')}", None
     if not document["same_instructions"]:
         yield f"  error: {_NOT_THE_SAME}", "red"
 
@@ -182,15 +182,15 @@ def replay(
     names = [decl.name for decl in decls]
     program = Program(target, values, names, engine, adapter, tool_calling)
     with waiting("replaying ..."):
-        found = [replay_exchange(exchange, program) for exchange in exchanges]
+        replays = [replay_exchange(exchange, program) for exchange in exchanges]
     if as_json:
-        emit("replay", placeholders=placeholders, exchanges=[document for document, _, _ in found])
+        emit("replay", placeholders=placeholders, exchanges=[document for document, _, _ in replays])
     else:
-        say(f"sigadapt replay: {counted(len(found), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
+        say(f"sigadapt replay: {counted(len(replays), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
         if placeholders:
             say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}")
-        for number, each in enumerate(found, 1):
+        for number, each in enumerate(replays, 1):
             for line, style in _lines(number, len(exchanges[number - 1].response), *each):
                 say(line, style) if isinstance(line, str) else draw(line)
-    if not all(document["ok"] for document, _, _ in found):
+    if not all(document["ok"] for document, _, _ in replays):
         raise typer.Exit(1)

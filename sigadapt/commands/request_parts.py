@@ -28,11 +28,11 @@ def parts_of(body: Json, keys: Iterable[str]) -> Iterator[Part]:
         value = body.get(key)
         if key in TOOLS and value is not None:
             lists: list[Any] = value.get("tools", []) if is_object(value) else value
-            declared = [
+            lists_in = [
                 each.get("functionDeclarations") or each.get("function_declarations") for each in lists
             ]
             tools = [
-                tool for each, several in zip(lists, declared, strict=True) for tool in several or [each]
+                tool for each, several in zip(lists, lists_in, strict=True) for tool in several or [each]
             ]
             for number, tool in enumerate(tools):
                 inner: Json = tool.get("function") or tool.get("toolSpec") or tool

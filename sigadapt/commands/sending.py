@@ -34,12 +34,12 @@ def sent_to(
     count: Callable[[str], int],
 ) -> tuple[Json, list[str]]:
     """Return the document of the first request that a provider would get, and the names of its tools."""
-    caught: list[tuple[str, Json]] = []
+    posts: list[tuple[str, Json]] = []
     contexts: list[HookContext] = []
 
     async def respond(method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:
-        if not caught:
-            caught.append((path, json.loads(content)))
+        if not posts:
+            posts.append((path, json.loads(content)))
         row = wire_at(path)
         if row is None:  # no client tries again after a 418
             return Response(418, "application/json", [b'{"error": {"message": "recorded, not answered"}}'])
@@ -65,25 +65,25 @@ def sent_to(
         error = sentence(raised)
     finally:
         server.stop()
-    path, body = caught[0] if caught else (None, None)
-    first = contexts[0] if caught and contexts else None  # as the record has the first
+    path, body = posts[0] if posts else (None, None)
+    first = contexts[0] if posts and contexts else None  # as the record has the first
     entries = first.decls.entries if first else ()
     tokens = [entry.token for entry in entries if isinstance(entry, McpServer) and entry.token]
     body = Echoes(tokens).hidden_in(body, (), {})
     tools = [entry.name if isinstance(entry, ToolDecl) else entry.kind for entry in entries]
-    adapted = lm.history[0].get("adaptations") if caught and lm.history else None
-    weighed = weights(body, count) if body else []
+    adaptations = lm.history[0].get("adaptations") if posts and lm.history else None
+    rows = weights(body, count) if body else []
     document: Json = {
         "model": model,
         "wire": wire,
         "path": path,
-        "error": None if caught else error or "the program sent no request",
+        "error": None if posts else error or "the program sent no request",
         "prompted": bool(tools) and body is not None and body.keys().isdisjoint(TOOLS),
         "changes": [change._asdict() for change in (first.changes if first else ())],
-        "adaptations": [{name: str(getattr(each, name)) for name in _TOLD} for each in adapted or ()],
-        "bytes": sum(weight["bytes"] for weight in weighed),
-        "tokens": sum(weight["tokens"] for weight in weighed),
-        "weights": weighed,
+        "adaptations": [{name: str(getattr(each, name)) for name in _TOLD} for each in adaptations or ()],
+        "bytes": sum(weight["bytes"] for weight in rows),
+        "tokens": sum(weight["tokens"] for weight in rows),
+        "weights": rows,
         "body": body,
     }
     return document, tools

@@ -46,18 +46,18 @@ def shown(program: Program, decls: ToolDecls, models: _Models, adapter_with: Cal
     """Return the document: what each provider would get for a program."""
     counting, count = token_counter()
     run = partial(program.module, **program.inputs)
-    sent = [sent_to(model, settings, adapter_with, run, count) for model, settings in models]
-    own = [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
-    tools = [decl.name for decl in decls] + [kind for kind in own if kind not in program.left_out]
+    requests = [sent_to(model, settings, adapter_with, run, count) for model, settings in models]
+    server_tools = [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
+    tools = [decl.name for decl in decls] + [kind for kind in server_tools if kind not in program.left_out]
     if not decls.entries:  # those that the module holds itself
-        tools = next((names for _, names in sent if names), list[str]())
+        tools = next((names for _, names in requests if names), list[str]())
     return {
         "signature": program.name,
         "tools": tools,
         "placeholders": program.placeholders,
         "left_out": program.left_out,
         "tokens_are": counting,
-        "requests": [request for request, _ in sent],
+        "requests": [request for request, _ in requests],
     }
 
 
@@ -112,20 +112,20 @@ def _request_lines(request: Json, *, short: bool) -> Iterator[tuple[str, str | N
         yield f"  {line}", CODE
 
 
-def _rows(weighed: list[Json]) -> Iterator[Json]:
+def _rows(rows: list[Json]) -> Iterator[Json]:
     """Yield the total, and the parts; of many tools, the sum and the largest."""
 
-    def total(part: str, weighed: list[Json]) -> Json:
-        return {"part": part, **{unit: sum(row[unit] for row in weighed) for unit in ("bytes", "tokens")}}
+    def total(part: str, rows: list[Json]) -> Json:
+        return {"part": part, **{unit: sum(row[unit] for row in rows) for unit in ("bytes", "tokens")}}
 
-    yield total("in all", weighed)
-    tools = [weight for weight in weighed if weight["part"].startswith("tool ")]
+    yield total("in all", rows)
+    tools = [weight for weight in rows if weight["part"].startswith("tool ")]
     if len(tools) > _MOST_TOOLS:
         largest = sorted(tools, key=lambda weight: -weight["bytes"])[:3]
         yield total(f"{len(tools)} tools; the largest are:", tools)
         yield from ({**weight, "part": f"  {weight['part']}"} for weight in largest)
-        weighed = [weight for weight in weighed if weight not in tools]
-    yield from weighed
+        rows = [weight for weight in rows if weight not in tools]
+    yield from rows
 
 
 _ModelOption: TypeAlias = Annotated[
@@ -165,25 +165,25 @@ def show(
     quiet()
     earlier = content_of(compare) if compare else b""
     target, decls = signature_of(signature), decls_of(tools, mcp)
-    asked = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
-    models = [(name, asked) for name in model] if model else DEFAULT_MODELS
-    made = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
+    options = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
+    models = [(name, options) for name in model] if model else DEFAULT_MODELS
+    make_adapter = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
     with waiting("making the requests ..."):
-        document = shown(program_of(target, decls, inputs or (), react=react), decls, models, made)
+        document = shown(program_of(target, decls, inputs or (), react=react), decls, models, make_adapter)
     requests: list[Json] = document["requests"]
-    parted = {
+    divergences = {
         request["model"]: divergence(earlier_request(earlier, request["model"]), request["body"])
         for request in requests
         if compare and request["body"] is not None
     }
     if as_json:
-        compared = {"compared": {name: each._asdict() for name, each in parted.items()}} if compare else {}
-        emit("show", **document, **compared)
+        parts = {"compared": {name: each._asdict() for name, each in divergences.items()}} if compare else {}
+        emit("show", **document, **parts)
     elif not compare:
         for line, style in lines(document, short=short):
             say(line, style)
     else:
-        for name, each in parted.items():
+        for name, each in divergences.items():
             say(f"{name}: the first {each.byte:,} of {each.of:,} earlier bytes are the same.", "bold")
             say(f"  {each.place or 'No difference'}: {each.why}")
             for label, text in (("before", each.before), ("now", each.after)) if each.place else ():

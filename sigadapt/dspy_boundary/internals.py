@@ -156,23 +156,23 @@ def with_engines_from(lm: BaseLM, engine_of: Callable[[dict[Any, Any], Any], Any
 
     `engine_of` returns the engine of a key; it also gets the engines that DSPy keeps for the model, by key.
     """
-    own: Any = lm
-    copied: Any
+    model: Any = lm
+    twin: Any
     if type(lm) is LM:  # its own `__copy__` does this, and then looks for slots, which it does not have
-        copied = object.__new__(LM)
-        copied.__dict__.update(lm.__dict__)
+        twin = object.__new__(LM)
+        twin.__dict__.update(lm.__dict__)
     else:
-        copied = copy.copy(lm)
-    copied.__dict__["_engine_store"] = SimpleNamespace(get=partial(engine_of, own._engine_store))
-    return copied
+        twin = copy.copy(lm)
+    twin.__dict__["_engine_store"] = SimpleNamespace(get=partial(engine_of, model._engine_store))
+    return twin
 
 
 def with_engine(lm: BaseLM, engine: Any) -> BaseLM:
     """Return a copy of a model that shares all with it, but has this engine, and with it the connection."""
-    copied: Any = copy.copy(lm)
-    copied._engine_spec = copied._async_engine_spec = engine
-    copied.kwargs = {key: value for key, value in lm.kwargs.items() if key not in CLIENT_KEYS}
-    return copied
+    twin: Any = copy.copy(lm)
+    twin._engine_spec = twin._async_engine_spec = engine
+    twin.kwargs = {key: value for key, value in lm.kwargs.items() if key not in CLIENT_KEYS}
+    return twin
 
 
 def target_of(engine: Any, request: lm15.Request, *, streaming: bool) -> tuple[Lm15Provider, lm15.Request]:
@@ -183,14 +183,14 @@ def target_of(engine: Any, request: lm15.Request, *, streaming: bool) -> tuple[L
 def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[..., Any]]) -> Any:
     """Return a copy of lm15's provider, whose wrapped methods get the old one as the first argument."""
     # Those of an async provider are methods of its inner one.
-    copied: Any = copy.copy(provider)
+    twin: Any = copy.copy(provider)
     inner = getattr(provider, "_inner", None)
     if inner is not None:
-        copied._inner = with_methods(inner, wrappers)
-        return copied
+        twin._inner = with_methods(inner, wrappers)
+        return twin
     for name, wrapper in wrappers.items():
-        setattr(copied, name, partial(wrapper, getattr(provider, name)))
-    return copied
+        setattr(twin, name, partial(wrapper, getattr(provider, name)))
+    return twin
 
 
 def written_target(
@@ -202,21 +202,21 @@ def written_target(
     """
     if settings.send_stream is not None:
         return None
-    provider, routed = target_of(engine, request, streaming=False)
+    provider, native_request = target_of(engine, request, streaming=False)
     writer: Any = getattr(provider, "_inner", None) or provider
     if callable(writer.api_key):  # which fetches the key
         return None
-    wrapped = with_methods(provider, wrappers)
-    writer = getattr(wrapped, "_inner", None) or wrapped
+    twin = with_methods(provider, wrappers)
+    writer = getattr(twin, "_inner", None) or twin
     write = writer._build
-    written = [write(routed, stream=False, policy=wrapped.adaptations)]
-    changes = written[0][1]
+    texts = [write(native_request, stream=False, policy=twin.adaptations)]
+    changes = texts[0][1]
 
-    def written_once(*args: Any, **given: Any) -> Any:
-        return written.pop() if written else write(*args, **given)
+    def written_once(*args: Any, **options: Any) -> Any:
+        return texts.pop() if texts else write(*args, **options)
 
     writer._build = written_once  # the provider takes what is written when it is asked to write, once
-    return wrapped, routed, changes
+    return twin, native_request, changes
 
 
 # DSPy 3.5 changes the two that follow: it writes few-shot examples as lm15's messages, and its native types
@@ -241,8 +241,8 @@ def native_values(kinds: Mapping[str, Any], response: lm15.Response, reasoning: 
             value = kind.parse_lm_response(output)
         except pydantic.ValidationError as error:
             # `dspy.Citations` fits citations of documents; those of a web search have other fields.
-            told = "; ".join(each["msg"] for each in error.errors(include_url=False)[:2])
-            logging.getLogger("sigadapt").info("%s stays None: what came is no %s: %s", name, kind, told)
+            reasons = "; ".join(each["msg"] for each in error.errors(include_url=False)[:2])
+            logging.getLogger("sigadapt").info("%s stays None: what came is no %s: %s", name, kind, reasons)
             continue
         if value is not None:
             values[name] = value

@@ -74,44 +74,44 @@ class Adopted:
 
 def adopted(exchanges: Iterable[Exchange]) -> Adopted:
     """Return what the exchanges of a log give."""
-    known = sorted(exchanges, key=lambda exchange: exchange.time)
-    every = [entry for exchange in known for entry in exchange.conversation.tools.entries]
+    log = sorted(exchanges, key=lambda exchange: exchange.time)
+    every = [entry for exchange in log for entry in exchange.conversation.tools.entries]
     newest = {entry.name: entry for entry in every if isinstance(entry, ToolDecl)}
-    own = {compact(entry.to_openai()) for entry in every if not isinstance(entry, ToolDecl)}
-    steps = [[*_steps(exchange.conversation)] for exchange in known]
-    followed: dict[str, list[Rounds]] = defaultdict(list)  # a request, by its hash
+    server_tools = {compact(entry.to_openai()) for entry in every if not isinstance(entry, ToolDecl)}
+    steps = [[*_steps(exchange.conversation)] for exchange in log]
+    rounds_after: dict[str, list[Rounds]] = defaultdict(list)  # a request, by its hash
     for before, _, rounds in (step for each in steps for step in each if step[2]):
-        followed[before].append(rounds)
+        rounds_after[before].append(rounds)
     hashes = [["", *(after for _, after, _ in each)] for each in steps]
-    names = _conversations(known, hashes)
-    found = Adopted(ToolDecls(newest.values()), conversations=len({*names}), own_tools=len(own))
+    names = _conversations(log, hashes)
+    result = Adopted(ToolDecls(newest.values()), conversations=len({*names}), own_tools=len(server_tools))
     rows: dict[str, Json] = {}
-    for exchange, said, name in zip(known, hashes, names, strict=True):
-        calls, confirmed, failures = _gold(exchange, followed[said[-1]])
-        found.failures.update(failures)
-        told, results = exchange.conversation, exchange.conversation.results
+    for exchange, digests, name in zip(log, hashes, names, strict=True):
+        calls, is_confirmed, failures = _gold(exchange, rounds_after[digests[-1]])
+        result.failures.update(failures)
+        last, results = exchange.conversation, exchange.conversation.results
         row: Json = {
-            "question": told.question,
-            "history": told.history.model_dump(mode="json") if told.history.messages else None,
+            "question": last.question,
+            "history": last.history.model_dump(mode="json") if last.history.messages else None,
             "results": None if results is None else results.model_dump(mode="json"),
-            "system": told.system,
+            "system": last.system,
             "conversation": name,
         }
         if calls:
             gold = [{"name": call.name, "args": call.args} for call in calls]
-            row |= {"calls": gold, "confirmed": confirmed}
+            row |= {"calls": gold, "confirmed": is_confirmed}
         elif exchange.choice.tool_calls or not exchange.conversation.tools:
             continue
-        if any(found.tools.flaw_of(call.name, call.args) for call in calls):
-            found.drifted += 1
+        if any(result.tools.flaw_of(call.name, call.args) for call in calls):
+            result.drifted += 1
         else:
             row = Echoes(exchange.secrets | {*secrets_in(row)}).hidden_in(row, (), {})
             rows.setdefault(compact(row), row)
-    found.rows = [row for row in rows.values() if "calls" in row]
-    found.silences = [row for row in rows.values() if "calls" not in row]
-    order = sorted({row["conversation"] for row in found.rows}, key=short_hash)
-    found.heldout = frozenset(order[: max(1, len(order) // _HELD_OUT)] if len(order) > 1 else ())
-    return found
+    result.rows = [row for row in rows.values() if "calls" in row]
+    result.silences = [row for row in rows.values() if "calls" not in row]
+    order = sorted({row["conversation"] for row in result.rows}, key=short_hash)
+    result.heldout = frozenset(order[: max(1, len(order) // _HELD_OUT)] if len(order) > 1 else ())
+    return result
 
 
 def _steps(conversation: Conversation) -> Iterator[tuple[str, str, Rounds]]:
@@ -120,11 +120,11 @@ def _steps(conversation: Conversation) -> Iterator[tuple[str, str, Rounds]]:
     digest = ""
     for event in (*conversation.history.messages, last):
         rounds: Rounds = () if event.get("results") is None else event["results"].rounds
-        said: list[tuple[Any, Rounds]] = [(event.get("question"), ())]
+        contents: list[tuple[Any, Rounds]] = [(event.get("question"), ())]
         for number, each in enumerate(rounds):
             pairs = [[_identity(call), result.value, result.is_error] for call, result in each.pairs]
-            said.append(([each.text, pairs], rounds[number:]))
-        for what, following in (*said, (event.get("answer"), ())):
+            contents.append(([each.text, pairs], rounds[number:]))
+        for what, following in (*contents, (event.get("answer"), ())):
             if what:
                 before = digest
                 digest = hashlib.sha256(f"{digest}{compact(what)}".encode("utf-8", "replace")).hexdigest()
@@ -136,7 +136,7 @@ def _identity(call: ToolCall | InvalidToolCall) -> str:
     return compact([call.name, call.args if isinstance(call, ToolCall) else call.arguments])
 
 
-def _conversations(known: list[Exchange], hashes: list[list[str]]) -> list[str]:
+def _conversations(log: list[Exchange], hashes: list[list[str]]) -> list[str]:
     """Return the id of each exchange's conversation: the log's own, else a hash of what was said."""
     parents: dict[str, str] = {}
 
@@ -145,14 +145,14 @@ def _conversations(known: list[Exchange], hashes: list[list[str]]) -> list[str]:
             node = parents[node] = parents[parents[node]]  # so that no path gets long
         return node
 
-    ends = [said[-1] for said in hashes]
+    ends = [digests[-1] for digests in hashes]
     requests = {*ends}
-    for exchange, said in zip(known, hashes, strict=True):
-        named = [] if exchange.name is None else [f"~{exchange.name}"]  # after every hash
-        for other in (*named, *(after for after in said[1:] if after in requests)):
-            first, second = sorted((root(said[-1]), root(other)))  # whatever the order of lines
+    for exchange, digests in zip(log, hashes, strict=True):
+        names_of_log = [] if exchange.name is None else [f"~{exchange.name}"]  # after every hash
+        for other in (*names_of_log, *(after for after in digests[1:] if after in requests)):
+            first, second = sorted((root(digests[-1]), root(other)))  # whatever the order of lines
             parents[second] = first
-    names = {root(end): exchange.name for exchange, end in zip(known, ends, strict=True) if exchange.name}
+    names = {root(end): exchange.name for exchange, end in zip(log, ends, strict=True) if exchange.name}
     return [names.get(root(end)) or short_hash(root(end)) for end in ends]
 
 
@@ -161,11 +161,11 @@ def _gold(exchange: Exchange, later: list[Rounds]) -> tuple[list[ToolCall], bool
     if exchange.choice.tool_calls is None:
         return [], False, []
     tools = exchange.conversation.tools
-    judged = exchange.choice.tool_calls.validated(tools).in_order()
-    asked = {*map(_identity, judged)}
-    own = [rounds for rounds in later if asked & {*map(_identity, rounds[0].calls.in_order())}]
-    rounds = max(own or later, key=len, default=())
-    told = {_identity(call): result for call, result in rounds[0].pairs} if rounds else {}
+    checked_calls = exchange.choice.tool_calls.validated(tools).in_order()
+    identities = {*map(_identity, checked_calls)}
+    own_rounds = [rounds for rounds in later if identities & {*map(_identity, rounds[0].calls.in_order())}]
+    rounds = max(own_rounds or later, key=len, default=())
+    results = {_identity(call): result for call, result in rounds[0].pairs} if rounds else {}
     right = [
         call
         for each in rounds
@@ -174,18 +174,18 @@ def _gold(exchange: Exchange, later: list[Rounds]) -> tuple[list[ToolCall], bool
     ]
     gold: list[ToolCall] = []
     failures: list[Failure] = []
-    confirmed = True
-    for call in judged:
-        result = told.get(_identity(call))
+    is_confirmed = True
+    for call in checked_calls:
+        result = results.get(_identity(call))
         if isinstance(call, ToolCall) and not (result and _failed(result)):
             gold.append(call)
-            confirmed = confirmed and result is not None
+            is_confirmed = is_confirmed and result is not None
             continue
         code, path = (call.code, call.path) if isinstance(call, InvalidToolCall) else ("tool_failed", None)
         failures.append((code, call.name, path))
-        taken = {*asked, *map(_identity, gold)}
-        gold += [each for each in right if each.name == call.name and _identity(each) not in taken][:1]
-    return gold, confirmed, failures
+        used = {*identities, *map(_identity, gold)}
+        gold += [each for each in right if each.name == call.name and _identity(each) not in used][:1]
+    return gold, is_confirmed, failures
 
 
 def _failed(result: ToolResult) -> bool:

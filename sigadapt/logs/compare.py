@@ -23,7 +23,7 @@ _INPUTS = ("question", "history", "results", "system")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Reply:
     """What became of one row: an outcome, what differs in words, and what it took."""
 
     outcome: str
@@ -36,12 +36,12 @@ class Asked:
     requests: int = 1
 
 
-def ask(program: Any, lm: Any, row: Json, tools: object) -> Asked:
+def ask(program: Any, lm: Any, row: Json, tools: object) -> Reply:
     """Send a row to a model and compare the calls with the row's; a row without `calls` needs none."""
-    own: Any = lm.copy()  # with a history of its own
+    model: Any = lm.copy()  # with a history of its own
     calls, error = ToolCalls(), ""
     try:
-        with dspy.context(lm=own):
+        with dspy.context(lm=model):
             prediction: Any = program(**{name: row.get(name) for name in _INPUTS})
         calls = prediction.calls or calls
     except UnusableAnswer as unusable:
@@ -49,24 +49,24 @@ def ask(program: Any, lm: Any, row: Json, tools: object) -> Asked:
     except Exception as failure:  # noqa: BLE001  (one row must not end the run)
         error = f"{type(failure).__name__}: {failure}"
     outcome, why = ("error", error) if error else outcome_of(row.get("calls") or [], calls, tools)
-    entries: list[Json] = own.history
+    entries: list[Json] = model.history
     usages: list[Json] = [entry.get("usage") or {} for entry in entries]
-    sent, said = (
+    input_tokens, output_tokens = (
         sum(each.get(key) or 0 for each in usages) for key in ("prompt_tokens", "completion_tokens")
     )
     costs = [entry["cost"] for entry in entries if entry.get("cost") is not None]
-    made: list[Json] = []
+    rows: list[Json] = []
     for call in calls.in_order():
         args = call.args if isinstance(call, ToolCall) else parse_arguments(call.arguments)
-        made.append({"name": call.name, "args": args if is_object(args) else {}})  # also of a bad call
-    return Asked(
+        rows.append({"name": call.name, "args": args if is_object(args) else {}})  # also of a bad call
+    return Reply(
         outcome,
         why,
         bool(calls),
         tuple(str(change) for entry in entries for change in entry.get("changes") or ()),
-        (sent, said),
+        (input_tokens, output_tokens),
         sum(costs) if costs else None,
-        tuple(made),
+        tuple(rows),
         max(1, len(entries)),
     )
 
@@ -76,13 +76,15 @@ def outcome_of(gold: list[Json], calls: ToolCalls, tools: object = None) -> tupl
     if not calls:
         return "none", ""
     if calls.invalid:
-        told = (f"{bad.name}: {bad.code} {bad.path or ''}".strip() for bad in calls.invalid)
-        return "bad_call", "; ".join(told)
-    found = compare(gold, calls, tools)
-    if found.exact:
+        reasons = (f"{bad.name}: {bad.code} {bad.path or ''}".strip() for bad in calls.invalid)
+        return "bad_call", "; ".join(reasons)
+    diff = compare(gold, calls, tools)
+    if diff.exact:
         return "same_call", ""
-    wanted, made = (sorted(str(call.name) for call in each) for each in (found.missing, found.unexpected))
-    return "other_arguments" if wanted == made else "other_tool", found.feedback
+    missing, unexpected = (
+        sorted(str(call.name) for call in each) for each in (diff.missing, diff.unexpected)
+    )
+    return "other_arguments" if missing == unexpected else "other_tool", diff.feedback
 
 
 @dataclass
@@ -90,8 +92,8 @@ class Agreement:
     """How far a model called what was recorded."""
 
     model: str
-    rows: list[Asked] = field(default_factory=list[Asked])
-    silences: list[Asked] = field(default_factory=list[Asked])
+    rows: list[Reply] = field(default_factory=list[Reply])
+    silences: list[Reply] = field(default_factory=list[Reply])
 
     def document(self) -> Json:
         """Return the counts, tokens and cost as JSON."""

@@ -98,20 +98,20 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
         ('anthropic', 'Be brief.', 'What time is it?')
     """
     provider = _provider_of(body, wire)
-    recorded: Recording = provider.request(body)
-    if not recorded.turns and not recorded.system and not recorded.losses:
+    recording: Recording = provider.request(body)
+    if not recording.turns and not recording.system and not recording.losses:
         raise _unreadable("it holds no message")
-    decls = ToolDecls(recorded.tools)
-    turns = _Turns(provider, recorded)
+    decls = ToolDecls(recording.tools)
+    turns = _Turns(provider, recording)
     rows, under_way = turns.rows, dict[str, Any]()
     if rows and rows[-1].keys().isdisjoint(("answer", "calls")):
         under_way = rows.pop()
-    changes = [Change(where, "dropped", why) for where, why in recorded.losses.items()]
-    settings = _settings(recorded.settings, decls, changes)
+    changes = [Change(where, "dropped", why) for where, why in recording.losses.items()]
+    settings = _settings(recording.settings, decls, changes)
     return Conversation(
         wire=provider.name,
         tools=decls,
-        system="\n\n".join(recorded.system) or None,
+        system="\n\n".join(recording.system) or None,
         history=dspy.History(messages=rows),
         question=under_way.get("question"),
         results=under_way.get("results"),
@@ -124,12 +124,12 @@ def _provider_of(body: Any, wire: str | None) -> Provider:
     if not is_object(body):
         raise _unreadable(f"it is a {type(body).__name__}, not an object")
     # The table begins with the wire that others resemble most.
-    known = reversed(PROVIDERS) if wire is None else (provider_named(wire),)
-    found = next((provider for provider in known if provider.is_request(body)), None)
-    if found is None:
+    providers = reversed(PROVIDERS) if wire is None else (provider_named(wire),)
+    sender = next((provider for provider in providers if provider.is_request(body)), None)
+    if sender is None:
         keys = ", ".join(repr(key) for key in list(body)[:12]) or "no keys"
         raise _unreadable(f"it is an object with {cut(keys)}" + (f", not one of {wire}" if wire else ""))
-    return found
+    return sender
 
 
 def _unreadable(why: str) -> InvalidHistory:
@@ -137,10 +137,10 @@ def _unreadable(why: str) -> InvalidHistory:
     return InvalidHistory(f"expected a request of a chat; {why}", code="unreadable_request", fix=fix)
 
 
-def _settings(given: Json, decls: ToolDecls, changes: list[Change]) -> Json:
+def _settings(recording: Json, decls: ToolDecls, changes: list[Change]) -> Json:
     """Return the settings that are known to be harmless, the tool choice in sigadapt's words."""
     settings: Json = {}
-    for key, value in Masking({}, "").request(given).items():
+    for key, value in Masking({}, "").request(recording).items():
         if key == "tool_choice":
             try:
                 choice = canonical_choice(value, decls)
@@ -155,33 +155,33 @@ def _settings(given: Json, decls: ToolDecls, changes: list[Change]) -> Json:
     return settings
 
 
-_Made: TypeAlias = tuple[ToolCalls, dict[str, RecordedResult]]
+_Turn: TypeAlias = tuple[ToolCalls, dict[str, RecordedResult]]
 """What the model said at once, and the results of its calls by their ids."""
 
 
 class _Turns:
     """What was said, on its way to rows of a history."""
 
-    def __init__(self, provider: Provider, recorded: Recording) -> None:
+    def __init__(self, provider: Provider, recording: Recording) -> None:
         self._provider = provider
         self._sent_ids: dict[str, Any] = {}  # by the ids that the calls have here
-        self._made: list[_Made] = []
+        self._rounds: list[_Turn] = []
         self.changes: list[Change] = []
-        turns: list[tuple[list[Json], list[_Made]]] = []
-        for kind, run in groupby(recorded.turns, type):
-            said: list[Any] = [*run]
+        turns: list[tuple[list[Json], list[_Turn]]] = []
+        for kind, run in groupby(recording.turns, type):
+            items: list[Any] = [*run]
             if kind is Question or not turns:
                 turns.append(([], []))
-            parts, made = turns[-1]
+            parts, answers = turns[-1]
             if kind is Question:
-                parts += [part for asked in said for part in asked.parts]
+                parts += [part for question in items for part in question.parts]
             elif kind is RecordedResult:
-                for told in said:
-                    self._answer(told)
+                for result in items:
+                    self._answer(result)
             else:
-                made.append((self._said_at_once(said), {}))
-                self._made.append(made[-1])
-        self.rows = [self._row(parts, made) for parts, made in turns]
+                answers.append((self._said_at_once(items), {}))
+                self._rounds.append(answers[-1])
+        self.rows = [self._row(parts, answers) for parts, answers in turns]
 
     def _said_at_once(self, readings: list[Reading]) -> ToolCalls:
         """Return what the model said between two others, its calls typed."""
@@ -199,48 +199,48 @@ class _Turns:
             text = in_paragraphs([whole.text, None, latest.text])
             reasoning, calls = joined([whole.reasoning, latest.reasoning]), [*whole.calls, *latest.calls]
             whole = latest._replace(text=text, reasoning=reasoning, calls=calls, state=state)
-        ids = [sent for sent, _, _ in whole.calls]
+        ids = [original for original, _, _ in whole.calls]
         is_new = all(isinstance(each, str) and each not in self._sent_ids for each in ids)
-        typed = typed_calls(whole, earlier_ids=() if is_new else self._sent_ids)
-        if typed is None:
-            typed = ToolCalls(turn=Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state))
-        for (sent, _, _), call in zip(whole.calls, typed.in_order(), strict=True):
-            self._sent_ids[call.id] = sent
+        turn_calls = typed_calls(whole, earlier_ids=() if is_new else self._sent_ids)
+        if turn_calls is None:
+            turn_calls = ToolCalls(turn=Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state))
+        for (original, _, _), call in zip(whole.calls, turn_calls.in_order(), strict=True):
+            self._sent_ids[call.id] = original
         if whole.state is not None and (names := dict.fromkeys(self._provider.extras(whole.state))):
             why = f"{', '.join(names)} has no neutral form, and stays in the turn's state for its own wire"
-            self.changes.append(Change(f"/said/{len(self._made)}", "lowered", why))
-        return typed
+            self.changes.append(Change(f"/said/{len(self._rounds)}", "lowered", why))
+        return turn_calls
 
-    def _answer(self, told: RecordedResult) -> None:
+    def _answer(self, result: RecordedResult) -> None:
         """Pair a result with its call."""
-        for calls, answers in reversed(self._made):
+        for calls, answers in reversed(self._rounds):
             for call in calls.in_order():
-                sent = self._sent_ids[call.id]
-                is_its = told.id == sent if told.id and sent else told.name == call.name
+                original = self._sent_ids[call.id]
+                is_its = result.id == original if result.id and original else result.name == call.name
                 if is_its and call.id not in answers:
-                    answers[call.id] = told
+                    answers[call.id] = result
                     return
-        why = f"a result of call {cut(repr(told.id or told.name))}, which no model made, is left out"
-        self.changes.append(Change(pointer(told.where), "dropped", why))
+        why = f"a result of call {cut(repr(result.id or result.name))}, which no model made, is left out"
+        self.changes.append(Change(pointer(result.where), "dropped", why))
 
-    def _row(self, parts: list[Json], made: list[_Made]) -> Json:
+    def _row(self, parts: list[Json], turns: list[_Turn]) -> Json:
         row: Json = {}
         if parts:
             is_text = all(part["type"] == "text" for part in parts)
             row["question"] = "\n\n".join(part["text"] for part in parts) if is_text else parts
         rounds: list[Round] = []
-        for calls, answers in made:
+        for calls, answers in turns:
             for call in calls.in_order():
                 if call.id not in answers:
                     why = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
                     self.changes.append(Change(f"/calls/{call.id}", "healed", why))
-            if calls is not made[-1][0] and not calls:
+            if calls is not turns[-1][0] and not calls:
                 why = f"what the model said before a result of no call is left out: {cut(calls.text or '')}"
                 self.changes.append(Change(f"/said/{len(rounds)}", "dropped", why))
             elif not calls:
                 row["answer"] = calls.text
                 row |= {"calls": calls} if calls.turn.state is not None else {}
-            elif not answers and calls is made[-1][0]:
+            elif not answers and calls is turns[-1][0]:
                 row["calls"] = calls
             else:
                 results = tuple(_result(call, answers.get(call.id)) for call in calls.in_order())
@@ -248,8 +248,8 @@ class _Turns:
         return row | ({"results": ToolResults(rounds=tuple(rounds))} if rounds else {})
 
 
-def _result(call: ToolCall | InvalidToolCall, told: RecordedResult | None) -> ToolResult:
-    if told is None:
+def _result(call: ToolCall | InvalidToolCall, each: RecordedResult | None) -> ToolResult:
+    if each is None:
         return unanswered(call)
-    content: Json = {"value": told.value} if told.parts is None else {"value": told.parts, "is_content": True}
-    return ToolResult(call_id=call.id, name=call.name or "unnamed", is_error=told.failed, **content)
+    content: Json = {"value": each.value} if each.parts is None else {"value": each.parts, "is_content": True}
+    return ToolResult(call_id=call.id, name=call.name or "unnamed", is_error=each.failed, **content)

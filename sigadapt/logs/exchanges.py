@@ -37,18 +37,18 @@ class Exchange(NamedTuple):
 
 def exchange_in(line: str) -> Exchange:
     """Read a line; a SigadaptError or a ValueError says why it is no exchange."""
-    known: Any = json.loads(line)
-    status = known.get("status") if is_object(known) else "no object"
+    row: Any = json.loads(line)
+    status = row.get("status") if is_object(row) else "no object"
     if status is not None and str(status) not in _SUCCEEDED and not is_object(status):
         raise InvalidHistory(f"it holds no exchange that succeeded ({status})", code="unreadable_request")
-    attributes: Any = known.get("attributes")
-    request: Any = known.get("request")
-    response: Any = known.get("response")
+    attributes: Any = row.get("attributes")
+    request: Any = row.get("request")
+    response: Any = row.get("response")
     if is_object(attributes):
         request, response = _of_span(attributes)
     elif request is None:
-        settings: Json = known.get("model_parameters") or {}
-        request = {"model": known.get("model"), **settings, "messages": known.get("messages")}
+        settings: Json = row.get("model_parameters") or {}
+        request = {"model": row.get("model"), **settings, "messages": row.get("messages")}
     if not is_object(request):
         raise InvalidHistory("its request is no object", code="unreadable_request")
     masking = Masking({}, "")
@@ -58,9 +58,9 @@ def exchange_in(line: str) -> Exchange:
             response = json.loads(response)
     read: Any = choice_from_response if is_object(response) else choice_from_stream
     choice = read(response)
-    name = known.get("conversation") or (attributes or {}).get("gen_ai.conversation.id")
+    name = row.get("conversation") or (attributes or {}).get("gen_ai.conversation.id")
     answer = response if is_object(response) else {}
-    times = (known.get("startTime"), answer.get("created"), answer.get("created_at"))
+    times = (row.get("startTime"), answer.get("created"), answer.get("created_at"))
     time = next((float(each) for each in times if isinstance(each, (int, float))), 0.0)
     secrets = frozenset(masking.secrets)
     return Exchange(conversation, choice, None if name is None else str(name), time, secrets)
@@ -100,14 +100,14 @@ def _rows(message: Json) -> Iterator[Json]:
     for part in objects(message.get("parts")):
         kind = part.get("type")
         if kind == "tool_call_response":
-            told = part.get("response", part.get("result"))
-            text = told if isinstance(told, str) else compact(told)
+            response = part.get("response", part.get("result"))
+            text = response if isinstance(response, str) else compact(response)
             yield {"role": "tool", "tool_call_id": part.get("id"), "content": text}
         elif kind == "tool_call":
-            sent = part.get("arguments")
-            arguments = sent if isinstance(sent, str) else compact({} if sent is None else sent)
-            named = {"name": part.get("name"), "arguments": arguments}
-            calls.append({"id": part.get("id"), "type": "function", "function": named})
+            raw = part.get("arguments")
+            arguments = raw if isinstance(raw, str) else compact({} if raw is None else raw)
+            function = {"name": part.get("name"), "arguments": arguments}
+            calls.append({"id": part.get("id"), "type": "function", "function": function})
         elif kind == "text":
             content.append({"type": "text", "text": str(part.get("content") or "")})
         elif kind in ("blob", "uri"):
@@ -115,5 +115,5 @@ def _rows(message: Json) -> Iterator[Json]:
             content.append({"type": "image_url", "image_url": {"url": address}})
     if content or calls:
         texts = [part.get("text") for part in content]
-        said: Any = content if None in texts else "".join(map(str, texts))
-        yield {"role": message.get("role"), "content": said, **({"tool_calls": calls} if calls else {})}
+        whole: Any = content if None in texts else "".join(map(str, texts))
+        yield {"role": message.get("role"), "content": whole, **({"tool_calls": calls} if calls else {})}

@@ -14,7 +14,7 @@ from typing import Any
 
 import dspy
 
-from sigadapt.logs.compare import Asked, ask
+from sigadapt.logs.compare import Reply, ask
 from sigadapt.logs.talk import Talk
 from sigadapt.metrics import Credit, compare
 from sigadapt.schemas.json_values import Json, compact, equal_json
@@ -47,8 +47,8 @@ class Improved:
 
     texts: dict[str, str]
     steps: list[Json] = field(default_factory=list[Json])
-    before: list[Asked] = field(default_factory=list[Asked])
-    after: list[Asked] = field(default_factory=list[Asked])
+    before: list[Reply] = field(default_factory=list[Reply])
+    after: list[Reply] = field(default_factory=list[Reply])
     requests: int = 0
 
     def document(self) -> Json:
@@ -77,74 +77,74 @@ def improve(
     texts: Mapping[str, str],
 ) -> Improved:
     """Rewrite texts until no failure points at one that may help, or the budget of requests is spent."""
-    found = Improved(dict(texts))
+    result = Improved(dict(texts))
     heldout = heldout[: budget // 4]  # which are asked twice: half of the budget at most
-    left = budget - 2 * len(heldout)
+    remaining = budget - 2 * len(heldout)
     # Spread over the log, and so few that asking each of them once takes a third of what is left.
-    rows = train[:: max(1, -(-3 * len(train) // max(1, left)))]
+    rows = train[:: max(1, -(-3 * len(train) // max(1, remaining)))]
 
-    def asked(some: Iterable[Json], held: Mapping[str, str]) -> list[Asked]:
-        declared = with_texts(tools, held)
+    def ask_all(some: Iterable[Json], texts_now: Mapping[str, str]) -> list[Reply]:
+        decls = with_texts(tools, texts_now)
         with ThreadPoolExecutor(4) as pool:
-            answers = [*pool.map(partial(ask, Talk(declared), lm, tools=declared), some)]
-        found.requests += sum(each.requests for each in answers)
+            answers = [*pool.map(partial(ask, Talk(decls), lm, tools=decls), some)]
+        result.requests += sum(each.requests for each in answers)
         return answers
 
-    found.before = found.after = asked(heldout, found.texts)
-    now = asked(rows, found.texts)
-    tried: Counter[str] = Counter()
-    known = {decl.name for decl in tools}
-    known |= {f"{decl.name}.{key}" for decl in tools for key in decl.parameters.get("properties") or ()}
+    result.before = result.after = ask_all(heldout, result.texts)
+    now = ask_all(rows, result.texts)
+    attempts: Counter[str] = Counter()
+    targets = {decl.name for decl in tools}
+    targets |= {f"{decl.name}.{key}" for decl in tools for key in decl.parameters.get("properties") or ()}
     while True:
-        guilty = [_guilty(row, each, tools) & known for row, each in zip(rows, now, strict=True)]
-        counts = Counter(name for names in guilty for name in sorted(names) if tried[name] < _MOST_TRIES)
-        needed = 1 + len(rows) + len(heldout)
-        if not counts or found.requests + needed > budget:
+        guilty = [_guilty(row, each, tools) & targets for row, each in zip(rows, now, strict=True)]
+        counts = Counter(name for names in guilty for name in sorted(names) if attempts[name] < _MOST_TRIES)
+        cost = 1 + len(rows) + len(heldout)
+        if not counts or result.requests + cost > budget:
             break
-        name = min(counts, key=lambda name: (tried[name], -counts[name], name))
-        tried[name] += 1
+        name = min(counts, key=lambda name: (attempts[name], -counts[name], name))
+        attempts[name] += 1
         places = [place for place, names in enumerate(guilty) if name in names]
-        held = ToolTexts(with_texts(tools, found.texts), [name])[name]
+        held = ToolTexts(with_texts(tools, result.texts), [name])[name]
         step: Json = {"text": name, "before": held, "rows": len(places), "kept": False}
-        found.steps.append(step)
+        result.steps.append(step)
         text, why = _rewritten(name, held, tools, [(rows[n], now[n]) for n in places], reflection)
-        found.requests += 1
+        result.requests += 1
         step |= {"now": text, "why": why}
         if not why:
-            trial = {**found.texts, name: text}
+            trial = {**result.texts, name: text}
             others = [place for place in range(len(rows)) if place not in places]
-            new = dict(zip(places, asked([rows[n] for n in places], trial), strict=True))
+            new = dict(zip(places, ask_all([rows[n] for n in places], trial), strict=True))
             if sum(_credit(rows[n], new[n]) - _credit(rows[n], now[n]) for n in places) <= 0:
                 step["why"] = "its rows gain nothing"
                 continue
-            new |= dict(zip(others, asked([rows[n] for n in others], trial), strict=True))
+            new |= dict(zip(others, ask_all([rows[n] for n in others], trial), strict=True))
             if worse := [n for n in new if _credit(rows[n], new[n]) < _credit(rows[n], now[n])]:
                 step["why"] = f"{len(worse)} rows get worse"
             else:
-                step["kept"], found.texts = True, trial
+                step["kept"], result.texts = True, trial
                 now = [new[n] for n in range(len(rows))]
-                tried.clear()  # a better text may make another one useful
-                tried[name] = 1
-    if found.texts != dict(texts):
-        found.after = asked(heldout, found.texts)
-        if found.document()["worse"]:
-            found.steps.append({"text": "all", "kept": False, "why": "a held-out row gets worse"})
-            found.texts, found.after = dict(texts), found.before
-    return found
+                attempts.clear()  # a better text may make another one useful
+                attempts[name] = 1
+    if result.texts != dict(texts):
+        result.after = ask_all(heldout, result.texts)
+        if result.document()["worse"]:
+            result.steps.append({"text": "all", "kept": False, "why": "a held-out row gets worse"})
+            result.texts, result.after = dict(texts), result.before
+    return result
 
 
-def _guilty(row: Json, asked: Asked, tools: ToolDecls) -> set[str]:
+def _guilty(row: Json, answer: Reply, tools: ToolDecls) -> set[str]:
     """Return the names of the texts that a row's failure points at."""
-    if asked.outcome in ("same_call", "error"):
+    if answer.outcome in ("same_call", "error"):
         return set()
-    made = [call for call in asked.calls if call not in row["calls"]]
+    wrong = [call for call in answer.calls if call not in row["calls"]]
     names: set[str] = set()
     for gold in row["calls"]:
-        if gold in asked.calls:
+        if gold in answer.calls:
             continue
-        same = next((call for call in made if call["name"] == gold["name"]), None)
+        same = next((call for call in wrong if call["name"] == gold["name"]), None)
         if same is None:
-            names |= {gold["name"], *(str(call["name"]) for call in made)}
+            names |= {gold["name"], *(str(call["name"]) for call in wrong)}
             continue
         for key in gold["args"].keys() | same["args"].keys():
             if not equal_json(gold["args"].get(key, ...), same["args"].get(key, ...)):
@@ -152,29 +152,29 @@ def _guilty(row: Json, asked: Asked, tools: ToolDecls) -> set[str]:
     return names
 
 
-def _credit(row: Json, asked: Asked) -> float:
+def _credit(row: Json, answer: Reply) -> float:
     """Return how far a row is right, from 0 to 1."""
-    if asked.outcome == "same_call":
+    if answer.outcome == "same_call":
         return 1.0
-    made = ToolCalls([call for call in asked.calls if call["name"]])
-    return min(0.99, Credit().score(compare(row["calls"], made)))
+    calls = ToolCalls([call for call in answer.calls if call["name"]])
+    return min(0.99, Credit().score(compare(row["calls"], calls)))
 
 
 def _rewritten(
-    name: str, now: str, tools: ToolDecls, failed: list[tuple[Json, Asked]], reflection: Any
+    name: str, now: str, tools: ToolDecls, failures: list[tuple[Json, Reply]], reflection: Any
 ) -> tuple[str, str]:
     """Return a new text, and why it cannot be used if so."""
-    told = [
-        {"question": row["question"], "expected": row["calls"], "made": asked.calls or asked.outcome}
-        for row, asked in failed[:_MOST_SHOWN]
+    examples = [
+        {"question": row["question"], "expected": row["calls"], "made": answer.calls or answer.outcome}
+        for row, answer in failures[:_MOST_SHOWN]
     ]
     tool = tools[split_name(name, tools)[0]]
     plain: Any = dspy.ChatAdapter(use_json_adapter_fallback=False)
     try:
         with dspy.context(lm=reflection, adapter=plain):
             rewrite: Any = dspy.Predict(Rewrite)
-            shown = {"tool": compact(tool.to_openai()["function"]), "failures": compact(told)}
-            text = str(rewrite(describes=name, now=now, **shown).text).strip()
+            inputs = {"tool": compact(tool.to_openai()["function"]), "failures": compact(examples)}
+            text = str(rewrite(describes=name, now=now, **inputs).text).strip()
     except Exception as error:  # noqa: BLE001  (one reflection must not end the run)
         return "", f"no text came: {type(error).__name__}"
     if not text or text == now:

@@ -39,19 +39,19 @@ class PlainAdapter(ChatAdapter):
         history = read(dspy.History, inputs.get("history") or {"messages": []}, "history")
         rows = [{"role": "system", "content": inputs["system"]}] if inputs.get("system") else []
         for event in (*demos, *history.messages, inputs):
-            asked, results, calls = event.get("question"), event.get("results"), event.get("calls")
-            if asked or is_array(asked):
-                text = {"content": text_of(asked), "parts": asked} if is_array(asked) else {"content": asked}
-                rows.append({"role": "user", **text})
+            question, results, calls = event.get("question"), event.get("results"), event.get("calls")
+            if question or is_array(question):
+                parts = {"parts": question} if is_array(question) else {}
+                rows.append({"role": "user", "content": text_of(question) if parts else question, **parts})
             rounds = [*read(ToolResults, results, "results").rounds] if results else []
-            made = ToolCalls() if calls is None else read(ToolCalls, calls, "calls")
-            if made:
-                rounds.append(Round(calls=made, results=tuple(map(unanswered, made.in_order()))))
+            last_calls = ToolCalls() if calls is None else read(ToolCalls, calls, "calls")
+            if last_calls:
+                rounds.append(Round(calls=last_calls, results=tuple(map(unanswered, last_calls.in_order()))))
             for each in rounds:
                 rows.append(assistant_message(each.calls.in_order(), each.calls.turn, each.text))
                 rows += map(result_message, each.results)
-            if event.get("answer") or (not made and made.turn.state is not None):
-                rows.append(assistant_message((), made.turn, event.get("answer")))
+            if event.get("answer") or (not last_calls and last_calls.turn.state is not None):
+                rows.append(assistant_message((), last_calls.turn, event.get("answer")))
         if rows and rows[-1]["role"] == "system":  # every provider requires a message to answer
             rows.append({"role": "user", "content": rows[-1]["content"]})
         return rows

@@ -33,7 +33,7 @@ class MarkedText:
     """A text whose fields are marked by lines, or by tags."""
 
     def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
-        self._told, self._field = text_fields(fields), default
+        self._names, self._field = text_fields(fields), default
         self._by_lines = marker == CHAT_MARKER
         self._tags = {f"<{name}>": name for name in fields}
         self._tag = ""  # the name of the one that is open
@@ -43,21 +43,21 @@ class MarkedText:
     def take(self, text: str) -> list[Piece]:
         """Take a piece of the text, and return what may be told now."""
         self._buffer += text
-        told: list[Piece] = []
+        pieces: list[Piece] = []
         while (mark := self._mark()) is not None:
             start, end, field = mark
-            self._tell(self._buffer[:start].rstrip(), told)
+            self._tell(self._buffer[:start].rstrip(), pieces)
             self._buffer, self._is_fresh = self._buffer[end:], True
-            self._field = field if field in self._told else NOWHERE
-        kept = max([0, *(overlap(self._buffer, tag) for tag in self._expected())])
-        space = _SPACE.search(self._buffer, 0, len(self._buffer) - kept)
-        kept = len(self._buffer) - space.start() if space else kept
+            self._field = field if field in self._names else NOWHERE
+        rest = max([0, *(overlap(self._buffer, tag) for tag in self._expected())])
+        space = _SPACE.search(self._buffer, 0, len(self._buffer) - rest)
+        rest = len(self._buffer) - space.start() if space else rest
         if self._by_lines:
-            begun = _BEGUN.search(self._buffer, max(0, len(self._buffer) - 160))
-            kept = max(kept, len(self._buffer) - begun.start() if begun else 0)
-        self._tell(self._buffer[: len(self._buffer) - kept], told)
-        self._buffer = self._buffer[len(self._buffer) - kept :]
-        return told
+            tag_start = _BEGUN.search(self._buffer, max(0, len(self._buffer) - 160))
+            rest = max(rest, len(self._buffer) - tag_start.start() if tag_start else 0)
+        self._tell(self._buffer[: len(self._buffer) - rest], pieces)
+        self._buffer = self._buffer[len(self._buffer) - rest :]
+        return pieces
 
     def _expected(self) -> list[str]:
         if self._by_lines:
@@ -76,19 +76,19 @@ class MarkedText:
         self._tag = self._tags.get(tag, "")
         return start, start + len(tag), self._tag
 
-    def _tell(self, text: str, told: list[Piece]) -> None:
+    def _tell(self, text: str, pieces: list[Piece]) -> None:
         text = text.lstrip() if self._is_fresh else text
         if text:
             self._is_fresh = False
             if self._field != NOWHERE:
-                told.append((self._field, text))
+                pieces.append((self._field, text))
 
 
 class JsonText:
     """A text that is one JSON object, of which the strings under the fields' names are told, decoded."""
 
     def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
-        self._told, self._default = text_fields(fields), default
+        self._names, self._default = text_fields(fields), default
         self._buffer = ""
         self._is_object: bool | None = None
         self._depth, self._key, self._before = 0, NOWHERE, ""
@@ -105,18 +105,18 @@ class JsonText:
         if not self._is_object:
             plain, self._buffer = self._buffer, ""
             return [(self._default, plain)]
-        told: list[Piece] = []
-        while self._buffer and self._read(told):
+        pieces: list[Piece] = []
+        while self._buffer and self._read(pieces):
             pass
-        return told
+        return pieces
 
-    def _read(self, told: list[Piece]) -> bool:
+    def _read(self, pieces: list[Piece]) -> bool:
         """Read the next part of the object, and return whether it was there."""
         if self._field is not None:
-            found: Any = _CHARACTERS.match(self._buffer)
-            if found[0] and self._field != NOWHERE:
-                told.append((self._field, json.loads(f'"{found[0]}"', strict=False)))
-            self._buffer = self._buffer[found.end() :]
+            characters: Any = _CHARACTERS.match(self._buffer)
+            if characters[0] and self._field != NOWHERE:
+                pieces.append((self._field, json.loads(f'"{characters[0]}"', strict=False)))
+            self._buffer = self._buffer[characters.end() :]
             if not self._buffer.startswith('"'):
                 return False
             self._buffer, self._field = self._buffer[1:], None
@@ -133,8 +133,8 @@ class JsonText:
             return True
         self._buffer = self._buffer[sign.end() :]
         if sign[0] == '"':
-            is_told = self._depth == 1 and self._key in self._told
-            self._field = self._key if is_told else NOWHERE
+            is_text_field = self._depth == 1 and self._key in self._names
+            self._field = self._key if is_text_field else NOWHERE
         else:
             self._depth += (sign[0] in "{[") - (sign[0] in "}]")
             self._before = sign[0]

@@ -57,21 +57,21 @@ def rounds(source: Any) -> Rounds:
         >>> [(call.name, result.value) for call, result in one.pairs]
         [('now', 'noon')]
     """
-    held: Any = source
+    history: Any = source
     if is_sequence(source):
-        held = {"messages": source}
+        history = {"messages": source}
     elif isinstance(source, (str, bytes)):
         try:
-            held = jiter.from_json(source.encode() if isinstance(source, str) else source)
+            history = jiter.from_json(source.encode() if isinstance(source, str) else source)
         except ValueError:
-            held = None
+            history = None
     elif not isinstance(source, dspy.History) and not (is_mapping(source) and "messages" in source):
-        held = getattr(source, "history", None)
-    if held is None:
+        history = getattr(source, "history", None)
+    if history is None:
         reason = f"a {type(source).__name__} is no history, and has none"
         fix = "Give a dspy.History, what it saved as, or the prediction of an agent."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix)
-    events = read(dspy.History, held, None).messages
+    events = read(dspy.History, history, None).messages
     under_way = getattr(source, "results", None)  # of a Conversation
     if isinstance(under_way, ToolResults):
         events = [*events, {"results": under_way}]

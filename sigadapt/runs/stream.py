@@ -187,13 +187,13 @@ def _start_thread(
 ) -> Callable[[], None]:
     """Run a program in a thread with a loop, and return what ends it there as soon as can be."""
     blocks = _blocks(program)
-    begun: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+    started: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
 
     async def in_worker(**inputs: Any) -> Any:
         return await anyio.to_thread.run_sync(partial(program, **inputs), limiter=anyio.CapacityLimiter(1))
 
     async def main() -> None:
-        begun.put((asyncio.get_running_loop(), asyncio.current_task()))
+        started.put((asyncio.get_running_loop(), asyncio.current_task()))
         watch.loop_thread = None if blocks else threading.get_ident()
         await _run(in_worker if blocks else program.acall, inputs, watch)
 
@@ -204,7 +204,7 @@ def _start_thread(
             over()
 
     threading.Thread(target=work, name=f"stream of {type(program).__name__}", daemon=True).start()
-    loop, task = begun.get()
+    loop, task = started.get()
 
     def cancel() -> None:
         if not blocks:
@@ -220,8 +220,8 @@ def _blocks(program: dspy.Module) -> bool:
         return True
     functions: list[Any] = []
     for _, module in program.named_sub_modules():
-        held: Any = getattr(module, "tools", None)
-        tools: list[Any] = [*held.values()] if is_mapping(held) else held if is_array(held) else []
-        own = {"submit", "finish"}  # the agents' own
-        functions += [tool.func for tool in tools if isinstance(tool, dspy.Tool) and tool.name not in own]
+        value: Any = getattr(module, "tools", None)
+        tools: list[Any] = [*value.values()] if is_mapping(value) else value if is_array(value) else []
+        names = {"submit", "finish"}  # the agents' own
+        functions += [tool.func for tool in tools if isinstance(tool, dspy.Tool) and tool.name not in names]
     return bool(functions) and hasattr(type(program), "forward") and not any(map(is_async, functions))

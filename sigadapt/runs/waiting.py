@@ -80,15 +80,15 @@ def _taken(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
 
 
 def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
-    given = {result.call_id: result for result in results}
+    by_id = {result.call_id: result for result in results}
     for call in error.calls:
-        if call.id not in given:
-            given[call.id] = ToolResult.failed(call, _NOT_TAKEN)
-    answered = ToolResults.of(error.calls, given)
+        if call.id not in by_id:
+            by_id[call.id] = ToolResult.failed(call, _NOT_TAKEN)
+    turn_results = ToolResults.of(error.calls, by_id)
     event, calls = dict(error.event), error.calls
     if error.results_field is not None:
         before = event.get(error.results_field) or ToolResults()
-        event[error.results_field] = ToolResults.model_validate(before) + answered
+        event[error.results_field] = ToolResults.model_validate(before) + turn_results
     else:  # as `dspy.ReActV2` writes it
         values = [
             dspy.ToolCallResults.ToolCallResult(
@@ -97,7 +97,7 @@ def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
                 value=for_agent(each.value) if each.is_content else each.value,
                 is_error=each.is_error,
             )
-            for each in answered
+            for each in turn_results
         ]
         calls = calls.model_copy(update={"tool_call_results": dspy.ToolCallResults(tool_call_results=values)})
     event[error.field] = calls

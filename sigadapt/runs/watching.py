@@ -152,9 +152,9 @@ class Watch(BaseCallback):
             delta: Json = chunk["choices"][0]["delta"]
         except (TypeError, KeyError, IndexError):
             return False
-        if thought := delta.get("reasoning_content"):
+        if thinking := delta.get("reasoning_content"):
             step.thoughts = True
-            self.emit(step, events.ReasoningDelta, thought)
+            self.emit(step, events.ReasoningDelta, thinking)
         text: str = delta.get("content") or ""
         if text:
             self.hear_text(step, texts.take(text))
@@ -166,15 +166,15 @@ class Watch(BaseCallback):
             step.told.setdefault(name, []).append(piece)
             self.emit(step, events.TextDelta, piece, name)
 
-    def hear_call(self, step: _Step, given: Any) -> None:
+    def hear_call(self, step: _Step, item: Any) -> None:
         """Tell a whole call, unless it was told; a good one may turn out bad later."""
-        call: AnyCall = given.as_invalid() if isinstance(given, RefusedToolCall) else given
-        known = step.calls.get(call.id)
-        if known is not None and isinstance(known, InvalidToolCall) >= isinstance(call, InvalidToolCall):
+        call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
+        before = step.calls.get(call.id)
+        if before is not None and isinstance(before, InvalidToolCall) >= isinstance(call, InvalidToolCall):
             return
         step.calls[call.id] = call
         with self._lock:
-            step.owner.calls[:] = [each for each in step.owner.calls if each.call is not known]
+            step.owner.calls[:] = [each for each in step.owner.calls if each.call is not before]
             step.owner.calls.append(_Open(call, step))
         self.emit(step, events.CallReady, call)
 
@@ -187,9 +187,9 @@ class Watch(BaseCallback):
         place = _Place(parent, parent.within, instance=instance)
         self._places[call_id] = place
         if isinstance(instance, dspy.Predict):
-            given: dict[str, Any] = inputs.get("kwargs") or {}
-            self._hear_results(parent, given.values())
-            signature: Any = given.get("signature") or instance.signature
+            values: dict[str, Any] = inputs.get("kwargs") or {}
+            self._hear_results(parent, values.values())
+            signature: Any = values.get("signature") or instance.signature
             try:
                 has_tools = plan_of(signature) is not None
             except SigadaptError:  # which the adapter raises
@@ -229,12 +229,12 @@ class Watch(BaseCallback):
                 for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
                     self.hear_call(step, call)
             elif isinstance(value, str) and name in texts:
-                told = "".join(step.told.get(name, ()))
-                if not told and name in step.told_before:
+                text = "".join(step.told.get(name, ()))
+                if not text and name in step.told_before:
                     continue
-                start = value if value.startswith(told) else value.lstrip()
-                if start.startswith(told) and len(start) > len(told):
-                    self.hear_text(step, [(name, start[len(told) :])])
+                start = value if value.startswith(text) else value.lstrip()
+                if start.startswith(text) and len(start) > len(text):
+                    self.hear_text(step, [(name, start[len(text) :])])
         for call in exception.calls if isinstance(exception, ConfirmationNeeded) else ():
             self.hear_call(step, call)
         if step.usage:
@@ -247,8 +247,8 @@ class Watch(BaseCallback):
             while self._steps and not self._steps[0].is_open:
                 self._steps.pop(0)
                 if self._steps:
-                    held, self._steps[0].held = self._steps[0].held, []
-                    for kind, values in held:
+                    waiting, self._steps[0].held = self._steps[0].held, []
+                    for kind, values in waiting:
                         self.emit(self._steps[0], kind, *values)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
@@ -265,8 +265,8 @@ class Watch(BaseCallback):
         # Its entry is among the latest, behind those of threads that share the model.
         for entry in reversed(place.instance.history[-50:]):
             responses: Any = entry.get("response")
-            own = [entry.get("outputs"), *(responses if is_array(responses) else [responses])]
-            if any(each is outputs for each in own):
+            candidates = [entry.get("outputs"), *(responses if is_array(responses) else [responses])]
+            if any(each is outputs for each in candidates):
                 usage: Json = entry.get("usage") or {}
                 place.step.usage.update({n: count for n, count in usage.items() if isinstance(count, int)})
                 return
@@ -326,12 +326,12 @@ class Watch(BaseCallback):
         self.on_tool_end(run_id, value)
         return value
 
-    def _result(self, answered: _Open, result: ToolResult) -> None:
+    def _result(self, call: _Open, result: ToolResult) -> None:
         with self._lock:
-            calls = answered.step.owner.calls
-            if answered in calls:
-                calls.remove(answered)
-                self.emit(answered.step, events.ResultReady, answered.call.id, result)
+            calls = call.step.owner.calls
+            if call in calls:
+                calls.remove(call)
+                self.emit(call.step, events.ResultReady, call.call.id, result)
 
     def _hear_results(self, owner: _Place, values: Iterable[Any]) -> None:
         """Tell the results of calls that no tool answered, as the next turn sends them."""
@@ -339,8 +339,8 @@ class Watch(BaseCallback):
             rows: Iterable[Any] = value if isinstance(value, ToolResults) else ()
             if isinstance(value, dspy.History) and value.messages:
                 parts = value.messages[-1].values()
-                held = [getattr(part, "tool_call_results", None) for part in parts]
-                rows = [row for each in held if each for row in each.tool_call_results]
+                collections = [getattr(part, "tool_call_results", None) for part in parts]
+                rows = [row for each in collections if each for row in each.tool_call_results]
             for row in rows:
                 name, is_error = row.name or "unnamed", bool(row.is_error)
                 for each in [
@@ -427,9 +427,9 @@ def jsonable(value: Any) -> Any:
 
 def _can_send() -> bool:
     """Return whether DSPy can send chunks from this thread: from a loop, and from AnyIO's workers."""
-    for asked in (asyncio.get_running_loop, from_thread.check_cancelled):
+    for ask in (asyncio.get_running_loop, from_thread.check_cancelled):
         try:
-            asked()
+            ask()
         except RuntimeError:
             continue
         return True
@@ -439,13 +439,13 @@ def _can_send() -> bool:
 def _waiting(place: _Place | None, name: str, args: Any, call_id: str) -> _Open | None:
     """Return the first call of a tool that waits to be run here; this one or one with these arguments."""
     while place is not None:
-        found = [
+        calls = [
             each
             for each in place.calls
             if each.call.name == name and not each.has_begun and isinstance(each.call, ToolCall)
         ]
-        if found or place.run is not None:  # inside of a tool, nothing answers a call outside of it
-            fits = [each for each in found if call_id in ("", each.call.id)]
+        if calls or place.run is not None:  # inside of a tool, nothing answers a call outside of it
+            fits = [each for each in calls if call_id in ("", each.call.id)]
             return min(fits, key=lambda each: getattr(each.call, "args", None) != args, default=None)
         place = place.parent
     return None

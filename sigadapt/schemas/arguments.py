@@ -95,9 +95,9 @@ def check_decoded(value: Any) -> "tuple[str, Json | Flaw]":
     return text, Flaw("not_an_object", f"the arguments are not an object: {cut(text)}")
 
 
-def holds_half(sent: Any) -> bool:
+def holds_half(value: Any) -> bool:
     """Say whether arguments hold half of a surrogate pair, as text or decoded, which is read as U+FFFD."""
-    text = sent if isinstance(sent, str) else compact(sent)
+    text = value if isinstance(value, str) else compact(value)
     is_replaced = without_halves(text).count("\ufffd") > text.count("\ufffd")  # two halves of one are joined
     return is_replaced or any(len(escape[0]) == 6 for escape in _HALF.finditer(text))
 

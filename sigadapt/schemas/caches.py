@@ -21,37 +21,37 @@ class WeakCache(Generic[_V]):
 
     # A value must not refer to its object, or neither would ever be deleted.
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[weakref.ref[Any], _V]] = {}
+        self._entries: dict[int, tuple[weakref.ref[Any], _V]] = {}
 
     def of(self, key: object, make: Callable[[], _V]) -> _V:
         """Return the object's value; make it if there is none."""
-        known = self.get(key)
-        if known is None:
-            known = make()
-            self.put(key, known)
-        return known
+        value = self.get(key)
+        if value is None:
+            value = make()
+            self.put(key, value)
+        return value
 
     def get(self, key: object) -> _V | None:
         """Return the object's value; None if there is none."""
-        known = self._kept.get(id(key))
-        return known[1] if known is not None and known[0]() is key else None
+        entry = self._entries.get(id(key))
+        return entry[1] if entry is not None and entry[0]() is key else None
 
     def put(self, key: object, value: _V) -> None:
         """Set the object's value. Do nothing if Python cannot refer to the object weakly."""
         number = id(key)
         try:
-            reference = weakref.ref(key, lambda gone: self._forget(number, gone))
+            reference = weakref.ref(key, lambda ref: self._forget(number, ref))
         except TypeError:
             return
-        self._kept[number] = (reference, value)
+        self._entries[number] = (reference, value)
 
-    def _forget(self, number: int, gone: "weakref.ref[Any]") -> None:
-        known = self._kept.get(number)
-        if known is not None and known[0] is gone:  # another object may have the same id by now
-            del self._kept[number]
+    def _forget(self, number: int, reference: "weakref.ref[Any]") -> None:
+        entry = self._entries.get(number)
+        if entry is not None and entry[0] is reference:  # another object may have the same id by now
+            del self._entries[number]
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
 
 class BoundedCache(Generic[_K, _V]):
@@ -59,24 +59,24 @@ class BoundedCache(Generic[_K, _V]):
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
-        self._kept: dict[_K, tuple[_V, int]] = {}
+        self._entries: dict[_K, tuple[_V, int]] = {}
         self._lock = threading.RLock()  # a collection inside may put, too
         self.weight = 0
 
     def get(self, key: _K) -> _V | None:
         """Return the key's value; None if there is none."""
-        known = self._kept.get(key)
-        return None if known is None else known[0]
+        entry = self._entries.get(key)
+        return None if entry is None else entry[0]
 
     def put(self, key: _K, value: _V, *, weight: int) -> None:
         """Keep a value under a new key. Do nothing if the key is known or the weight is above the budget."""
         if weight > self._budget:
             return
         with self._lock:
-            if key in self._kept:
+            if key in self._entries:
                 return
-            self._kept[key] = (value, weight)
+            self._entries[key] = (value, weight)
             self.weight += weight
             while self.weight > self._budget:
-                _, gone = self._kept.pop(next(iter(self._kept)))
-                self.weight -= gone
+                _, old_weight = self._entries.pop(next(iter(self._entries)))
+                self.weight -= old_weight

@@ -94,9 +94,9 @@ def check(schema: object, *, tool: str | None) -> Checked:
         _refuse(f"expected a JSON Schema object as parameters, got a {type(schema).__name__}", tool, "")
     check_json(schema, tool=tool)
     text = compact(schema)  # after check_json, because `compact` writes NaN as null
-    known = _VALIDATORS.get(text)
-    if known is not None:
-        return known
+    compiled = _VALIDATORS.get(text)
+    if compiled is not None:
+        return compiled
     if "type" not in schema and _OF_OBJECTS.isdisjoint(schema):
         _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
     if schema.get("type", "object") != "object":
@@ -110,9 +110,9 @@ def check(schema: object, *, tool: str | None) -> Checked:
             _check_type(place.schema["type"], tool, (*place.path, "type"))
     patterns: list[str] = []
     for place in places:
-        pattern, named = place.schema.get("pattern"), place.schema.get("patternProperties")
+        pattern, by_pattern = place.schema.get("pattern"), place.schema.get("patternProperties")
         patterns += [pattern] if isinstance(pattern, str) else []
-        patterns += named if is_object(named) else ()
+        patterns += by_pattern if is_object(by_pattern) else ()
     if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile
         _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
     checked = Checked(_compile(schema, tool), text, sum(map(bool, map(_BEYOND_LINEAR.search, patterns))))
@@ -157,17 +157,17 @@ def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
     flaw = _unfit_to_judge(args, checked, tool)
     if flaw is not None or checked.validator.is_valid(args):
         return flaw
-    told: list[str] = []
+    reasons: list[str] = []
     first: str | None = None
     for misfit in islice(_misfits(checked).of(args), _MOST_ERRORS + 1):
-        if len(told) == _MOST_ERRORS or sum(map(len, told)) > _LONGEST_LIST:
-            told.append("and more")
+        if len(reasons) == _MOST_ERRORS or sum(map(len, reasons)) > _LONGEST_LIST:
+            reasons.append("and more")
             break
         where = short_pointer(misfit.keys)
-        told.append(f"{where}: {misfit.reason}" if where else misfit.reason)
+        reasons.append(f"{where}: {misfit.reason}" if where else misfit.reason)
         first = where if first is None else first
-    reasons = "; ".join(told) or "its parts do, but not the whole"
-    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", first or "")
+    summary = "; ".join(reasons) or "its parts do, but not the whole"
+    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {summary}", first or "")
 
 
 def _unfit_to_judge(args: Json, checked: Checked, tool: str) -> Flaw | None:
@@ -210,8 +210,8 @@ def _check_type(words: object, tool: str | None, path: Keys) -> None:
     for word in words if is_array(words) else [words]:
         if type(word) is str and word not in _TYPES:
             plain = word.strip().lower()
-            known = _OTHER_WORDS.get(plain) or closest(plain, _TYPES)
-            fix = f"Use '{known}'." if known else f"Use one of {', '.join(_TYPES)}."
+            correct = _OTHER_WORDS.get(plain) or closest(plain, _TYPES)
+            fix = f"Use '{correct}'." if correct else f"Use one of {', '.join(_TYPES)}."
             if plain == "any":
                 fix = "Leave `type` out to allow any value."
             _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=fix)

@@ -40,7 +40,7 @@ def in_json_schema(schema: Any) -> Any:
         if type(words.get("type")) is str:
             words["type"] = [words["type"], "null"]
         for key, null in (("anyOf", {"type": "null"}), ("enum", None)):
-            if is_array(held := words.get(key)) and (key == "anyOf" or None not in held):
-                words[key] = [*held, null]
-    words = rebuilt(words, lambda held, _: in_json_schema(held))
+            if is_array(part := words.get(key)) and (key == "anyOf" or None not in part):
+                words[key] = [*part, null]
+    words = rebuilt(words, lambda part, _: in_json_schema(part))
     return schema if words == schema else words

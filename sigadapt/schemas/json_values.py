@@ -95,16 +95,16 @@ def equal_json(one: Any, other: Any) -> bool:
     """Say whether two values are the same JSON: 1 is 1.0 and key order is free, but 1 is not true."""
     pending = [(one, other)]
     while pending:
-        left, right = pending.pop()
-        if is_object(left) and is_object(right):
-            if left.keys() != right.keys():
+        first, second = pending.pop()
+        if is_object(first) and is_object(second):
+            if first.keys() != second.keys():
                 return False
-            pending += [(value, right[key]) for key, value in left.items()]
-        elif is_sequence(left) and is_sequence(right):
-            if len(left) != len(right):
+            pending += [(value, second[key]) for key, value in first.items()]
+        elif is_sequence(first) and is_sequence(second):
+            if len(first) != len(second):
                 return False
-            pending += zip(left, right, strict=True)
-        elif left != right or isinstance(left, bool) != isinstance(right, bool):
+            pending += zip(first, second, strict=True)
+        elif first != second or isinstance(first, bool) != isinstance(second, bool):
             return False
     return True
 
@@ -228,11 +228,11 @@ def listed(items: Iterable[str], most: int, separator: str = "; ") -> str:
     return separator.join([*every[:most], *rest])
 
 
-def closest(word: str, known: Iterable[str], *, at_least: float = 0.6) -> str | None:
+def closest(word: str, words: Iterable[str], *, at_least: float = 0.6) -> str | None:
     """Return the known word most similar to a misspelt one; None if none is similar."""
     import difflib  # only errors need it, and it costs every import a millisecond
 
-    return next(iter(difflib.get_close_matches(word[:_LONGEST_WORD], known, n=1, cutoff=at_least)), None)
+    return next(iter(difflib.get_close_matches(word[:_LONGEST_WORD], words, n=1, cutoff=at_least)), None)
 
 
 def json_like(value: Any) -> str:
@@ -253,9 +253,9 @@ def json_like(value: Any) -> str:
             pieces += before, '"..."'
         elif is_object(item):
             pairs = item.pairs if isinstance(item, RepeatedKeys) else item.items()
-            named = ((f"{',' * (n > 0)}{_scalar(key)}:", child) for n, (key, child) in enumerate(pairs))
+            members_of = ((f"{',' * (n > 0)}{_scalar(key)}:", child) for n, (key, child) in enumerate(pairs))
             pieces += before, "{"
-            around[id(item)] = named, "}"
+            around[id(item)] = members_of, "}"
         elif is_array(item):
             pieces += before, "["
             around[id(item)] = (("," * (n > 0), child) for n, child in enumerate(item)), "]"

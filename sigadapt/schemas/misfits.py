@@ -53,15 +53,15 @@ class Misfits:
             if not is_object(schema):
                 yield Misfit(keys, f"no value is allowed here, and {cut(repr(part))} is one")
                 continue
-            own = list(self._errors(_own_assertions(schema), part))
+            direct = list(self._errors(_own_assertions(schema), part))
             below = self._below(schema, part)
-            errors = own if own or below else list(self._errors(schema, part))
+            errors = direct if direct or below else list(self._errors(schema, part))
             for each in reversed(errors):
                 alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(each.kind, "context", [])
                 firsts = ", ".join(cut(errors[0].message) for errors in alternatives[:4] if errors)
                 reason = f"fits no alternative ({firsts})" if firsts else cut(each.message)
                 pending.append(Misfit((*keys, *each.instance_path), reason))
-            pending += [(held, inner, keys if key is None else (*keys, key)) for held, inner, key in below]
+            pending += [(one, inner, keys if key is None else (*keys, key)) for one, inner, key in below]
 
     def fits(self, schema: Any, value: Any) -> bool:
         """Return whether a value fits a part of the schema; true for a part that is not known."""
@@ -91,14 +91,14 @@ class Misfits:
         schema = dereference(alternative, self._root)
         if not is_object(schema) or not self.fits(_only(schema, "type", "const", "enum"), value):
             return True, 0, 0
-        named = schema.get("properties")
-        if not is_object(value) or not is_object(named):
+        properties = schema.get("properties")
+        if not is_object(value) or not is_object(properties):
             return False, 0, 0
-        parts = {name: dereference(named[name], self._root) for name in named.keys() & value.keys()}
+        parts = {name: dereference(properties[name], self._root) for name in properties.keys() & value.keys()}
         tags = {name: _only(part, "const", "enum") for name, part in parts.items() if is_object(part)}
         wrong = sum(not self.fits(tag, value[name]) for name, tag in tags.items())
         missing = set(schema.get("required", ())).difference(value)
-        return False, wrong, len(missing) + len(value.keys() - named.keys())
+        return False, wrong, len(missing) + len(value.keys() - properties.keys())
 
     def _errors(self, schema: Json, value: Any) -> Iterator[jsonschema_rs.ValidationError]:
         validator = self._validator(schema) if schema else None
@@ -118,12 +118,12 @@ def _only(schema: Json, *keywords: str) -> Json:
 
 
 def _own_assertions(schema: Json) -> Json:
-    own = _only(schema, *_OWN)
+    assertions = _only(schema, *_OWN)
     if schema.get("additionalProperties") is False:
-        own["additionalProperties"] = False
+        assertions["additionalProperties"] = False
         for keyword in ("properties", "patternProperties"):
-            if is_object(named := schema.get(keyword)):
-                own[keyword] = dict.fromkeys(named, True)
-    if is_object(named := schema.get("dependencies")):
-        own["dependencies"] = {key: names for key, names in named.items() if is_array(names)}
-    return own
+            if is_object(members := schema.get(keyword)):
+                assertions[keyword] = dict.fromkeys(members, True)
+    if is_object(members := schema.get("dependencies")):
+        assertions["dependencies"] = {key: names for key, names in members.items() if is_array(names)}
+    return assertions

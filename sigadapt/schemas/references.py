@@ -50,26 +50,26 @@ def check_references(places: list[Place], *, tool: str | None) -> None:
     targets = _Targets()
     references: list[_Reference] = []
     edges: _Edges = defaultdict(set)
-    entered = followed = 0
-    while entered < len(places) or followed < len(references):
-        for place in places[entered:]:
+    place_count = reference_count = 0
+    while place_count < len(places) or reference_count < len(references):
+        for place in places[place_count:]:
             references += _enter(place, targets)
             edges[id(place.holder)].add((place.keyword, place.path[-1:], id(place.schema)))
-        entered = len(places)
-        for reference in references[followed:]:
+        place_count = len(places)
+        for reference in references[reference_count:]:
             target: Any = _resolve(reference, targets, tool)
             edges[id(reference.holder)].add(("$ref", reference.path[-1], id(target)))
             if is_object(target) and id(target) not in targets.of_schema:  # only references lead to it
                 targets.of_schema[id(target)] = reference.resource
                 places.extend(subschemas(target))
-        followed = len(references)
+        reference_count = len(references)
     same = {
         key: {edge for edge in below if edge[0] == "$ref" or edge[0] in SAME_VALUE}
         for key, below in edges.items()
     }
     flaw = "a schema applies itself to the same value without end" if _recursive(same) else None
-    for each, remembered in ((same, set[int]()), (edges, _recursive(edges))):
-        if flaw is None and _most_judged(each, remembered) > MAX_APPLIED:
+    for each, cached in ((same, set[int]()), (edges, _recursive(edges))):
+        if flaw is None and _most_judged(each, cached) > MAX_APPLIED:
             flaw = f"its schemas judge one value more than {MAX_APPLIED} times"
     if flaw is not None:
         raise InvalidToolDecl(flaw, code="invalid_schema", tool=tool)
@@ -115,15 +115,15 @@ def _resolve(reference: _Reference, targets: _Targets, tool: str | None) -> obje
     return place
 
 
-def _most_judged(edges: _Edges, remembered: set[int]) -> int:
+def _most_judged(edges: _Edges, cached: set[int]) -> int:
     cost: dict[int, int] = {}
     for node in _from_the_leaves(edges):
-        held: defaultdict[str, list[int]] = defaultdict(list)
+        by_keyword: defaultdict[str, list[int]] = defaultdict(list)
         for keyword, _, child in edges.get(node, ()):
-            held[keyword].append(0 if keyword == "$ref" and child in remembered else cost.get(child, 0))
-        again = 3 if _UNEVALUATED & held.keys() else 1  # measured: these have the rest judged 2.7 times
+            by_keyword[keyword].append(0 if keyword == "$ref" and child in cached else cost.get(child, 0))
+        again = 3 if _UNEVALUATED & by_keyword.keys() else 1  # measured: these have the rest judged 2.7 times
         total = 1
-        for keyword, costs in held.items():
+        for keyword, costs in by_keyword.items():
             is_each = keyword in SAME_VALUE or keyword in _OVERLAPPING or keyword == "$ref"
             total += again * sum(costs) if is_each else max(costs)
         cost[node] = total
@@ -134,15 +134,15 @@ def _most_judged(edges: _Edges, remembered: set[int]) -> int:
 
 def _from_the_leaves(edges: _Edges) -> list[int]:
     order: list[int] = []
-    seen: set[int] = set()
+    nodes: set[int] = set()
     for root in edges:
         pending = [(root, False)]
         while pending:
             node, is_done = pending.pop()
             if is_done:
                 order.append(node)
-            elif node not in seen:
-                seen.add(node)
+            elif node not in nodes:
+                nodes.add(node)
                 pending += [(node, True), *((child, False) for *_, child in edges.get(node, ()))]
     return order
 
@@ -153,14 +153,14 @@ def _recursive(edges: _Edges) -> set[int]:
     for node, below in edges.items():
         for *_, child in below:
             backwards[child].append(node)
-    placed: set[int] = set()
+    nodes: set[int] = set()
     recursive: set[int] = set()
     for root in reversed(_from_the_leaves(edges)):
         component, pending = list[int](), [root]
         while pending:
             node = pending.pop()
-            if node not in placed:
-                placed.add(node)
+            if node not in nodes:
+                nodes.add(node)
                 component.append(node)
                 pending += backwards[node]
         if len(component) > 1 or root in backwards[root]:

@@ -72,8 +72,8 @@ class _Closing:
         self._seen.add(pointer(path))
         self._check_words(schema, path)
 
-        def closed(held: Any, keys: Keys) -> Any:  # `_close` judges the schema of additional properties
-            return held if keys[0] == "additionalProperties" else self.schema(held, (*path, *keys))
+        def closed(inner: Any, keys: Keys) -> Any:  # `_close` judges the schema of additional properties
+            return inner if keys[0] == "additionalProperties" else self.schema(inner, (*path, *keys))
 
         copy = rebuilt(schema, closed)
         types = schema.get("type")

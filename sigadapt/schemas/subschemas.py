@@ -63,13 +63,13 @@ def _children(schema: Json) -> Iterator[tuple[Keys, Any]]:
 def rebuilt(schema: Json, change: Callable[[Any, Keys], Any]) -> Json:
     """Return a copy of a schema in which `change(schema, keys)` replaced each schema directly in it."""
     copy = dict(schema)
-    for keys, held in _children(schema):
+    for keys, inner in _children(schema):
         if len(keys) == 1:
-            copy[keys[0]] = change(held, keys)
+            copy[keys[0]] = change(inner, keys)
         else:
             if copy[keys[0]] is schema[keys[0]]:
                 copy[keys[0]] = schema[keys[0]].copy()
-            copy[keys[0]][keys[1]] = change(held, keys)
+            copy[keys[0]][keys[1]] = change(inner, keys)
     return copy
 
 
@@ -84,13 +84,13 @@ class Application(NamedTuple):
 
 def applications(schema: Json, value: Any, root: Json) -> Iterator[Application]:
     """Yield the schemas in one that judge a value or a part of it; a reference is yielded as its target."""
-    for keyword, held in schema.items():
+    for keyword, inner in schema.items():
         if keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-            yield Application(keyword, target_of(held, root), None, value)
-        elif keyword in ("allOf", "anyOf", "oneOf") and is_array(held):
-            yield from (Application(keyword, each, None, value) for each in held)
+            yield Application(keyword, target_of(inner, root), None, value)
+        elif keyword in ("allOf", "anyOf", "oneOf") and is_array(inner):
+            yield from (Application(keyword, each, None, value) for each in inner)
         elif keyword in ("not", "if", "then", "else"):
-            yield Application(keyword, held, None, value)
+            yield Application(keyword, inner, None, value)
     if is_object(value):
         yield from _of_object(schema, value)
     elif is_array(value):
@@ -99,15 +99,15 @@ def applications(schema: Json, value: Any, root: Json) -> Iterator[Application]:
 
 def _of_object(schema: Json, value: Json) -> Iterator[Application]:
     for keyword in ("dependentSchemas", "dependencies"):
-        for key, held in _named_schemas(schema, keyword).items():
-            if key in value and not is_array(held):
-                yield Application(keyword, held, None, value)
-    named, patterns = _named_schemas(schema, "properties"), _named_schemas(schema, "patternProperties")
+        for key, inner in _named_schemas(schema, keyword).items():
+            if key in value and not is_array(inner):
+                yield Application(keyword, inner, None, value)
+    properties, patterns = _named_schemas(schema, "properties"), _named_schemas(schema, "patternProperties")
     for key, part in value.items():
-        matching = [held for pattern, held in patterns.items() if _matches(pattern, key)]
-        yield from (Application("patternProperties", held, key, part) for held in matching)
-        if key in named:
-            yield Application("properties", named[key], key, part)
+        matching = [inner for pattern, inner in patterns.items() if _matches(pattern, key)]
+        yield from (Application("patternProperties", inner, key, part) for inner in matching)
+        if key in properties:
+            yield Application("properties", properties[key], key, part)
         elif not matching and is_object(schema.get("additionalProperties")):
             yield Application("additionalProperties", schema["additionalProperties"], key, part)
         if "propertyNames" in schema:
@@ -135,8 +135,8 @@ def _matches(pattern: str, key: str) -> bool:
 
 
 def _named_schemas(schema: Json, keyword: str) -> Json:
-    named = schema.get(keyword)
-    return named if is_object(named) else {}
+    members = schema.get(keyword)
+    return members if is_object(members) else {}
 
 
 def target_of(reference: object, root: Json) -> Any:
@@ -172,23 +172,23 @@ def judgements(schema: Json, value: Any, most: int) -> int:
     counts: dict[tuple[int, int], int] = {}
     pending: list[tuple[Any, Any, bool]] = [(schema, value, False)]
     while pending:
-        asked, part, is_done = pending.pop()
-        key = id(asked), id(part)
+        rule, part, is_done = pending.pop()
+        key = id(rule), id(part)
         # The stack visits a part twice: before the parts within it, and after them, to add up.
         if is_done:
             count: dict[str, list[int]] = {}
-            for each in applications(asked, part, schema):
+            for each in applications(rule, part, schema):
                 count.setdefault(each.keyword, []).append(counts.get((id(each.schema), id(each.part)), 1))
-            if "discriminator" in asked and "oneOf" in count:  # pydantic tries the one that the tag names
+            if "discriminator" in rule and "oneOf" in count:  # pydantic tries the one that the tag names
                 count["oneOf"] = [max(count["oneOf"])]
             counts[key] = 1 + sum(map(sum, count.values()))
             if counts[key] > most:
                 return most + 1
-        elif key not in counts and is_object(asked):
+        elif key not in counts and is_object(rule):
             # A schema may have more places than judgements, and counting them takes time too.
             if len(counts) > most:
                 return most + 1
             counts[key] = 1
-            pending.append((asked, part, True))
-            pending += [(each.schema, each.part, False) for each in applications(asked, part, schema)]
+            pending.append((rule, part, True))
+            pending += [(each.schema, each.part, False) for each in applications(rule, part, schema)]
     return counts[id(schema), id(value)]

@@ -43,22 +43,22 @@ def _fill(value: Any, schema: Any, root: Json, level: int, alike: Callable[[Any,
     if not is_object(schema) or level > _MOST_LEVELS:
         return value
     value = alike(value, schema)
-    filled: Any = value.copy() if is_object(value) or is_array(value) else value
-    chosen: set[str] = set()
-    for keyword, held, key, part in applications(schema, value, root):
+    whole: Any = value.copy() if is_object(value) or is_array(value) else value
+    unions: set[str] = set()
+    for keyword, inner, key, part in applications(schema, value, root):
         if keyword in _PARTS:
-            filled[key] = _fill(filled[key], held, root, level + 1, alike)
-        elif keyword in _WHOLE and keyword not in chosen:
+            whole[key] = _fill(whole[key], inner, root, level + 1, alike)
+        elif keyword in _WHOLE and keyword not in unions:
             if keyword in ("anyOf", "oneOf"):
-                if not _fits(part, held, root):
+                if not _fits(part, inner, root):
                     continue
-                chosen.add(keyword)
-            filled = _fill(filled, held, root, level + 1, alike)
-    if is_object(filled) and is_object(properties := schema.get("properties")):
-        for name, held in properties.items():
-            if name not in filled and (default := _default_in(held, root, level)) is not None:
-                filled[name] = _fill(default[0], held, root, level + 1, alike)
-    return filled
+                unions.add(keyword)
+            whole = _fill(whole, inner, root, level + 1, alike)
+    if is_object(whole) and is_object(properties := schema.get("properties")):
+        for name, inner in properties.items():
+            if name not in whole and (default := _default_in(inner, root, level)) is not None:
+                whole[name] = _fill(default[0], inner, root, level + 1, alike)
+    return whole
 
 
 def _default_in(schema: Any, root: Json, level: int) -> list[Any] | None:
@@ -70,13 +70,13 @@ def _default_in(schema: Any, root: Json, level: int) -> list[Any] | None:
     parts: list[Any] = [target_of(schema.get("$ref"), root)]
     for keyword in ("allOf", "anyOf", "oneOf"):
         parts += schema[keyword] if is_array(schema.get(keyword)) else ()
-    found = (_default_in(part, root, level + 1) for part in parts)
-    return next((default for default in found if default is not None), None)
+    defaults = (_default_in(part, root, level + 1) for part in parts)
+    return next((default for default in defaults if default is not None), None)
 
 
 def _fits(value: Any, schema: Any, root: Json) -> bool:
-    shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
+    definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
     try:
-        return jsonschema_rs.is_valid({**schema, **shared} if is_object(schema) else schema, value)
+        return jsonschema_rs.is_valid({**schema, **definitions} if is_object(schema) else schema, value)
     except (jsonschema_rs.ValidationError, ValueError):  # a part that does not compile alone
         return False

@@ -111,7 +111,7 @@ class CanonicalTools(list[Json]):
 
     def __init__(self, tools: Iterable[Json]) -> None:
         super().__init__(tools)
-        self.kept: dict[Any, Any] = {}
+        self.memo: dict[Any, Any] = {}
         """What `made_once` made of these tools alone, by a key that says what and for which route."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,7 +130,7 @@ def is_plain(tool: Json) -> bool:
 
 def made_once(tools: Sequence[Json], key: Any, make: Callable[[], _T]) -> _T:
     """Return what is made of tools alone, made once for the canonical tools of a ToolDecls."""
-    cache = tools.kept if isinstance(tools, CanonicalTools) else {}
+    cache = tools.memo if isinstance(tools, CanonicalTools) else {}
     if key not in cache:
         cache[key] = make()
     return cache[key]

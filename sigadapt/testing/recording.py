@@ -64,13 +64,13 @@ class Exchange(NamedTuple):
         """
         echoes, places = Echoes(secrets), dict.fromkeys(self.masked)
         line = self._asdict() | {"response": self.response.decode("utf-8", "surrogateescape")}
-        hidden = {
+        fields = {
             name: echoes.hidden_in(line[name], (name,), places) for name in ("path", "request", "response")
         }
-        response = hidden.pop("response").encode("utf-8", "surrogateescape")
+        response = fields.pop("response").encode("utf-8", "surrogateescape")
         # By steps: a secret with a slash is another text in a pointer.
         steps = [[echoes.hidden(key_of(step)) for step in place.split("/")[1:]] for place in places]
-        return self._replace(**hidden, response=response, masked=tuple(dict.fromkeys(map(pointer, steps))))
+        return self._replace(**fields, response=response, masked=tuple(dict.fromkeys(map(pointer, steps))))
 
     @property
     def reply(self) -> Reply:
@@ -101,8 +101,8 @@ def exchanges_in(lines: str | bytes | Iterable[str]) -> Iterator[Exchange]:
         exchange = _exchange_in(line)
         if exchange is None:
             fix = "Record with LoopbackProvider(script, record=path)."
-            told = f"line {number} of the recording is not an exchange"
-            raise LoopbackError(told, code="unreadable_recording", fix=fix)
+            reason = f"line {number} of the recording is not an exchange"
+            raise LoopbackError(reason, code="unreadable_recording", fix=fix)
         yield exchange
 
 
@@ -111,12 +111,12 @@ _FIELDS = {"wire": str, "path": str, "request": dict, "status": int, "content_ty
 
 def _exchange_in(line: str) -> Exchange | None:
     with suppress(ValueError, RecursionError):  # no JSON, too deep, or half of a surrogate pair
-        known: Any = json.loads(line)
-        if is_object(known) and all(isinstance(known.get(f), kind) for f, kind in _FIELDS.items()):
-            fields: dict[str, Any] = {name: known[name] for name in _FIELDS}
-            fields["response"] = known["response"].encode("utf-8", "surrogateescape")
-            masked: Any = known.get("masked")
-            return Exchange(**fields, masked=tuple(map(str, masked)) if is_array(masked) else ())
+        row: Any = json.loads(line)
+        if is_object(row) and all(isinstance(row.get(f), kind) for f, kind in _FIELDS.items()):
+            fields: dict[str, Any] = {name: row[name] for name in _FIELDS}
+            fields["response"] = row["response"].encode("utf-8", "surrogateescape")
+            places: Any = row.get("masked")
+            return Exchange(**fields, masked=tuple(map(str, places)) if is_array(places) else ())
     return None
 
 
@@ -125,8 +125,8 @@ def record(path: Path, received: Received, response: Response, unmasked: Iterabl
     masking = Masking(received.headers, received.path, unmasked)
     request = masking.request(received.body)
     body = b"".join(response.chunks)
-    told = received.wire, received.path, request, response.status, response.content_type, body
-    exchange = Exchange(*told, tuple(masking.places)).without(masking.secrets)
+    fields = received.wire, received.path, request, response.status, response.content_type, body
+    exchange = Exchange(*fields, tuple(masking.places)).without(masking.secrets)
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{exchange.line()}\n")
 

@@ -61,7 +61,7 @@ def policy(script: Script) -> Policy:
 
     async def reply(received: Received) -> Reply:
         # In a thread, so that a function that blocks does not delay other requests.
-        said = await asyncio.get_running_loop().run_in_executor(None, call, received)
-        return await said if inspect.isawaitable(said) else said
+        result = await asyncio.get_running_loop().run_in_executor(None, call, received)
+        return await result if inspect.isawaitable(result) else result
 
     return reply

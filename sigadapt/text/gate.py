@@ -84,7 +84,7 @@ class TextGate:
         self._json = OBJECT if call_format == "plain-json" else HEAD
         self._faulty = regex.compile(f"{block_head(call_format, schemas)}|{self._json}")
         self._is_asked = any(each.name == call_format for each in grammar.fences)
-        self._quotation = self._found = _Quotation()
+        self._quotation = self._around = _Quotation()
         """What stands around the place up to which the text has passed, and around the one looked at."""
         names = {*fields} - {layout.field}
         field = rf"(?P<field>{_FIELD.format(_either(names))}|\[\[ ## \w+ ## \]\])"
@@ -99,10 +99,10 @@ class TextGate:
         start = {"field": field, "tools": _either(schemas), "spelled": spelling, "json": self._json}
         self._bare = regex.compile(_BARE.format(**start))
         self._pieces = list[str]()
-        self._passed = list[str]()
-        self._near, self._settled = "", 0
+        self._output = list[str]()
+        self._near, self._begin = "", 0
         """The end of the text, and the place in it up to which it has passed."""
-        self._held = list[str]()
+        self._waiting = list[str]()
         """Pieces that are not in `_near` yet, because nothing in them could settle what is held."""
         self._length = self._next_reading = 0
         self._is_begun = self._lacks = False
@@ -111,22 +111,22 @@ class TextGate:
     def take(self, piece: str) -> str:
         """Take a piece of the answer's text, and return the text that may pass now."""
         self._pieces.append(piece)
-        self._held.append(piece)
+        self._waiting.append(piece)
         self._length += len(piece)
         can_end = not _ENDS.isdisjoint(piece)
-        if len(self._near) - self._settled > _SHORT and not (can_end and self._length >= self._next_reading):
+        if len(self._near) - self._begin > _SHORT and not (can_end and self._length >= self._next_reading):
             return ""
-        self._near += "".join(self._held)
-        self._held.clear()
+        self._near += "".join(self._waiting)
+        self._waiting.clear()
         passing = self._up_to_markup()
-        if self._settled < len(self._near) and can_end and self._length >= self._next_reading:
+        if self._begin < len(self._near) and can_end and self._length >= self._next_reading:
             self._next_reading = self._length + self._length // _GROWTH * (self._length > _SHORT)
             passing += self._as_read()
         return passing
 
     def rest(self, answer: str | None) -> str:
         """Return what has not passed of the answer's text, as it is finally read."""
-        final, before = answer or "", "".join(self._passed)
+        final, before = answer or "", "".join(self._output)
         for bare in (str, str.lstrip, str.strip):  # the reading takes space away that has passed
             if bare(final).startswith(bare(before)):
                 return bare(final)[len(bare(before)) :]
@@ -138,28 +138,28 @@ class TextGate:
 
     def _up_to_markup(self) -> str:
         place = self._first_opener(self._behind_text)
-        text = self._near[self._settled : place]
-        if not self._is_begun and text.strip() and self._bare.match(self._near, self._settled, partial=True):
+        text = self._near[self._begin : place]
+        if not self._is_begun and text.strip() and self._bare.match(self._near, self._begin, partial=True):
             return ""
         return self._pass(text, place)
 
     def _behind_quotation(self, place: int) -> int:
         """Return the place behind the fence that is open, or up to which it goes on at least."""
-        end = self._found.closer.search(self._near, place) if self._found.closer else None
+        end = self._around.closer.search(self._near, place) if self._around.closer else None
         if end is None:
             return len(self._near)
         if end.end() == len(self._near):  # the line may go on
             return end.start()
         line = self._near[self._near.rfind("\n", 0, end.start()) + 1 : end.start()]
-        self._found = _Quotation(is_doubtful=bool(line.strip()))
+        self._around = _Quotation(is_doubtful=bool(line.strip()))
         return end.end()
 
     def _first_opener(self, behind: Callable[[regex.Match[str]], int | None]) -> int:
         """Return the first place where an opener may stand, past those behind which `behind` leads."""
-        place, self._found = self._settled, self._quotation
-        if self._found.closer is not None:
+        place, self._around = self._begin, self._quotation
+        if self._around.closer is not None:
             place = self._behind_quotation(place)
-        while self._found.closer is None:
+        while self._around.closer is None:
             opener = self._openers.search(self._near, place, partial=True)
             if opener is None:
                 return len(self._near)
@@ -185,7 +185,7 @@ class TextGate:
             after = None if is_field or self._may_be_call(at) else end
             return self._behind_element("json", opener) if after is not None and is_bare else after
         if kind in ("thinking", "closer", "silent"):
-            is_said = kind == "thinking" and (self._is_begun or self._near[self._settled : at].strip())
+            is_said = kind == "thinking" and (self._is_begun or self._near[self._begin : at].strip())
             is_known = _WORD_BEHIND.match(self._near, end) is not None
             return end if is_said and is_known and is_mention(self._near, at, end, both=True) else None
         line = self._near.find("\n", at)
@@ -231,9 +231,9 @@ class TextGate:
             return behind
         if kind == "fence":
             fence = fence_at(Scan(self._near), at)
-            if fence is None or fence.end == len(self._near) or self._found.is_doubtful:
+            if fence is None or fence.end == len(self._near) or self._around.is_doubtful:
                 return None
-            self._found = _Quotation(is_doubtful=not self._near.startswith("\n", fence.close))
+            self._around = _Quotation(is_doubtful=not self._near.startswith("\n", fence.close))
             return fence.end
         if kind == "call" or opened(kind) is not None:
             return None
@@ -247,7 +247,7 @@ class TextGate:
             return behind
         if len(self._near) - at <= _LONGEST_TAG:
             return None
-        self._found = _Quotation(is_doubtful=True)  # fences in it are none
+        self._around = _Quotation(is_doubtful=True)  # fences in it are none
         return end
 
     def _behind_code(self, opener: regex.Match[str]) -> int | None:
@@ -262,27 +262,27 @@ class TextGate:
     def _behind_fence(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind a fence, or the text's end while it is open; None if it may hold calls."""
         at, scan = opener.start(), Scan(self._near)
-        if self._found.is_doubtful or self._near.find("\n", at) < 0:
+        if self._around.is_doubtful or self._near.find("\n", at) < 0:
             return None
         fence = fence_at(scan, at)
         if fence is None:
             return self._behind_code(opener)
         begin = scan.space(fence.inner)
-        is_beside = self._is_begun or bool(self._near[self._settled : at].strip())
+        is_beside = self._is_begun or bool(self._near[self._begin : at].strip())
         if begin == len(self._near) or self._is_asked or not is_beside:
             token = self._openers.match(self._near, begin, partial=True)
             is_call = fence.info.startswith("tool") or begin == len(self._near)
             is_call = is_call or self._bare.match(self._near, begin, partial=True) is not None
             if is_call or (token is not None and (token.partial or self._behind_text(token) is None)):
                 return None
-        self._found = _Quotation(closing(opener[0])[1])
+        self._around = _Quotation(closing(opener[0])[1])
         return self._behind_quotation(fence.inner)
 
     def _as_read(self) -> str:
         """Read the text before the next call, and pass what it says if nothing in it is still open."""
         place = self._first_opener(self._behind_no_call)
         text = "".join(self._pieces)[: self._length - len(self._near) + place]
-        if place == self._settled or _SILENT_END.search(text, max(0, len(text) - _LONGEST_TAG)):
+        if place == self._begin or _SILENT_END.search(text, max(0, len(text) - _LONGEST_TAG)):
             return ""
         reading = read_text(text, self._schemas, **self._how)
         if any(isinstance(call.arguments, (CutOff, Unread)) for _, call in reading.calls):
@@ -294,7 +294,7 @@ class TextGate:
             if not (with_mark.text or "").endswith(_MARK) or len(with_mark.calls) < len(reading.calls):
                 return ""
             visible, self._lacks = (with_mark.text or "")[:-1], True
-        before = "".join(self._passed)
+        before = "".join(self._output)
         if not visible.startswith(before):
             visible, before = visible.lstrip(), before.lstrip()
         news = visible[len(before) :]
@@ -303,7 +303,7 @@ class TextGate:
             return ""
         if self._is_begun or is_json or not text.endswith(news):
             return self._pass(news, place)
-        self._found = _Quotation()
+        self._around = _Quotation()
         self._settle(place - len(news))
         return self._up_to_markup()
 
@@ -313,13 +313,13 @@ class TextGate:
             text = text.lstrip() if self._lacks else text
             self._is_begun = bool(text.strip())
         self._settle(place)
-        self._passed.append(text)
+        self._output.append(text)
         return text
 
     def _settle(self, place: int) -> None:
         cut = max(place - _SEEN, 0)
-        self._near, self._settled = self._near[cut:], place - cut
-        self._quotation = self._found
+        self._near, self._begin = self._near[cut:], place - cut
+        self._quotation = self._around
 
 
 def _either(words: Iterable[str]) -> str:

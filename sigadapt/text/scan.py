@@ -42,24 +42,24 @@ class Scan:
         self.text, self.formats, self.call_format = text, names, call_format
         self.content_start = 0
         """Where what the model says to the user begins, after its thinking."""
-        self._left = _TIMES * len(text) + _LEAST
-        self._known: dict[str, tuple[int, int]] = {}
+        self._budget = _TIMES * len(text) + _LEAST
+        self._places: dict[str, tuple[int, int]] = {}
         self._matches: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = {}
 
     def charge(self, characters: int) -> None:
         """Count characters that were looked at. Raises Spent when they are too many."""
-        self._left -= characters
-        if self._left < 0:
+        self._budget -= characters
+        if self._budget < 0:
             raise Spent("reading the text takes more work than its length allows")
 
     def find(self, needle: str, at: int) -> int:
         """Return the first place of a needle from `at` on; -1 if there is none."""
-        since, place = self._known.get(needle, (len(self.text) + 1, -1))
+        since, place = self._places.get(needle, (len(self.text) + 1, -1))
         if since <= at and (place < 0 or place >= at):
             return place
         place = self.text.find(needle, at)
         self.charge(((place if place >= 0 else len(self.text)) - at) // 64)
-        self._known[needle] = (at, place)
+        self._places[needle] = (at, place)
         return place
 
     def search(self, pattern: re.Pattern[str], at: int) -> re.Match[str] | None:

@@ -89,8 +89,8 @@ class Masking:
         unmasked: pointers to places that are harmless too, with all that is in them.
     """
 
-    def __init__(self, headers: Mapping[str, str], path: str, unmasked: Iterable[str] = ()) -> None:
-        self.unmasked = tuple(unmasked)
+    def __init__(self, headers: Mapping[str, str], path: str, exceptions: Iterable[str] = ()) -> None:
+        self.unmasked = tuple(exceptions)
         self.places: dict[str, None] = {}
         self._secrets: set[str] = set()
         self._texts: set[str] = set()  # which may hold secrets in pieces
@@ -106,15 +106,15 @@ class Masking:
 
     def request(self, body: Json) -> Json:
         """Return a body with what is harmless."""
-        kept: Json = {}
+        harmless: Json = {}
         for key, part in body.items():
             place = "request", key
             if key in _MEMBERS or self._is_kept(place):
-                kept[key] = self._conversation(part, place) if key in _CONVERSATION else part
+                harmless[key] = self._conversation(part, place) if key in _CONVERSATION else part
             else:
-                kept[key] = self._tools(part, place) if key in _TOOLS else self._mask(part, place)
-        self._secrets.update(secrets_in(kept))
-        return kept
+                harmless[key] = self._tools(part, place) if key in _TOOLS else self._mask(part, place)
+        self._secrets.update(secrets_in(harmless))
+        return harmless
 
     def _conversation(self, value: Any, place: tuple[str, ...]) -> Any:
         """Return messages, in which tools may stand that were found or offered late."""
@@ -130,18 +130,18 @@ class Masking:
             return [self._tools(part, (*place, str(number))) for number, part in enumerate(value)]
         if not is_object(value):
             return self._mask(value, place)
-        kept: Json = {}
+        harmless: Json = {}
         for key, part in value.items():
             inner = *place, key
             if key in _MEMBERS_OF_TOOLS or self._is_kept(inner):
-                kept[key] = part
+                harmless[key] = part
             elif key in _PARTS_OF_TOOLS:
-                kept[key] = self._tools(part, inner)
+                harmless[key] = self._tools(part, inner)
             elif key in _ADDRESSES and isinstance(part, str):
-                kept[key] = self._address(part, inner)
+                harmless[key] = self._address(part, inner)
             else:
-                kept[key] = self._mask(part, inner)
-        return kept
+                harmless[key] = self._mask(part, inner)
+        return harmless
 
     def _address(self, url: str, place: tuple[str, ...]) -> str:
         """Return the scheme and the host: some servers have their key in the path."""
@@ -181,7 +181,7 @@ class Masking:
         return MASK
 
     def _is_kept(self, place: tuple[str, ...]) -> bool:
-        return any(f"{pointer(place)}/".startswith(f"{kept.rstrip('/')}/") for kept in self.unmasked)
+        return any(f"{pointer(place)}/".startswith(f"{each.rstrip('/')}/") for each in self.unmasked)
 
     @property
     def secrets(self) -> set[str]:
@@ -215,13 +215,15 @@ class Echoes:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = [form for secret in sorted(secrets, key=len, reverse=True) for form in _forms(secret)]
-        self._found = re.compile("|".join(forms)) if forms else None
+        self._pattern = re.compile("|".join(forms)) if forms else None
 
     def hidden(self, text: str) -> str:
         """Return a text without them. Of digits, each becomes a 9, which is JSON wherever a number is."""
-        if self._found is None:
+        if self._pattern is None:
             return text
-        return self._found.sub(lambda it: _NUMBER.sub("9", it[0]) if _DIGITS.fullmatch(it[0]) else MASK, text)
+        return self._pattern.sub(
+            lambda it: _NUMBER.sub("9", it[0]) if _DIGITS.fullmatch(it[0]) else MASK, text
+        )
 
     def hidden_in(self, value: Any, place: tuple[str, ...], places: dict[str, None]) -> Any:
         """Return a JSON value without them, and note where they were."""
@@ -235,11 +237,11 @@ class Echoes:
         if value is None or isinstance(value, bool):
             return value
         text = value if isinstance(value, str) else json.dumps(value)
-        hidden = self.hidden(text)
-        if hidden == text:
+        masked = self.hidden(text)
+        if masked == text:
             return value
         places[pointer(place)] = None
-        return hidden if isinstance(value, str) else json.loads(hidden)
+        return masked if isinstance(value, str) else json.loads(masked)
 
 
 _HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
@@ -255,7 +257,7 @@ def secrets_in(body: Any) -> Iterator[str]:
         if isinstance(value, str):
             if _SECRET_MEMBER.search(name):
                 yield value
-            yield from (secret for found in _SECRET_IN_TEXT.findall(value) for secret in found if secret)
+            yield from (secret for groups in _SECRET_IN_TEXT.findall(value) for secret in groups if secret)
             with suppress(ValueError, RecursionError):  # arguments and results are JSON in a text
                 pending += [(name, json.loads(value))] if value.lstrip().startswith(("{", "[")) else []
         elif is_object(value):
@@ -271,9 +273,9 @@ def _forms(secret: str) -> Iterator[str]:
     yield f"(?i:{octets.hex()})"
     # It may stand behind other octets, as a password behind a name.
     for shift, unknown in enumerate((0, 2, 3)):
-        encoded = b64encode(bytes(shift) + octets).decode()
-        whole = encoded[unknown:].rstrip("=")
-        if encoded.endswith("="):  # the last character holds a part of what follows
+        digits = b64encode(bytes(shift) + octets).decode()
+        whole = digits[unknown:].rstrip("=")
+        if digits.endswith("="):  # the last character holds a part of what follows
             whole = whole[:-1]
         safe = "".join(_BASE64.get(char) or char for char in whole)
         yield rf"{safe}[\w+/-]?(?:=|%3[dD]|\\{{1,8}}u003[dD]){{0,2}}"
@@ -296,8 +298,8 @@ def _written(char: str) -> str:
     ]
     if char == " ":  # in a form
         forms.append(r"\+")
-    if (named := escape(char)) != char:
-        forms.append(f"&(?:amp;){{0,3}}{named[1:]}")
+    if (entity := escape(char)) != char:
+        forms.append(f"&(?:amp;){{0,3}}{entity[1:]}")
     return f"(?:{forms[0]}|(?i:{'|'.join(forms[1:])}))"
 
 

@@ -187,31 +187,31 @@ def _compare(
 
 def _fields(entry: ToolDecl | NativeTool) -> Iterator[tuple[str, str]]:
     """Yield a pointer to each field of a tool, and its fingerprint."""
-    told: Json
+    fields: Json
     if isinstance(entry, NativeTool):
-        told = _without_credentials(entry.spec)
+        fields = _without_credentials(entry.spec)
     else:
         names = ("description", "parameters", "returns", "format", "strict", "long_running")
-        own = {name: getattr(entry, name) for name in names}
+        values = {name: getattr(entry, name) for name in names}
         # What a function would decide, no hash can cover: it is a tool that may ask.
-        own["requires_confirmation"] = entry.requires_confirmation is not False
-        told = {name: part for name, part in own.items() if part is not None and part is not False}
-        told |= {"strict": False} if entry.strict is False else {}
+        values["requires_confirmation"] = entry.requires_confirmation is not False
+        fields = {name: part for name, part in values.items() if part is not None and part is not False}
+        fields |= {"strict": False} if entry.strict is False else {}
         extras = entry.extras or {}
         if extras.get("outputSchema") == entry.returns:  # an MCP tool's own word for it
             extras = {name: part for name, part in extras.items() if name != "outputSchema"}
-        told |= extras if own.keys().isdisjoint(extras) and "" not in extras else {"": extras}
-    for place, value in _parts((), told):
+        fields |= extras if values.keys().isdisjoint(extras) and "" not in extras else {"": extras}
+    for place, value in _parts((), fields):
         yield pointer(place), f"{_VERSION}:{hashlib.sha256(canonical(value)).hexdigest()}"
 
 
 def _without_credentials(value: Any) -> Any:
     if is_object(value):
-        kept = {
+        harmless = {
             k: part for k, part in value.items() if isinstance(part, bool) or not _CREDENTIAL.fullmatch(k)
         }
         whole = _NAMED_BY_ITS_AUTHOR
-        return {key: part if key in whole else _without_credentials(part) for key, part in kept.items()}
+        return {key: part if key in whole else _without_credentials(part) for key, part in harmless.items()}
     return [_without_credentials(part) for part in value] if is_array(value) else value
 
 

@@ -94,35 +94,35 @@ def unsigned(
     # The marks of the server's own secrets are made of the data and looked up. A look-up says nothing about a
     # mark that is nearly right, because a set compares hashes first, and one look-up a part is all the work
     # that a client can cause, whatever it sends as signatures.
-    sent = {each for each in signatures if isinstance(each, str)} if is_iterable(signatures) else set[str]()
+    marks = {each for each in signatures if isinstance(each, str)} if is_iterable(signatures) else set[str]()
     keys = _keys(secret, context)
-    for part, shown in _parts_of(value):
-        if not any(_mark(part, key) in sent for key in keys):
-            yield shown
+    for part, thing in _parts_of(value):
+        if not any(_mark(part, key) in marks for key in keys):
+            yield thing
 
 
 def _keys(secret: object, context: object) -> list["hmac.HMAC"]:
     """Return an HMAC for each secret, which has read the context."""
     secrets = secret if is_sequence(secret) else [secret]
     keys = [each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in secrets]
-    known = [key for key in keys if isinstance(key, bytes) and len(key) >= _SHORTEST_SECRET]
-    if not known or len(known) < len(keys):
+    valid = [key for key in keys if isinstance(key, bytes) and len(key) >= _SHORTEST_SECRET]
+    if not valid or len(valid) < len(keys):
         raise InvalidOption(f"a secret has at least {_SHORTEST_SECRET} bytes", field="secret")
     if context is not None and not (isinstance(context, str) and is_unicode(context)):
         raise InvalidOption(f"a context is a text, not {cut(repr(context))}", field="context")
     place = canonical({"sigadapt": _VERSION, "context": context}) + b"\n"
-    return [hmac.new(key, place, hashlib.sha256) for key in known]
+    return [hmac.new(key, place, hashlib.sha256) for key in valid]
 
 
 def _mark(part: bytes, key: "hmac.HMAC") -> str:
-    own = key.copy()
-    own.update(part)
-    return f"{_VERSION}:{own.hexdigest()}"
+    digest = key.copy()
+    digest.update(part)
+    return f"{_VERSION}:{digest.hexdigest()}"
 
 
-def _parts_of(value: object, reserved: str = "request") -> Iterator[tuple[bytes, Any]]:
+def _parts_of(value: object, request_kind: str = "request") -> Iterator[tuple[bytes, Any]]:
     """Yield what is signed of each call, request and result in a value, and that call, request or result."""
-    # `reserved` is the kind of a call with the name of requests. What a model wrote in a turn is none.
+    # `request_kind` is the kind of a call with the name of requests. What a model wrote in a turn is none.
     # The one place that walks a conversation here.
     values = value if is_sequence(value) else [value]
     for each in values:
@@ -132,60 +132,60 @@ def _parts_of(value: object, reserved: str = "request") -> Iterator[tuple[bytes,
             yield from _parts_of([each.requests, each.history, turn])
         elif isinstance(each, ToolCalls):
             results = each.tool_call_results
-            known = read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
-            yield from _turn(each, known, reserved)
+            answers = read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
+            yield from _turn(each, answers, request_kind)
         elif isinstance(each, ToolResults):
-            for answered in each.rounds:
-                yield from _turn(answered.calls, answered.results, "call")
+            for each_round in each.rounds:
+                yield from _turn(each_round.calls, each_round.results, "call")
         elif isinstance(each, dspy.History):
             for field in ({key: part} for event in each.messages for key, part in event.items()):
                 if (calls := collection_in(field)) is not None:
                     yield from _parts_of(calls, "call")
                 yield from _parts_of(ToolResults(rounds=tuple(rounds_in(field, None))))
         elif isinstance(each, ToolCall) and each.name == REQUEST:
-            yield from _turn([each], (), reserved)
+            yield from _turn([each], (), request_kind)
         else:
             raise _not_signable(
                 f"a {type(each).__name__} cannot be signed", "Give what the model made whole."
             )
 
 
-def _turn(calls: ToolCalls | list[ToolCall], results: Any, reserved: str) -> Iterator[tuple[bytes, Any]]:
+def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) -> Iterator[tuple[bytes, Any]]:
     """Yield the parts of one turn. A result holds its call as a hash, so that no call is written twice."""
     every = calls.in_order() if isinstance(calls, ToolCalls) else calls
     hashes: dict[str, str] = {}
     for call in every:
-        part = _canonical(_said(call, reserved))
+        part = _canonical(_said(call, request_kind))
         hashes[call.id] = hashlib.sha256(part).hexdigest()
         yield part, call
-    for given in results:
-        if given.call_id not in hashes:
+    for result in results:
+        if result.call_id not in hashes:
             raise _not_signable(
-                f"a result of call {cut(repr(given.call_id))} has no such call", "Give it with its call."
+                f"a result of call {cut(repr(result.call_id))} has no such call", "Give it with its call."
             )
         # All fields, also those that a later version adds: none may be left out of a signature by oversight.
-        fields = dict(given) if isinstance(given, ToolResult) else given.model_dump(mode="json")
-        yield _canonical({"kind": "result", "call": hashes[given.call_id], "result": fields}), given
+        fields = dict(result) if isinstance(result, ToolResult) else result.model_dump(mode="json")
+        yield _canonical({"kind": "result", "call": hashes[result.call_id], "result": fields}), result
 
 
-def _said(call: ToolCall | InvalidToolCall, reserved: str) -> Json:
+def _said(call: ToolCall | InvalidToolCall, request_kind: str) -> Json:
     """Return what is signed of a call."""
     if isinstance(call, RefusedToolCall):
         call = call.as_invalid()
     if isinstance(call, InvalidToolCall):  # the model reads why as its result
-        kept = ("id", "name", "arguments", "code", "message", "path", "altered")
-        return {"kind": "bad call", **{name: getattr(call, name) for name in kept}}
-    kind = reserved if call.name == REQUEST and not was_sent(call) else "call"
-    said: Json = {"kind": kind, "id": call.id, "name": call.name, "args": call.args}
+        names = ("id", "name", "arguments", "code", "message", "path", "altered")
+        return {"kind": "bad call", **{name: getattr(call, name) for name in names}}
+    kind = request_kind if call.name == REQUEST and not was_sent(call) else "call"
+    content: Json = {"kind": kind, "id": call.id, "name": call.name, "args": call.args}
     if not says_args(call):  # a custom tool's text, or one that was repaired
-        said |= {"arguments": call.arguments, "altered": [*call.altered]}
-    return said
+        content |= {"arguments": call.arguments, "altered": [*call.altered]}
+    return content
 
 
 def says_args(call: ToolCall) -> bool:
     """Return whether the text of a call's arguments says the same as its arguments."""
-    sent = parse_arguments(call.arguments)
-    return isinstance(sent, dict) and _canonical(sent) == _canonical(call.args)
+    args = parse_arguments(call.arguments)
+    return isinstance(args, dict) and _canonical(args) == _canonical(call.args)
 
 
 def _canonical(value: Any) -> bytes:
@@ -203,9 +203,9 @@ def _not_signable(reason: str, fix: str) -> InvalidHistory:
 def name_of(part: Any) -> str:
     """Name a part that is not signed, and say if it may be the server's own, as a browser rounded it."""
     if isinstance(part, (ToolCall, InvalidToolCall)):
-        what, held = f"call {cut(repr(part.id))} of {cut(repr(part.name))}", getattr(part, "args", None)
+        what, value = f"call {cut(repr(part.id))} of {cut(repr(part.name))}", getattr(part, "args", None)
     else:
-        what, held = f"the result of call {cut(repr(part.call_id))}", part.value
+        what, value = f"the result of call {cut(repr(part.call_id))}", part.value
     is_refused = isinstance(part, RefusedToolCall)  # whose arguments cannot be read
-    rounds = not is_refused and has_large_number(held)
+    rounds = not is_refused and has_large_number(value)
     return f"{what}, in which a browser rounds a number over 2**53" if rounds else what

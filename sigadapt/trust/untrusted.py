@@ -73,12 +73,12 @@ def untrusted_history(
         value = jiter.from_json(content, allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:
         raise InvalidHistory(f"it is not JSON: {cut(str(error))}", code="unreadable_history") from error
-    given = read(dspy.History, value, None).messages
-    if len(given) > events:
-        raise _refusal(f"the history has {len(given):,} events, and at most {events:,} are taken")
+    rows = read(dspy.History, value, None).messages
+    if len(rows) > events:
+        raise _refusal(f"the history has {len(rows):,} events, and at most {events:,} are taken")
     plan = plan_of(signature)
     inputs = {plan.tools, plan.history_fields.history} if plan else set[str | None]()
-    for number, event in enumerate(given):
+    for number, event in enumerate(rows):
         for key, part in event.items():
             if key not in signature.fields or key in inputs:
                 reason = f"event {number} has {cut(repr(key))}, which is not a field of the conversation"
@@ -86,8 +86,8 @@ def untrusted_history(
             if TYPE_MARKER in compact(part):
                 raise _refusal(f"{key!r} of event {number} has the marks of an image or a file")
     results = plan and plan.history_fields.results
-    checked = [{key: _without_state(key, part, results) for key, part in event.items()} for event in given]
-    clean = dspy.History(messages=checked)
+    turns = [{key: _without_state(key, part, results) for key, part in event.items()} for event in rows]
+    clean = dspy.History(messages=turns)
     # Without a secret, nothing is signed.
     marks, key = ((), token_bytes()) if secret is None else (signatures, secret)
     try:
@@ -111,22 +111,22 @@ def _without_state(key: str, value: Any, results: str | None) -> Any:
     return ToolResults(rounds=tuple(plain)) if rounds else value
 
 
-def _plain_calls(given: ToolCalls) -> ToolCalls:
+def _plain_calls(original: ToolCalls) -> ToolCalls:
     """Return calls without state, and with arguments as their text has them where a browser rounded."""
-    turn = Turn(text=given.text)
+    turn = Turn(text=original.text)
     calls: list[Any] = []
-    for call in given:
+    for call in original:
         plain = call.model_copy(update={"turn": turn})
         calls.append(plain)
         if isinstance(call, RefusedToolCall):  # whose arguments are no object
             continue
-        sent = parse_arguments(call.arguments)
-        if isinstance(sent, dict) and equal_json(as_a_browser_reads(sent), as_a_browser_reads(call.args)):
-            plain = calls[-1] = plain.model_copy(update={"args": sent})
+        args = parse_arguments(call.arguments)
+        if isinstance(args, dict) and equal_json(as_a_browser_reads(args), as_a_browser_reads(call.args)):
+            plain = calls[-1] = plain.model_copy(update={"args": args})
         if says_args(plain):  # else what was altered is signed
             calls[-1] = plain.model_copy(update={"altered": ()})
-    kept = {"invalid": given.invalid, "tool_call_results": given.tool_call_results}
-    return ToolCalls.model_validate({"tool_calls": calls, "turn": turn, **kept})
+    others = {"invalid": original.invalid, "tool_call_results": original.tool_call_results}
+    return ToolCalls.model_validate({"tool_calls": calls, "turn": turn, **others})
 
 
 def _refusal(reason: str, fix: str | None = None) -> InvalidHistory:

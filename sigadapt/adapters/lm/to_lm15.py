@@ -127,7 +127,7 @@ def _content_part(part: Json) -> Any:
 def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool, ...], list[Json] | None]:
     """Return tools in lm15's types, and as the provider's own JSON if these types cannot hold them."""
     key = route.client, route.dialect
-    cache = tools.kept if isinstance(tools, CanonicalTools) else {}
+    cache = tools.memo if isinstance(tools, CanonicalTools) else {}
     if key not in cache:
         functions = [tool["function"] for tool in tools if "function" in tool]
         lm15_tools = tuple(

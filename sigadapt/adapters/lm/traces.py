@@ -191,9 +191,9 @@ def complete_history(lm: BaseLM, request: lm15.Request, lowered: Lowered, count:
     del body["model"]
     tools: Any = body.get("tools")
     if isinstance(tools, CanonicalTools):  # a copy for all entries: who changes it changes no declaration
-        if "history" not in tools.kept:
-            tools.kept["history"] = deepcopy(tools)
-        body["tools"] = tools.kept["history"]
+        if "history" not in tools.memo:
+            tools.memo["history"] = deepcopy(tools)
+        body["tools"] = tools.memo["history"]
     for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
         if entry.get("request") is not request:
             continue

@@ -104,11 +104,11 @@ def _goes_as_it_is(request: Request, route: Route) -> bool:
 def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
     """Return whether tools are plain functions with names that the route takes."""
     key = route.names, route.tools.root_pattern
-    if key not in tools.kept:
+    if key not in tools.memo:
         names = names_in({"model": "", "messages": [], "tools": tools})
         fit = tools.is_plain and not aliases(names, *route.names)
-        tools.kept[key] = fit and not any(lost_at_root(tool, route) for tool in tools)
-    return tools.kept[key]
+        tools.memo[key] = fit and not any(lost_at_root(tool, route) for tool in tools)
+    return tools.memo[key]
 
 
 def _without(request: Request, *keys: str) -> Request:

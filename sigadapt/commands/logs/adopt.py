@@ -43,30 +43,30 @@ def adopt(
         try:
             exchanges.append(exchange_in(line))
         except Exception as error:  # a log may hold anything; it is counted, and told without a secret
-            told = f"line {number}: {error}"
-            unread.append(printable(Echoes(secrets_in({"": told})).hidden(told)))
+            sentence = f"line {number}: {error}"
+            unread.append(printable(Echoes(secrets_in({"": sentence})).hidden(sentence)))
     if not exchanges:
         why = unread[0] if unread else "the files are empty"
         raise InvalidHistory(f"no line holds a request and its answer: {why}", field="files")
-    found = adopted(exchanges)
+    result = adopted(exchanges)
     counts = {
-        **{name: len(getattr(found, name)) for name in ("rows", "silences")},
-        **{name: getattr(found, name) for name in ("conversations", "drifted", "own_tools")},
-        "heldout": sum(row["conversation"] in found.heldout for row in found.rows),
+        **{name: len(getattr(result, name)) for name in ("rows", "silences")},
+        **{name: getattr(result, name) for name in ("conversations", "drifted", "own_tools")},
+        "heldout": sum(row["conversation"] in result.heldout for row in result.rows),
     }
-    told = f"{counted(len(exchanges), 'exchange')} read, {counted(len(unread), 'line')} not"
-    summary = Table("", "count", title=told)
+    sentence = f"{counted(len(exchanges), 'exchange')} read, {counted(len(unread), 'line')} not"
+    summary = Table("", "count", title=sentence)
     for name, meaning in _MEANINGS.items():
         summary.add_row(meaning, f"{counts[name]:,}")
     failures = Table("code", "tool", "place in the arguments", "calls", title="Calls that were not right")
-    for each in found.table():
+    for each in result.table():
         failures.add_row(*(printable(str(each[key] or "")) for key in ("code", "tool", "path", "count")))
-    tables = [summary, failures] if found.failures else [summary]
+    tables = [summary, failures] if result.failures else [summary]
     report = Group(*tables, *(f"Not read: {each}" for each in unread[:5]))
     output.mkdir(parents=True, exist_ok=True)
-    for name, text in {**found.files(), "report.html": page(report)}.items():
+    for name, text in {**result.files(), "report.html": page(report)}.items():
         (output / name).write_text(text, encoding="utf-8")
     if as_json:
-        emit("adopt", read=len(exchanges), unread=len(unread), **counts, failures=found.table())
+        emit("adopt", read=len(exchanges), unread=len(unread), **counts, failures=result.table())
     else:
         draw(Group(report, f"Written: {output / 'program.py'}, and the rows beside it."))

@@ -15,7 +15,7 @@ from sigadapt.adapters.lm.over_litellm.tokens import token_counter
 from sigadapt.commands.arguments import load
 from sigadapt.commands.printing import AsJson, complain, draw, emit, progress, quiet, say
 from sigadapt.errors import InvalidOption
-from sigadapt.logs.compare import OUTCOMES, Agreement, Asked, ask, sign_tests
+from sigadapt.logs.compare import OUTCOMES, Agreement, Reply, ask, sign_tests
 from sigadapt.schemas.json_values import Json, compact, short_hash
 from sigadapt.signatures.places import printable
 
@@ -41,24 +41,24 @@ def compare(
         raise InvalidOption("there are no rows to ask with", field="folder", fix="Run sigadapt adopt first.")
     models = {name: model_of(name) for name in dict.fromkeys(model)}
     _, count = token_counter()
-    declared = count(compact(tools.to_openai()))
-    tokens = sum(declared + count(compact(row)) for row in (*gold, *silences)) * len(models)
+    tools_size = count(compact(tools.to_openai()))
+    tokens = sum(tools_size + count(compact(row)) for row in (*gold, *silences)) * len(models)
     rows = len(gold) + len(silences)
     complain(f"{rows * len(models):,} requests at most, about {tokens:,} input tokens in all")
     agreements: list[Agreement] = []
     for name, lm in models.items():
         journal = folder / f"asked-{short_hash(compact([name, lm.model, tools.fingerprint()]))}.jsonl"
-        known = {} if again else {each["row"]: each["asked"] for each in rows_in(journal)}
+        before = {} if again else {each["row"]: each["asked"] for each in rows_in(journal)}
 
-        def answer(row: Json, lm: Any = lm, known: Json = known, journal: Path = journal) -> Asked:
+        def answer(row: Json, lm: Any = lm, before: Json = before, journal: Path = journal) -> Reply:
             key = short_hash(compact(row))
-            if key in known:
-                return Asked(**known[key])
-            asked = ask(program, lm, row, tools)
-            if asked.outcome != "error":
+            if key in before:
+                return Reply(**before[key])
+            result = ask(program, lm, row, tools)
+            if result.outcome != "error":
                 with journal.open("a", encoding="utf-8") as file:
-                    file.write(f"{compact({'row': key, 'asked': asdict(asked)})}\n")
-            return asked
+                    file.write(f"{compact({'row': key, 'asked': asdict(result)})}\n")
+            return result
 
         pool = ThreadPoolExecutor(threads)
         try:

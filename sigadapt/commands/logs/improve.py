@@ -42,23 +42,23 @@ def improve(
     start = texts_of(texts, tools) if texts else {}
     complain(f"at most {budget:,} requests")
     with waiting("rewriting texts ..."):
-        found = improved(tools, train, heldout, lm=lm, reflection=reflection, budget=budget, texts=start)
-    document = found.document()
-    measured = {key: value for key, value in document.items() if key != "texts"} | {"model": model}
-    measured["p"] = sign_test(document["better"], document["worse"])
-    held = {"format": 1, "texts": found.texts, "made_for": tools.fingerprint(), "measured": measured}
+        result = improved(tools, train, heldout, lm=lm, reflection=reflection, budget=budget, texts=start)
+    document = result.document()
+    measures = {key: value for key, value in document.items() if key != "texts"} | {"model": model}
+    measures["p"] = sign_test(document["better"], document["worse"])
+    text_file = {"format": 1, "texts": result.texts, "made_for": tools.fingerprint(), "measured": measures}
     place = output or folder / "tool_texts.json"
-    place.write_text(json.dumps(held, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    place.write_text(json.dumps(text_file, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     counts = Table("", "count", title="Held-out rows: the same call as recorded")
     for key in ("rows", "before", "after", "better", "worse", "requests"):
         counts.add_row(key, f"{document[key]:,}")
     steps = Table("text", "before", "now", "rows", "", title="Texts, in the order in which they were tried")
-    for step in found.steps:
+    for step in result.steps:
         cells = (printable(str(step.get(key, ""))) for key in ("text", "before", "now", "rows"))
         steps.add_row(*cells, "kept" if step["kept"] else f"undone: {step['why']}")
-    shown = Group(counts, steps, *(printable(f"{name}: {text}") for name, text in found.texts.items()))
-    (report or folder / "report.html").write_text(page(shown), encoding="utf-8")
+    rendering = Group(counts, steps, *(printable(f"{name}: {text}") for name, text in result.texts.items()))
+    (report or folder / "report.html").write_text(page(rendering), encoding="utf-8")
     if as_json:
         emit("improve", **document)
     else:
-        draw(Group(shown, f"Written: {place}. Review it before you use it."))
+        draw(Group(rendering, f"Written: {place}. Review it before you use it."))

@@ -27,12 +27,12 @@ class DeclaredCache(Generic[_V]):
     """A value for each function or MCP tool, until its fingerprint changes or it is deleted."""
 
     def __init__(self) -> None:
-        self._kept: WeakCache[tuple[Any, _V]] = WeakCache()
+        self._entries: WeakCache[tuple[Any, _V]] = WeakCache()
 
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
         now = _fingerprint(source)
-        entry = self._kept.get(source.__func__ if type(source) is MethodType else source)
+        entry = self._entries.get(source.__func__ if type(source) is MethodType else source)
         if entry is None:
             return None
         before, value = entry
@@ -47,10 +47,10 @@ class DeclaredCache(Generic[_V]):
         if type(function) is not FunctionType or _is_fixed(function, is_bound=function is not source):
             fingerprint = _fingerprint(source)
             if fingerprint is not None:
-                self._kept.put(function, (fingerprint, value))
+                self._entries.put(function, (fingerprint, value))
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
 
 def _fingerprint(source: object) -> tuple[Any, ...] | bytes | None:

@@ -76,8 +76,8 @@ def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any],
         thoughts.append({"type": "signature_delta", "signature": answer.signature or _SIGNATURE})
         yield {"type": "thinking", "thinking": "", "signature": ""}, thoughts
     if answer.text is not None:
-        said = ({"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text))
-        yield {"type": "text", "text": ""}, said
+        deltas_of_text = ({"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text))
+        yield {"type": "text", "text": ""}, deltas_of_text
     for call_id, call in answer.identified("toolu_", calls_made(request)):
         # The first delta is empty, as it is in Anthropic's streams.
         pieces = ["", *answer.pieces(call.text)]
@@ -107,6 +107,6 @@ def _opening(answer: Answer, request: Received) -> dict[str, Any]:
 
 
 def _usage(answer: Answer) -> dict[str, int]:
-    sent, said = answer.usage
+    input_tokens, output_tokens = answer.usage
     cache = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-    return {"input_tokens": sent, **cache, "output_tokens": said}
+    return {"input_tokens": input_tokens, **cache, "output_tokens": output_tokens}

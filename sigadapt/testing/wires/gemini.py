@@ -64,8 +64,8 @@ def _texts(answer: Answer, split: Callable[[str | None], Iterable[str]]) -> Iter
 
 def _calls(answer: Answer) -> Iterator[dict[str, Any]]:
     for place, call in enumerate(answer.calls):
-        given: dict[str, str] = {} if call.id is None else {"id": call.id}
-        function = {**given, "name": call.name, "args": call.object}
+        ids: dict[str, str] = {} if call.id is None else {"id": call.id}
+        function = {**ids, "name": call.name, "args": call.object}
         yield {"functionCall": function, **(_signature(answer) if place == 0 else {})}
 
 
@@ -76,16 +76,16 @@ def _signature(answer: Answer) -> dict[str, str]:
 def _body(
     parts: list[dict[str, Any]], answer: Answer, request: Received, *, is_last: bool = True
 ) -> dict[str, Any]:
-    sent, said = answer.usage
+    input_tokens, output_tokens = answer.usage
     candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
     if is_last:
         candidate["finishReason"] = _FINISH_REASONS.get(answer.reason, answer.reason)
     return {
         "candidates": [candidate],
         "usageMetadata": {
-            "promptTokenCount": sent,
-            "candidatesTokenCount": said,
-            "totalTokenCount": sent + said,
+            "promptTokenCount": input_tokens,
+            "candidatesTokenCount": output_tokens,
+            "totalTokenCount": input_tokens + output_tokens,
         },
         "modelVersion": request.model,
         "responseId": f"response-{request.number}",

@@ -33,8 +33,8 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
     messages: list[dict[str, Any]] = [{"thinking": piece} for piece in answer.pieces(answer.reasoning)]
     messages += [{"content": piece} for piece in answer.pieces(answer.text)]
     messages += [{"tool_calls": [_call(call)]} for call in answer.calls]
-    for said in messages:
-        yield {**_head({"role": "assistant", "content": "", **said}, request), "done": False}
+    for message in messages:
+        yield {**_head({"role": "assistant", "content": "", **message}, request), "done": False}
     yield {**_head({"role": "assistant", "content": ""}, request), **_end(answer)}
 
 
@@ -48,8 +48,8 @@ def failure(status: int, message: str) -> dict[str, Any]:
 
 
 def _call(call: Call) -> dict[str, Any]:
-    given: dict[str, str] = {} if call.id is None else {"id": call.id}
-    return {**given, "function": {"name": call.name, "arguments": call.object}}
+    ids: dict[str, str] = {} if call.id is None else {"id": call.id}
+    return {**ids, "function": {"name": call.name, "arguments": call.object}}
 
 
 def _head(message: dict[str, Any], request: Received) -> dict[str, Any]:
@@ -57,14 +57,14 @@ def _head(message: dict[str, Any], request: Received) -> dict[str, Any]:
 
 
 def _end(answer: Answer) -> dict[str, Any]:
-    sent, said = answer.usage
+    input_tokens, output_tokens = answer.usage
     return {
         "done": True,
         "done_reason": "stop" if answer.reason == "tool_calls" else answer.reason,
         "total_duration": 1_000_000,
         "load_duration": 0,
-        "prompt_eval_count": sent,
+        "prompt_eval_count": input_tokens,
         "prompt_eval_duration": 500_000,
-        "eval_count": said,
+        "eval_count": output_tokens,
         "eval_duration": 500_000,
     }

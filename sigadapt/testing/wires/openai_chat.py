@@ -65,8 +65,8 @@ def _deltas(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
     for piece in answer.pieces(answer.text):
         yield {"content": piece}
     for index, (call_id, call) in enumerate(answer.identified("call_", calls_made(request))):
-        opened = {"name": call.name, "arguments": ""}
-        yield {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": opened}]}
+        head = {"name": call.name, "arguments": ""}
+        yield {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": head}]}
         for piece in answer.pieces(call.text):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
@@ -77,5 +77,5 @@ def _head(request: Received, kind: str) -> dict[str, Any]:
 
 
 def _usage(answer: Answer) -> dict[str, int]:
-    sent, said = answer.usage
-    return {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
+    prompt, completion = answer.usage
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

@@ -28,18 +28,18 @@ encode = named_sse
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
     complete = answer.reason in _COMPLETE
-    sent, said = answer.usage
+    input_tokens, output_tokens = answer.usage
     return {
         **_opening(request),
         "status": "completed" if complete else "incomplete",
         "incomplete_details": None if complete else {"reason": _INCOMPLETE.get(answer.reason, answer.reason)},
         "output": list(_items(answer, request)),
         "usage": {
-            "input_tokens": sent,
+            "input_tokens": input_tokens,
             "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": said,
+            "output_tokens": output_tokens,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": sent + said,
+            "total_tokens": input_tokens + output_tokens,
         },
     }
 
@@ -55,8 +55,8 @@ def _events(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         yield {"type": f"response.{name}", "response": _opening(request)}
     for index, item in enumerate(whole["output"]):
         at = {"output_index": index, "item_id": item["id"]}
-        added = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
-        yield {"type": "response.output_item.added", "output_index": index, "item": added}
+        first = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
+        yield {"type": "response.output_item.added", "output_index": index, "item": first}
         yield from _pieces(answer, item, at)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     yield {"type": f"response.{whole['status']}", "response": whole}

@@ -28,11 +28,11 @@ def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
 
 def calls_made(request: Received) -> int:
     """Count the calls that the conversation in a request holds, on any wire whose calls have ids."""
-    sent = request.body.get("messages") or request.body.get("input")
-    rows: list[Any] = sent if is_array(sent) else []
+    value = request.body.get("messages") or request.body.get("input")
+    rows: list[Any] = value if is_array(value) else []
     blocks = [block for row in rows if is_array(row.get("content")) for block in row["content"]]
-    named = sum(each.get("type") in ("function_call", "tool_use") for each in (*rows, *blocks))
-    return named + sum(len(row.get("tool_calls") or ()) for row in rows)
+    of_blocks = sum(each.get("type") in ("function_call", "tool_use") for each in (*rows, *blocks))
+    return of_blocks + sum(len(row.get("tool_calls") or ()) for row in rows)
 
 
 class Format(Protocol):
