@@ -39,6 +39,7 @@ _NOTHING = ("[]", "</", "<|", "<｜", "[/")
 """What may follow an opening tag around nothing, which is taken away."""
 _MOST_TAGS = 8
 """How many tags around a call are looked past."""
+_SILENT = re.compile(SILENT)
 # Whether a sentence goes on behind it is not known yet.
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
@@ -299,7 +300,13 @@ class TextGate:
             visible, before = visible.lstrip(), before.lstrip()
         news = visible[len(before) :]
         is_json = not self._is_begun and news.lstrip()[:1] in ("[", "{")
-        if not visible.startswith(before) or (is_json and is_open(news.lstrip(), 0)):
+        is_half = is_json and is_open(news.lstrip(), 0)
+        tokens = _SILENT.finditer(text, len(text) - len(news))
+        if (
+            not visible.startswith(before)
+            or is_half
+            or any(_is_in_json(text, each.start()) for each in tokens)
+        ):
             return ""
         if self._is_begun or is_json or not text.endswith(news):
             return self._pass(news, place)
@@ -320,6 +327,16 @@ class TextGate:
         cut = max(place - _SEEN, 0)
         self._near, self._begin = self._near[cut:], place - cut
         self._quotation = self._around
+
+
+def _is_in_json(text: str, at: int) -> bool:
+    """Return whether JSON that is still open where the text ends holds a place."""
+    # Such a token is a part of a string, unless what began like JSON never ends.
+    for _ in range(_MOST_TAGS):
+        at = max(text.rfind("{", 0, at), text.rfind("[", 0, at))
+        if at < 0 or is_open(text, at):
+            return at >= 0
+    return False
 
 
 def _either(words: Iterable[str]) -> str:

@@ -317,5 +317,5 @@ def test_good_schemas_are_kept_in_bounds() -> None:
         schema.check({"type": "object", "title": f"{number}", "description": "x" * 500}, tool="f")
     assert 0 < kept.weight <= 4 * 1024 * 1024
     schema.check({"type": "object", "description": "y" * 20_000}, tool="f")
-    texts = cast("dict[str, Any]", vars(kept)["_kept"])
+    texts = cast("dict[str, Any]", vars(kept)["_entries"])
     assert max(map(len, texts)) <= 16_384

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from internals import Layout, TextGate, read_text, text_read
 from support import ADAPTERS, May, get_weather, lm_of
@@ -231,6 +231,7 @@ TEXTS = st.lists(
 ).map("".join)
 
 
+@example(text=f'{LOOK}{{"answer": "<|im_end|>{LOOK}{CALL}', sizes=[1])
 @given(text=TEXTS, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
 def test_what_passes_is_what_the_answer_says(text: str, sizes: list[int]) -> None:
     """streaming: Held text that is no call is shown."""
