@@ -137,7 +137,7 @@ def table(asked: Sequence[str], signature: Any) -> list[list[str]]:
     assert plan is not None  # noqa: S101  (each of the signatures here has tool fields)
     rows: list[list[str]] = []
     for name, phrasing in PHRASINGS.items():
-        words = phrasing(plan.rest)
+        words = phrasing(plan.text_signature)
         one, many = (size(list(prompts(words, asked, turns))) for turns in (1, TURNS))
         rows.append([name, *(f"{number:,.0f}" for number in (*one, *many))])
     return rows
@@ -155,7 +155,7 @@ def page(asked: Sequence[str]) -> str:
         )
     numbers = {"count": f"{len(asked):,}", "characters": f"{alone[0]:.0f}", "tokens": f"{alone[1]:.0f}"}
     plan = plan_of(Described)
-    shown = "" if plan is None else prompt_of(ADAPTER, plan.rest).system
+    shown = "" if plan is None else prompt_of(ADAPTER, plan.text_signature).system
     quoted = "\n".join(f"    {line}".rstrip() for line in shown.splitlines())
     return INTRODUCTION.format(**numbers) + "\n\n".join(tables) + NOTES + quoted + "\n"
 

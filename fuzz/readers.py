@@ -120,7 +120,7 @@ def markup(data: bytes) -> None:
         said, size = choice_from_text(text, TOOLS).text or "", 1 + len(text) % 40
         gate = TextGate({"now": {}, "get_weather": {}}, ())
         shown = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
-        assert said.startswith(shown) or "".join((shown + gate.rest(said)).split()).endswith(
+        assert said.startswith(shown) or "".join((shown + gate.remaining(said)).split()).endswith(
             "".join(said.split())
         )
 

@@ -151,7 +151,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     route = route_of(call.lm, call.settings, generation, call.facts)
     if options.replay_reasoning is not None:
         route = with_replayed_reasoning(route, options.replay_reasoning, model)
-    form = adapter.response_format(call.lm, plan.rest) if call.plan.texts else None
+    form = adapter.response_format(call.lm, plan.text_signature) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
     inputs, repairs = call.inputs, tuple[Change, ...]()
@@ -163,7 +163,7 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     if options.orphans == "heal":
         inputs, healings = heal(plan, inputs)
         repairs = (*repairs, *healings)
-    messages = adapter.messages(plan.rest, call.demos, inputs)
+    messages = adapter.messages(plan.text_signature, call.demos, inputs)
     request = build_request(model, messages, decls, options, generation)
     lowered = Lowered(request)
     request_parts = plan.calls, calling, request, request, lowered, None, repairs
@@ -503,9 +503,9 @@ class Prepared(NamedTuple):
         begin_answer = getattr(stream, "begin_answer", None)  # of a whole run (`runs/watching.py`)
         if self.streamed_field is None or not (begin_answer or all_listeners()):
             return None
-        sole, marker = sole_text_field(self.plan.rest), self.call.adapter.field_marker
+        sole, marker = sole_text_field(self.plan.text_signature), self.call.adapter.field_marker
         if begin_answer is not None:
-            stream = run = begin_answer(self.streamed_field, self.plan.rest, marker, sole)
+            stream = run = begin_answer(self.streamed_field, self.plan.text_signature, marker, sole)
         texts = TextSubscription(sole, marker) if sole and run is None else None
         gate = None
         if self.calling.reads_text:

@@ -85,6 +85,6 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         )
         self._configure(options, use_native_function_calling, parallel_tool_calls)
 
-    def is_complete(self, rest: type[Signature], text: str) -> bool:
+    def is_complete(self, signature: type[Signature], text: str) -> bool:
         """Return whether the text has the mark that ends the fields."""
         return CHAT_MARKER.format("completed") in text

@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.options import ToolOptions, lists_options
-from sigadapt.adapters.plan import rest_of
+from sigadapt.adapters.plan import prompt_cache
 from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
@@ -48,11 +48,11 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         )
         self._configure(options, use_native_function_calling, parallel_tool_calls)
 
-    def is_complete(self, rest: type[Signature], text: str) -> bool:
+    def is_complete(self, signature: type[Signature], text: str) -> bool:
         """Return whether the text ends the object that it begins."""
         return text.rstrip().removesuffix("```").rstrip().endswith("}")
 
-    def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:
+    def response_format(self, lm: BaseLM, signature: type[Signature]) -> dict[str, Any] | None:
         """Return the response format to ask for: a JSON Schema, JSON mode, or None.
 
         The schema describes the text outputs, if the model supports schemas. It has a name, which OpenAI
@@ -60,7 +60,7 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
 
         Args:
             lm: the language model, whose support decides.
-            rest: the signature without its tool fields.
+            signature: the signature without its tool fields.
 
         Example:
             >>> lm = dspy.LM("openai/gpt-4o-mini")
@@ -71,7 +71,7 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
             return None
         schema = None
         if lm.supports_response_schema:
-            schema = rest_of(rest).once("json schema", lambda: _schema_of(rest))
+            schema = prompt_cache(signature).once("json schema", lambda: _schema_of(signature))
         if schema is None:
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "response", "schema": schema}}
@@ -82,9 +82,9 @@ ToolAdapter.fallback = JSONAdapter
 JSONAdapter.fallback = None
 
 
-def _schema_of(rest: type[Signature]) -> dict[str, Any] | None:
+def _schema_of(signature: type[Signature]) -> dict[str, Any] | None:
     """Return the JSON Schema of the outputs; None if one is a dict, whose open schema providers refuse."""
-    fields: Any = {name: (field.annotation, ...) for name, field in rest.output_fields.items()}
+    fields: Any = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
     if any(get_origin(annotation) is dict for annotation, _ in fields.values()):
         return None
     config = pydantic.ConfigDict(extra="forbid")

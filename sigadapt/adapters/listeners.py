@@ -248,7 +248,7 @@ class CallSubscription(CallTap):
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
         items: list[Any] = [] if self._run is None else [self._read(answer)]
         if self._gate is not None and self._latest is not None:
-            text = self._gate.rest(self._read(answer).text)
+            text = self._gate.remaining(self._read(answer).text)
             if text:
                 items += self._with_text(with_text(self._latest, text), text)
         if self._texts is not None:

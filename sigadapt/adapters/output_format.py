@@ -1,6 +1,6 @@
 """OutputFormat: the half of an adapter that describes text outputs, finds them in an answer and parses them.
 
-Half of its methods are DSPy's own. The parameter `rest` is a signature without its tool fields (`Plan.rest`).
+Half of its methods are DSPy's own. Their signature has no tool fields (`Plan.text_signature`).
 """
 
 import re
@@ -44,35 +44,35 @@ class OutputFormat:
         parse: Callable[..., dict[str, Any]]
 
         def messages(
-            self, rest: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
+            self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
         ) -> list[dict[str, Any]]:
             """Return the messages for these inputs."""
             ...
 
-        def text_description(self, rest: type[Signature]) -> str:
+        def text_description(self, signature: type[Signature]) -> str:
             """Return the system text of a signature with text outputs."""
             ...
 
-        def text_reminder(self, rest: type[Signature]) -> str:
+        def text_reminder(self, signature: type[Signature]) -> str:
             """Return what each question says about the text's form; an empty text for nothing."""
             ...
 
-    def response_format(self, lm: BaseLM, rest: type[Signature]) -> dict[str, Any] | None:
+    def response_format(self, lm: BaseLM, signature: type[Signature]) -> dict[str, Any] | None:
         """Return the response format to ask for; None for an adapter whose text is not JSON."""
         return None
 
-    async def aparse(self, rest: type[Signature], text: str) -> dict[str, Any]:
+    async def aparse(self, signature: type[Signature], text: str) -> dict[str, Any]:
         """Parse a text; adapters that have to wait for a model override this."""
-        return self.parse(rest, text)
+        return self.parse(signature, text)
 
-    def holds_fields(self, rest: type[Signature], text: str) -> bool:
+    def holds_fields(self, signature: type[Signature], text: str) -> bool:
         """Return whether a text marks any of the output fields in this adapter's form."""
-        markers = tuple(map(self.field_marker.format, rest.output_fields))
+        markers = tuple(map(self.field_marker.format, signature.output_fields))
         if self.field_marker == CHAT_MARKER:  # DSPy's parser takes it for one only where a line begins
             return any(line.strip().startswith(markers) for line in text.splitlines())
         return any(marker in text for marker in markers)
 
-    def is_complete(self, rest: type[Signature], text: str) -> bool:
+    def is_complete(self, signature: type[Signature], text: str) -> bool:
         """Return whether the mark or bracket that ends a text is there; by default, no text shows it."""
         return False
 

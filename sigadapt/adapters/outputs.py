@@ -122,7 +122,8 @@ def _refuse_partial(adapter: OutputFormat, plan: Plan, choice: Choice) -> None:
     """Refuse a turn without calls that a limit or a filter ended, or that holds nothing but reasoning."""
     # Small models complete all fields and go on until the limit: DSPy takes their answer, and so do we.
     if choice.finish_reason in _PARTIAL:
-        if choice.finish_reason == "content_filter" or not adapter.is_complete(plan.rest, choice.text or ""):
+        is_complete = adapter.is_complete(plan.text_signature, choice.text or "")
+        if choice.finish_reason == "content_filter" or not is_complete:
             raise _unusable(choice, plan, _PARTIAL[choice.finish_reason])
     elif not choice.text and choice.reasoning and not _has_work(choice):
         raise _unusable(choice, plan, _ALL_REASONING)
@@ -154,16 +155,16 @@ class Parse(NamedTuple):
     """A step that parses a text, which takes time if the adapter asks another model."""
 
     adapter: OutputFormat
-    rest: type[Signature]
+    signature: type[Signature]
     text: str
 
     def now(self) -> dict[str, Any]:
         """Return the output values in the text."""
-        return self.adapter.parse(self.rest, self.text)
+        return self.adapter.parse(self.signature, self.text)
 
     async def later(self) -> dict[str, Any]:
         """Return the output values in the text, awaited."""
-        return await self.adapter.aparse(self.rest, self.text)
+        return await self.adapter.aparse(self.signature, self.text)
 
 
 def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature]) -> None:
@@ -183,12 +184,13 @@ def outputs_beside_calls(adapter: OutputFormat, plan: Plan, choice: Choice) -> d
 
 
 def _is_parsed(adapter: OutputFormat, plan: Plan, text: str) -> bool:
-    return adapter.parses_beside_calls and (
-        adapter.holds_fields(plan.rest, text) or _fields_as_json(plan.rest, text) is not None
-    )
+    if not adapter.parses_beside_calls:
+        return False
+    signature = plan.text_signature
+    return adapter.holds_fields(signature, text) or _fields_as_json(signature, text) is not None
 
 
-def _fields_as_json(rest: type[Signature], text: str) -> str | None:
+def _fields_as_json(signature: type[Signature], text: str) -> str | None:
     """Return the JSON of exactly the output fields, as DSPy's fallback reads it; None for another text."""
     whole = text.strip()
     if not whole.startswith("{"):
@@ -202,7 +204,7 @@ def _fields_as_json(rest: type[Signature], text: str) -> str | None:
         if end < len(whole) or isinstance(value, RepeatedKeys):
             return None
         whole = compact(value)
-    return whole if is_object(value) and value.keys() == rest.output_fields.keys() else None
+    return whole if is_object(value) and value.keys() == signature.output_fields.keys() else None
 
 
 _READS_JSON = JSONAdapter()
@@ -231,7 +233,7 @@ def outputs_of(
         else:
             calls = plan.missing_calls()
     if plan.texts:
-        values = apply_output_field_defaults(plan.rest, values)
+        values = apply_output_field_defaults(plan.text_signature, values)
     return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
 
 
@@ -251,9 +253,9 @@ def _beside_calls(adapter: OutputFormat, plan: Plan, text: str | None) -> Steps[
     if not text or not _is_parsed(adapter, plan, text):
         return {}
     try:
-        if not adapter.holds_fields(plan.rest, text):
-            return _READS_JSON.parse(plan.rest, _fields_as_json(plan.rest, text) or text)
-        return (yield Parse(adapter, plan.rest, text))
+        if not adapter.holds_fields(plan.text_signature, text):
+            return _READS_JSON.parse(plan.text_signature, _fields_as_json(plan.text_signature, text) or text)
+        return (yield Parse(adapter, plan.text_signature, text))
     except AdapterParseError as error:
         values = error.parsed_result
         return values if is_object(values) else {}
@@ -265,7 +267,7 @@ def _without_calls(
     """Return the outputs in the text of a turn without calls, which must hold all of them."""
     text = choice.text
     if not text and _has_work(choice):
-        if all(map(is_optional, plan.rest.output_fields.values())):
+        if all(map(is_optional, plan.text_signature.output_fields.values())):
             return {}
         raise _unusable(choice, plan, _WORK_ALONE)
     if not text:
@@ -275,11 +277,11 @@ def _without_calls(
         raise _unusable(choice, plan, _End("empty", reason))
     if not plan.texts:
         return {}
-    if adapter.holds_fields(plan.rest, text):
-        return (yield Parse(adapter, plan.rest, text))
-    if json_text := _fields_as_json(plan.rest, text):
-        return _READS_JSON.parse(plan.rest, json_text)
-    sole = sole_text_field(plan.rest)
+    if adapter.holds_fields(plan.text_signature, text):
+        return (yield Parse(adapter, plan.text_signature, text))
+    if json_text := _fields_as_json(plan.text_signature, text):
+        return _READS_JSON.parse(plan.text_signature, json_text)
+    sole = sole_text_field(plan.text_signature)
     if sole is None:
         raise AdapterParseError(
             adapter_name=type(adapter).__name__,
@@ -290,10 +292,10 @@ def _without_calls(
     return {sole: adapter.plain(text)}
 
 
-def sole_text_field(rest: type[Signature]) -> str | None:
+def sole_text_field(signature: type[Signature]) -> str | None:
     """Return the only output field if it takes text: a model that answers in plain text means this field."""
-    if len(rest.output_fields) != 1:
+    if len(signature.output_fields) != 1:
         return None
-    ((name, field),) = rest.output_fields.items()
+    ((name, field),) = signature.output_fields.items()
     kind: Any = field.annotation
     return name if kind in (str, str | None) else None

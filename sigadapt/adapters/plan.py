@@ -53,17 +53,15 @@ class Plan(NamedTuple):
     texts: tuple[str, ...]  # the output fields that the model writes as text
     has_defaults: bool  # whether any of these has a default
     native_fields: tuple[tuple[str, Any], ...]  # outputs of a DSPy type, which the provider may fill
-    work: tuple[
-        tuple[str, str], ...
-    ]  # output fields for what server tools did, and the `Choice`'s name for it
-    rest: type[Signature]  # the signature without its tool fields, for the prompt and for parsing text
+    work: tuple[tuple[str, str], ...]  # outputs for what server tools did, and the `Choice`'s name for it
+    text_signature: type[Signature]  # without the tool fields, for the prompt and for parsing text
 
 
-class Rest:
-    """What is worked out once for a `Plan.rest`, without referring to it, or it would never be deleted."""
+class PromptCache:
+    """What is worked out once for a text signature. It must not refer to it, or both would live forever."""
 
     def __init__(self, history_fields: HistoryFields | None = None, notes: str = "") -> None:
-        self.history_fields = history_fields  # None for a signature that is not the rest of a Plan
+        self.history_fields = history_fields  # None for a signature that no Plan has
         self.notes = notes  # what the author says of the tool fields, which it lacks
         self.prompts: dict[tuple[Any, ...], Any] = {}
         """What adapters say of it, by the methods that say it (`request/prompt.py`)."""
@@ -79,7 +77,7 @@ class Rest:
 _PLANS: WeakCache[tuple[Plan | None, tuple[Any, ...]]] = WeakCache()
 """The Plan of a signature, and what it follows from: instructions and fields can be changed in place."""
 
-_REST = "__sigadapt_rest__"  # the attribute of a `Plan.rest`, a class of ours, that holds its Rest
+_CACHE = "__sigadapt_prompt_cache__"  # the attribute of a text signature that holds its PromptCache
 
 
 def plan_of(signature: type[Signature]) -> Plan | None:
@@ -100,21 +98,21 @@ def plan_of(signature: type[Signature]) -> Plan | None:
     return plan
 
 
-def rest_of(rest: type[Signature]) -> Rest:
-    """Return what is worked out once for a signature without its tool fields; an empty Rest for any other."""
-    return vars(rest).get(_REST) or Rest()
+def prompt_cache(signature: type[Signature]) -> PromptCache:
+    """Return what is worked out once for a text signature; an empty PromptCache for any other."""
+    return vars(signature).get(_CACHE) or PromptCache()
 
 
-def without(rest: type[Signature], name: str) -> type[Signature]:
+def without(signature: type[Signature], name: str) -> type[Signature]:
     """Return the signature without one more field, as DSPy's native types need it on every call."""
-    return rest_of(rest).once(f"without {name}", lambda: rest.delete(name))
+    return prompt_cache(signature).once(f"without {name}", lambda: signature.delete(name))
 
 
-def reduce(plan: Plan, rest: type[Signature]) -> Plan:
-    """Return the Plan with another `rest`, which has fewer fields for text."""
-    if rest_of(rest).history_fields is None:
-        setattr(rest, _REST, Rest(plan.history_fields, rest_of(plan.rest).notes))
-    return plan._replace(rest=rest, texts=tuple(rest.output_fields))
+def reduce(plan: Plan, signature: type[Signature]) -> Plan:
+    """Return the Plan with another `signature`, which has fewer fields for text."""
+    if prompt_cache(signature).history_fields is None:
+        setattr(signature, _CACHE, PromptCache(plan.history_fields, prompt_cache(plan.text_signature).notes))
+    return plan._replace(text_signature=signature, texts=tuple(signature.output_fields))
 
 
 def _compile(signature: type[Signature]) -> Plan | None:
@@ -133,16 +131,16 @@ def _compile(signature: type[Signature]) -> Plan | None:
     def missing_calls() -> Any:
         return None if field.is_required() else field.get_default(call_default_factory=True)
 
-    outputs, rest, notes = signature.output_fields.items(), signature, list[str]()
+    outputs, text_signature, notes = signature.output_fields.items(), signature, list[str]()
     work = [(name, what) for name, each in outputs for kind, what in _WORK if _is_one_of(each, (kind,))]
     for name in filter(None, (tools[0], *history_fields, *dict(work))):
-        rest = rest.delete(name)
+        text_signature = text_signature.delete(name)
     for title, name in (("Tools", tools[0]), ("Tool calls", calls[0])):
         extra: Any = signature.model_fields[name].json_schema_extra or {}
         description = extra.get("desc")
         if description not in (None, "", f"${{{name}}}"):  # the last is DSPy's, for a field without one
             notes.append(f"{title}: {description}")
-    setattr(rest, _REST, Rest(history_fields, "\n".join(notes)))
+    setattr(text_signature, _CACHE, PromptCache(history_fields, "\n".join(notes)))
     return Plan(
         tools=tools[0],
         tools_required=not is_optional(signature.input_fields[tools[0]]),
@@ -153,16 +151,16 @@ def _compile(signature: type[Signature]) -> Plan | None:
         missing_calls=missing_calls if lenient or not field.is_required() else None,
         history_fields=history_fields,
         outputs=tuple(signature.output_fields),
-        others=tuple(rest.output_fields),
-        texts=tuple(rest.output_fields),
-        has_defaults=not all(field.is_required() for field in rest.output_fields.values()),
+        others=tuple(text_signature.output_fields),
+        texts=tuple(text_signature.output_fields),
+        has_defaults=not all(field.is_required() for field in text_signature.output_fields.values()),
         native_fields=tuple(
             (name, field.annotation)
             for name, field in signature.output_fields.items()
             if name != calls[0] and isinstance(field.annotation, type) and issubclass(field.annotation, Type)
         ),
         work=tuple(work),
-        rest=rest,
+        text_signature=text_signature,
     )
 
 

@@ -18,7 +18,7 @@ from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
 from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown
 from sigadapt.adapters.output_format import OutputFormat
-from sigadapt.adapters.plan import Plan, plan_of, rest_of
+from sigadapt.adapters.plan import Plan, plan_of, prompt_cache
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
 from sigadapt.dspy_boundary.internals import planned, shown_scope
@@ -176,12 +176,12 @@ class ToolAdapter(OutputFormat):
         return adapter
 
     def messages(
-        self, rest: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
+        self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Return the messages for the `rest` of a Plan, which a `format` of the user's own may write."""
+        """Return the messages for the `signature` of a Plan, which a `format` of the user's own may write."""
         if getattr(self.format, "__func__", None) is ToolAdapter.format:
-            return _Prompt.format(cast("Any", self), rest, demos, inputs)
-        return self.format(rest, demos, inputs)
+            return _Prompt.format(cast("Any", self), signature, demos, inputs)
+        return self.format(signature, demos, inputs)
 
     def format(
         self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
@@ -189,35 +189,35 @@ class ToolAdapter(OutputFormat):
         """Return the messages for these inputs. They do not mention tools, which the Request holds itself.
 
         Args:
-            signature: the signature, or the `rest` of its Plan.
+            signature: the signature, or the `text_signature` of its Plan.
             demos: few-shot examples.
             inputs: the input fields' values.
 
         Raises:
             InvalidHistory: for a call without a result or a result without a call.
         """
-        rest = signature
-        if rest_of(signature).history_fields is None:  # it is not the rest of a Plan
+        text_signature = signature
+        if prompt_cache(signature).history_fields is None:  # it has its tool fields
             plan = plan_of(signature)
             if plan is None:
                 dspys: Any = super()
                 return dspys.format(signature, demos, inputs)
-            rest = plan.rest
-        return _Prompt.format(cast("Any", self), rest, demos, inputs)
+            text_signature = plan.text_signature
+        return _Prompt.format(cast("Any", self), text_signature, demos, inputs)
 
-    def text_description(self, rest: type[Signature]) -> str:
+    def text_description(self, signature: type[Signature]) -> str:
         """Return the system text: DSPy's words, but they ask for the text's form "tool calls aside"."""
         if not in_own_words(self):
-            return describe(rest, _aside(form_of(self, rest)))
+            return describe(signature, _aside(form_of(self, signature)))
         return (
-            f"{self.format_field_description(rest)}\n"
-            f"{_aside(self.format_field_structure(rest))}\n"
-            f"{self.format_task_description(rest)}"
+            f"{self.format_field_description(signature)}\n"
+            f"{_aside(self.format_field_structure(signature))}\n"
+            f"{self.format_task_description(signature)}"
         )
 
-    def text_reminder(self, rest: type[Signature]) -> str:
+    def text_reminder(self, signature: type[Signature]) -> str:
         """Return what each question says about the text's form; empty if the adapter uses DSPy's words."""
-        return _aside(self.user_message_output_requirements(rest)) if in_own_words(self) else ""
+        return _aside(self.user_message_output_requirements(signature)) if in_own_words(self) else ""
 
 
 def _aside(words: str) -> str:

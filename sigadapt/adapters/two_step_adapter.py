@@ -60,27 +60,27 @@ class TwoStepAdapter(ToolAdapter, dspy.TwoStepAdapter):
         )
         self._configure(options, use_native_function_calling, parallel_tool_calls)
 
-    def text_description(self, rest: type[Signature]) -> str:
+    def text_description(self, signature: type[Signature]) -> str:
         """Return the system text: DSPy's description of the task, which asks for free text."""
-        return self.format_task_description(rest)
+        return self.format_task_description(signature)
 
-    def text_reminder(self, rest: type[Signature]) -> str:
+    def text_reminder(self, signature: type[Signature]) -> str:
         """Return an empty text, because free text needs no reminder of its form."""
         return ""
 
-    async def aparse(self, rest: type[Signature], text: str) -> dict[str, Any]:
+    async def aparse(self, signature: type[Signature], text: str) -> dict[str, Any]:
         """Parse a text as `parse` does, but await the second model.
 
         Raises:
             dspy.utils.exceptions.AdapterParseError: if the second model does not extract the fields.
         """
-        signature = self._create_extractor_signature(rest)
+        extractor = self._create_extractor_signature(signature)
         try:
-            outputs = await dspy.ChatAdapter().acall(self.extraction_model, {}, signature, [], {"text": text})
+            outputs = await dspy.ChatAdapter().acall(self.extraction_model, {}, extractor, [], {"text": text})
         except AdapterParseError as error:
             raise AdapterParseError(
                 adapter_name=type(self).__name__,
-                signature=rest,  # pyright: ignore[reportArgumentType]
+                signature=signature,  # pyright: ignore[reportArgumentType]
                 lm_response=text,
                 message=f"The second model did not extract the fields: {error.message}",
             ) from error

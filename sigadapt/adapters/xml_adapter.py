@@ -20,6 +20,6 @@ class XMLAdapter(ChatAdapter, dspy.XMLAdapter):
 
     field_marker: ClassVar[str] = "<{}>"
 
-    def is_complete(self, rest: type[Signature], text: str) -> bool:
+    def is_complete(self, signature: type[Signature], text: str) -> bool:
         """Return whether all elements are closed."""
-        return all(f"</{name}>" in text for name in rest.output_fields)
+        return all(f"</{name}>" in text for name in signature.output_fields)

@@ -224,10 +224,10 @@ def written_target(
 
 
 def demo_messages(
-    format_demos: Callable[..., list[dict[str, Any]]], rest: type[Signature], demos: list[dict[str, Any]]
+    format_demos: Callable[..., list[dict[str, Any]]], signature: type[Signature], demos: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return few-shot examples without calls as chat messages."""
-    return format_demos(rest, demos)
+    return format_demos(signature, demos)
 
 
 def native_values(kinds: Mapping[str, Any], response: lm15.Response, reasoning: str | None) -> dict[str, Any]:

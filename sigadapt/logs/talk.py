@@ -24,7 +24,7 @@ class PlainAdapter(ChatAdapter):
         super().__init__(on_invalid="keep", use_json_adapter_fallback=False)
         self.recorded_wire = recorded_wire
 
-    def holds_fields(self, rest: type[Signature], text: str) -> bool:
+    def holds_fields(self, signature: type[Signature], text: str) -> bool:
         """Return True, so that `parse` gets every text."""
         return True
 
@@ -33,7 +33,7 @@ class PlainAdapter(ChatAdapter):
         return {"answer": completion}
 
     def messages(
-        self, rest: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
+        self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
         """Return the messages of a conversation: each row's question, its rounds, and its answer."""
         history = read(dspy.History, inputs.get("history") or {"messages": []}, "history")

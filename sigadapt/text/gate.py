@@ -125,7 +125,7 @@ class TextGate:
             passing += self._as_read()
         return passing
 
-    def rest(self, answer: str | None) -> str:
+    def remaining(self, answer: str | None) -> str:
         """Return what has not passed of the answer's text, as it is finally read."""
         final, before = answer or "", "".join(self._output)
         for bare in (str, str.lstrip, str.strip):  # the reading takes space away that has passed

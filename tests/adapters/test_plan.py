@@ -20,8 +20,8 @@ def test_the_plan_names_the_tool_fields_and_keeps_the_rest() -> None:
     plan = plan_of(May)
     assert plan is not None
     assert (plan.tools, plan.calls, plan.calls_required) == ("tools", "calls", False)
-    assert list(plan.rest.fields) == ["question", "answer"]
-    assert plan.rest.instructions == "Answer, or use the tools."
+    assert list(plan.text_signature.fields) == ["question", "answer"]
+    assert plan.text_signature.instructions == "Answer, or use the tools."
     assert plan_of(May) is plan
 
 
@@ -120,7 +120,7 @@ def test_instructions_changed_in_place_make_a_new_plan() -> None:
     second = plan_of(signature)
     assert first is not None
     assert second is not None
-    assert (first.rest.instructions, second.rest.instructions) == ("One.", "Two.")
+    assert (first.text_signature.instructions, second.text_signature.instructions) == ("One.", "Two.")
 
 
 def test_a_plan_does_not_keep_its_signature_alive() -> None:

@@ -166,7 +166,7 @@ def test_a_field_described_anew_is_said(monkeypatch: pytest.MonkeyPatch):
     def system() -> str:
         plan = plan_of(Ask)
         assert plan is not None
-        return prompt_of(adapter, plan.rest).system
+        return prompt_of(adapter, plan.text_signature).system
 
     assert "old answer" in system()
     extra: Any = Ask.output_fields["answer"].json_schema_extra

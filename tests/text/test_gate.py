@@ -170,7 +170,7 @@ def test_the_calls_of_an_object_of_fields_are_not_shown(before: str, indent: int
         shown = "".join(map(gate.take, _cut(text, [size])))
         assert "calls" not in shown
         assert LOOK in shown
-        assert "".join((shown + gate.rest(said)).split()) == "".join(said.split())
+        assert "".join((shown + gate.remaining(said)).split()) == "".join(said.split())
 
 
 @pytest.mark.parametrize("empty", ["null", "[]", '{"tool_calls": []}'])
@@ -205,7 +205,7 @@ def passed(text: str, pieces: Iterator[str], tools: dict[str, Any]) -> tuple[str
     """What a gate lets pass of a text, and what the finished reading says."""
     gate, said = TextGate(tools, ("answer",)), text_read(text, tools).text or ""
     shown = "".join(map(gate.take, pieces))
-    return shown + gate.rest(said), said
+    return shown + gate.remaining(said), said
 
 
 TEXTS = st.lists(

@@ -145,7 +145,7 @@ def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
     """streaming: Held text that is no call is shown."""
     gate, said = TextGate(SCHEMAS, ("answer",)), read_text(text, SCHEMAS).text or ""
     shown = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
-    rest = gate.rest(said)
+    rest = gate.remaining(said)
     # A closing tag, or Harmony's headers without tokens, may show later that all before it was thought.
     assert "".join((shown + rest).split()) == "".join(said.split()) or any(
         mark in text for mark in ("</think>", "<think>")

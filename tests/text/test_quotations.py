@@ -230,7 +230,7 @@ def test_what_can_be_no_part_of_a_call_leaves_at_once(head: str, how: dict[str, 
         for at, char in enumerate(text):
             shown += gate.take(char)
             assert at < len(head) + 80 or at + 1 - len(shown) <= 80, text[len(shown) : at]
-        assert shown + gate.rest(read_text(text, SCHEMAS, **how).text) == text
+        assert shown + gate.remaining(read_text(text, SCHEMAS, **how).text) == text
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
@@ -247,4 +247,4 @@ def test_a_header_that_never_ends_is_read_soon() -> None:
     text = "<|channel|>commentary to=functions.get_weather" + "Q" * 300 + '\x01{"id": "resp_1", ' * 20
     for form in (text, "<tool_call>" * 2_000):
         gate, said = TextGate(SCHEMAS, ("answer",)), read_text(form, SCHEMAS).text
-        assert "".join(map(gate.take, form)) + gate.rest(said) == said
+        assert "".join(map(gate.take, form)) + gate.remaining(said) == said

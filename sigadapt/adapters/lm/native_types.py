@@ -19,21 +19,21 @@ _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
 class _CachedDelete(NamedTuple):
     """Stands in for a signature whose only used method is `delete`, and builds each smaller one only once."""
 
-    rest: type[Signature]
+    signature: type[Signature]
 
     def delete(self, name: str) -> "_CachedDelete":
-        return _CachedDelete(without(self.rest, name))
+        return _CachedDelete(without(self.signature, name))
 
 
 def without_native_fields(plan: Plan, kinds: list[Any], lm: BaseLM, settings: dict[str, Any]) -> Plan:
     """Return the Plan without the fields of these kinds that the model fills natively."""
-    rest: type[Signature] = plan.rest
+    signature: type[Signature] = plan.text_signature
     for name, kind in plan.native_fields:
         if kind in kinds:
-            whole: Any = _CachedDelete(rest) if kind in _DSPYS_OWN else rest
+            whole: Any = _CachedDelete(signature) if kind in _DSPYS_OWN else signature
             smaller: Any = kind.adapt_to_native_lm_feature(whole, name, lm, settings)
-            rest = smaller.rest if type(smaller) is _CachedDelete else smaller
-    return plan if rest is plan.rest else reduce(plan, rest)
+            signature = smaller.signature if type(smaller) is _CachedDelete else smaller
+    return plan if signature is plan.text_signature else reduce(plan, signature)
 
 
 def native_values(plan: Plan, kinds: list[Any], response: Any, reasoning: str | None) -> dict[str, Any]:

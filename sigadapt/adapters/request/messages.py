@@ -40,28 +40,28 @@ _PARTIAL_DEMO = "This is an example of the task, without {}."
 
 def messages_of(
     adapter: OutputFormat,
-    rest: type[Signature],
+    signature: type[Signature],
     demos: list[dict[str, Any]],
     inputs: Mapping[str, Any],
     stand_in: str = "",
 ) -> list[Message]:
     """Return all messages of one call, in the canonical Request's form."""
-    prompt = prompt_of(adapter, rest)
+    prompt = prompt_of(adapter, signature)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
     if demos:
-        messages += _demos(adapter, rest, demos, prompt.history_fields)
+        messages += _demos(adapter, signature, demos, prompt.history_fields)
     has_turns = prompt.history_fields.history or prompt.history_fields.results
     rows, results = _transcript(prompt.history_fields, inputs) if has_turns else (list[Row](), list[Round]())
     begin = len(messages)
     for number, row in enumerate(rows):
         event = row.event
-        refuse_strange(event, rest, prompt.history_fields)
+        refuse_strange(event, signature, prompt.history_fields)
         if prompt.asks(event):
-            values = _in_plain_texts(event, rest, stand_in) if stand_in else event
-            messages.append({"role": "user", "content": question(adapter, rest, prompt, values)})
+            values = _in_plain_texts(event, signature, stand_in) if stand_in else event
+            messages.append({"role": "user", "content": question(adapter, signature, prompt, values)})
         later = chain((each.rounds for each in islice(rows, number + 1, None)), [results])
-        messages += _event(adapter, rest, row, later)
+        messages += _event(adapter, signature, row, later)
     if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
         raise InvalidHistory(
@@ -70,8 +70,8 @@ def messages_of(
             field=prompt.history_fields.history,
             fix="Cut it with trim_history, which keeps whole turns, or use orphans='heal'.",
         )
-    values = _in_plain_texts(inputs, rest, stand_in) if stand_in else inputs
-    user = question(adapter, rest, prompt, values)
+    values = _in_plain_texts(inputs, signature, stand_in) if stand_in else inputs
+    user = question(adapter, signature, prompt, values)
     if user and prompt.asks(inputs):
         messages.append({"role": "user", "content": user})
     for each_round in results:
@@ -89,8 +89,8 @@ def messages_of(
     # DSPy's types (images, files and the like) are marked text here, which becomes content blocks. A text
     # that has such marks of its own stays text: they could name a file of the account.
     stand_in = f"<<{token_hex(16)}>>"
-    demos = [_in_plain_texts(demo, rest, stand_in) for demo in demos]
-    messages = messages_of(adapter, rest, demos, inputs, stand_in)
+    demos = [_in_plain_texts(demo, signature, stand_in) for demo in demos]
+    messages = messages_of(adapter, signature, demos, inputs, stand_in)
     return [_with_types(row, stand_in) if row["role"] == "user" else row for row in messages]
 
 
@@ -102,9 +102,9 @@ def _in_a_message(row: Message) -> Message:
     return {**row, "content": text, "result": row["result"].model_copy(update={"value": text})}
 
 
-def _in_plain_texts(values: Mapping[str, Any], rest: type[Signature], stand_in: str) -> dict[str, Any]:
+def _in_plain_texts(values: Mapping[str, Any], signature: type[Signature], stand_in: str) -> dict[str, Any]:
     """Return inputs with a stand-in for each of DSPy's marks in a field that holds none of DSPy's types."""
-    texts = {key for key, field in rest.input_fields.items() if not _holds_types(field.annotation, ())}
+    texts = {key for key, field in signature.input_fields.items() if not _holds_types(field.annotation, ())}
     return {key: _with_stand_in(part, stand_in) if key in texts else part for key, part in values.items()}
 
 
@@ -144,9 +144,11 @@ def _with_types(message: Message, stand_in: str) -> Message:
     return {**message, "content": [*texts]}
 
 
-def refuse_strange(event: Mapping[str, Any], rest: type[Signature], history_fields: HistoryFields) -> None:
+def refuse_strange(
+    event: Mapping[str, Any], signature: type[Signature], history_fields: HistoryFields
+) -> None:
     """Refuse an event of which DSPy would leave out what it says."""
-    fields = rest.model_fields
+    fields = signature.model_fields
     calls = event.get(history_fields.calls) if history_fields.calls else None
     # Reading a list of dicts here would send calls that `untrusted_history` has not seen.
     if calls and collection_in({"calls": calls}) is None:
@@ -188,25 +190,25 @@ def _transcript(fields: HistoryFields, inputs: Mapping[str, Any]) -> tuple[list[
 
 
 def _demos(
-    adapter: OutputFormat, rest: type[Signature], demos: list[dict[str, Any]], fields: HistoryFields
+    adapter: OutputFormat, signature: type[Signature], demos: list[dict[str, Any]], fields: HistoryFields
 ) -> Iterator[Message]:
     """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
     rows = rows_of(demos, fields.results, fields.calls)
     texts = [row.event for row in rows if not (row.calls or row.rounds)]
-    yield from demo_messages(adapter.format_demos, rest, texts)
+    yield from demo_messages(adapter.format_demos, signature, texts)
     for number, (demo, calls, rounds) in enumerate(row for row in rows if row.calls or row.rounds):
-        missing = [f"`{name}`" for name in rest.input_fields if demo.get(name) is None]
+        missing = [f"`{name}`" for name in signature.input_fields if demo.get(name) is None]
         prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""
-        yield {"role": "user", "content": adapter.format_user_message_content(rest, dict(demo), prefix)}
+        yield {"role": "user", "content": adapter.format_user_message_content(signature, dict(demo), prefix)}
         ids = (f"demo_{number}_{place}" for place in count())
         last = own_round(calls, answering(calls, rounds)) if calls else None
         for before in rounds:
             yield from _round(_example(before.calls, before.results, ids), before.calls.text)
         if not calls:
-            yield from _text_of(adapter, rest, demo, calls)
+            yield from _text_of(adapter, signature, demo, calls)
         else:
             example = _example(calls, last.results if last else (), ids)
-            yield from _round(example, _text_beside(adapter, rest, demo, calls))
+            yield from _round(example, _text_beside(adapter, signature, demo, calls))
 
 
 def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]) -> Round:
@@ -223,7 +225,7 @@ def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]
 
 
 def _event(
-    adapter: OutputFormat, rest: type[Signature], row: Row, later: Iterable[list[Round]]
+    adapter: OutputFormat, signature: type[Signature], row: Row, later: Iterable[list[Round]]
 ) -> Iterator[Message]:
     """Yield the messages of an event after its question: the rounds it brings, its text and its calls."""
     event, calls, rounds = row
@@ -231,18 +233,18 @@ def _event(
     for before in rounds:
         yield from _round(before, before.calls.text)
     if not calls:
-        yield from _text_of(adapter, rest, event, calls)
+        yield from _text_of(adapter, signature, event, calls)
     else:
         last_round = own_round(calls, last) or later_round(calls, rounds, later)
-        yield from _round(last_round, _text_beside(adapter, rest, event, calls))
+        yield from _round(last_round, _text_beside(adapter, signature, event, calls))
 
 
 def _text_of(
-    adapter: OutputFormat, rest: type[Signature], event: Event, calls: ToolCalls | None
+    adapter: OutputFormat, signature: type[Signature], event: Event, calls: ToolCalls | None
 ) -> Iterator[Message]:
     yield from turns_before(calls.turn) if calls is not None else ()
-    if any(event.get(name) is not None for name in rest.output_fields):
-        yield {"role": "assistant", "content": adapter.format_assistant_message_content(rest, event)}
+    if any(event.get(name) is not None for name in signature.output_fields):
+        yield {"role": "assistant", "content": adapter.format_assistant_message_content(signature, event)}
     elif calls is not None and calls.text:  # an answer in words of a signature whose only output is calls
         yield {"role": "assistant", "content": calls.text}
 
@@ -275,15 +277,15 @@ def _round(each_round: Round, text: str | None) -> Iterator[Message]:
 
 
 def _text_beside(
-    adapter: OutputFormat, rest: type[Signature], event: dict[str, Any], calls: ToolCalls
+    adapter: OutputFormat, signature: type[Signature], event: dict[str, Any], calls: ToolCalls
 ) -> str | None:
     """Return the text beside an event's calls: the model's own, or the outputs that the event holds."""
-    missing = [name for name in rest.output_fields if event.get(name) is None]
-    if calls.turn != Turn() or len(missing) == len(rest.output_fields):
+    missing = [name for name in signature.output_fields if event.get(name) is None]
+    if calls.turn != Turn() or len(missing) == len(signature.output_fields):
         return calls.text
     for name in missing:
-        rest = rest.delete(name)
-    return adapter.format_assistant_message_content(rest, event)
+        signature = signature.delete(name)
+    return adapter.format_assistant_message_content(signature, event)
 
 
 def turns_before(turn: Turn) -> Iterator[Message]:

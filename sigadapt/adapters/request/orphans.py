@@ -35,13 +35,13 @@ _UNFINISHED = "(This turn was not finished.)"
 
 def heal(plan: Plan, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Change, ...]]:
     """Return the inputs with orphans healed, and what was changed."""
-    healing, fields = _Healing(plan.rest), plan.history_fields
+    healing, fields = _Healing(plan.text_signature), plan.history_fields
     history = inputs.get(fields.history) if fields.history else None
     results = inputs.get(fields.results) if fields.results else None
     rows = read(dspy.History, history, fields.history).messages if history is not None else []
     for event in rows:
-        refuse_strange(event, plan.rest, fields)
-    asks = any(inputs.get(name) is not None for name in plan.rest.input_fields)
+        refuse_strange(event, plan.text_signature, fields)
+    asks = any(inputs.get(name) is not None for name in plan.text_signature.input_fields)
     events, rounds = healing.conversation([*map(dict, rows)], healing.rounds_of(results), asks=asks)
     whole = dict(inputs)
     if history is not None:
@@ -54,9 +54,9 @@ def heal(plan: Plan, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[C
 class _Healing:
     """One conversation on its way to be whole."""
 
-    def __init__(self, rest: type[Signature]) -> None:
-        self._inputs = tuple(rest.input_fields)
-        self._outputs = tuple(rest.output_fields)
+    def __init__(self, signature: type[Signature]) -> None:
+        self._inputs = tuple(signature.input_fields)
+        self._outputs = tuple(signature.output_fields)
         self.changes: list[Change] = []
 
     def conversation(

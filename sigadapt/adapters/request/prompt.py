@@ -15,7 +15,7 @@ from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
 
 from sigadapt.adapters.output_format import OutputFormat
-from sigadapt.adapters.plan import HistoryFields, rest_of
+from sigadapt.adapters.plan import HistoryFields, prompt_cache
 
 _DSPYS = (dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter)
 _TASK = "format_task_description"
@@ -52,20 +52,22 @@ class Prompt(NamedTuple):
         return any(inputs.get(name) is not None for name in self.inputs)
 
 
-def prompt_of(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
+def prompt_of(adapter: OutputFormat, signature: type[Signature]) -> Prompt:
     """Return what an adapter says about a signature; cached, unless the adapter has words of its own."""
-    prompts = rest_of(rest).prompts
+    prompts = prompt_cache(signature).prompts
     kind, overrides = type(adapter), vars(adapter)  # methods can be replaced in place, on the object too
     words = tuple([overrides.get(name) or getattr(kind, name, None) for name in _WORDS])
     prompt = prompts.get(words)
     if prompt is None:
-        prompt = _compile(adapter, rest)
+        prompt = _compile(adapter, signature)
         if not _are_the_users(adapter, _WORDS):  # those may say something else each time
             prompts[words] = prompt
     return prompt
 
 
-def question(adapter: OutputFormat, rest: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]) -> str:
+def question(
+    adapter: OutputFormat, signature: type[Signature], prompt: Prompt, inputs: Mapping[str, Any]
+) -> str:
     """Return the user's message: `adapter.format_user_message_content`, and the reminder if there is one."""
     # DSPy builds a pydantic adapter for every value of every call, even for plain texts. DSPy's own methods
     # put texts in unchanged, so a template of them is made once. Other methods and other values go through
@@ -75,18 +77,19 @@ def question(adapter: OutputFormat, rest: type[Signature], prompt: Prompt, input
     if prompt.templated and _TEXTS.issuperset(map(type, values)):
         template = prompt.templates.get(names)
         if template is None:
-            template = adapter.format_user_message_content(rest, dict.fromkeys(names, _MARK))
+            template = adapter.format_user_message_content(signature, dict.fromkeys(names, _MARK))
             template = prompt.templates[names] = template.replace("%", "%%").replace(_MARK, "%s")
         text = (template % values).strip()
     else:
-        text = adapter.format_user_message_content(rest, dict(inputs))
+        text = adapter.format_user_message_content(signature, dict(inputs))
     if not prompt.reminds:
         return text
-    return f"{text}\n\n{adapter.text_reminder(without_optional_texts(rest))}".strip()
+    return f"{text}\n\n{adapter.text_reminder(without_optional_texts(signature))}".strip()
 
 
-def _compile(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
-    has_outputs, visible, notes = bool(rest.output_fields), without_optional_texts(rest), rest_of(rest).notes
+def _compile(adapter: OutputFormat, signature: type[Signature]) -> Prompt:
+    has_outputs, notes = bool(signature.output_fields), prompt_cache(signature).notes
+    visible = without_optional_texts(signature)
     if _are_the_users(adapter, (_SYSTEM,)):
         system = adapter.format_system_message(visible)
     elif has_outputs:
@@ -97,26 +100,26 @@ def _compile(adapter: OutputFormat, rest: type[Signature]) -> Prompt:
     return Prompt(
         system="\n\n".join(filter(None, (system, notes))),
         reminds=has_outputs and bool(adapter.text_reminder(visible)),
-        inputs=tuple(rest.input_fields),
-        history_fields=rest_of(rest).history_fields or HistoryFields(None, None, None),
+        inputs=tuple(signature.input_fields),
+        history_fields=prompt_cache(signature).history_fields or HistoryFields(None, None, None),
         templated=_are_dspys(adapter, _SHOWING),
         templates={},
     )
 
 
-def without_optional_texts(rest: type[Signature]) -> type[Signature]:
+def without_optional_texts(signature: type[Signature]) -> type[Signature]:
     """Return the signature as shown to the model: `str | None` becomes `str`."""
     # DSPy asks for a "valid Python Union[str, NoneType]", and a model that obeys answers the word None.
     # Whether there is a text at all is for the calls to say, not for the model.
 
     def make() -> type[Signature] | None:
-        visible = rest
-        for name, field in rest.fields.items():
+        visible = signature
+        for name, field in signature.fields.items():
             kind: Any = field.annotation
             visible = visible.with_updated_fields(name, type_=str) if kind == str | None else visible
-        return None if visible is rest else visible  # not the same signature, which would keep itself alive
+        return None if visible is signature else visible  # itself would keep itself alive
 
-    return rest_of(rest).once("told", make) or rest
+    return prompt_cache(signature).once("told", make) or signature
 
 
 def _are_dspys(adapter: OutputFormat, methods: tuple[str, ...]) -> bool:
@@ -142,11 +145,11 @@ def in_own_words(adapter: OutputFormat) -> bool:
     return not _are_dspys(adapter, _DESCRIBING)
 
 
-def describe(rest: type[Signature], form: str = "", task: str | None = None) -> str:
+def describe(signature: type[Signature], form: str = "", task: str | None = None) -> str:
     """Return a system text: the instructions, the fields worth describing, and the form of the outputs."""
-    inputs, outputs = _worth_listing(rest.input_fields), _worth_listing(rest.output_fields)
+    inputs, outputs = _worth_listing(signature.input_fields), _worth_listing(signature.output_fields)
     pieces = (
-        textwrap.dedent(rest.instructions).strip() if task is None else task,
+        textwrap.dedent(signature.instructions).strip() if task is None else task,
         f"Input fields:\n{inputs}" if inputs else "",
         f"Output fields:\n{outputs}" if outputs else "",
         form,
@@ -161,9 +164,9 @@ def _worth_listing(fields: Mapping[str, FieldInfo]) -> str:
     return utils.get_field_description_string(worthy) if worthy else ""
 
 
-def form_of(adapter: OutputFormat, rest: type[Signature]) -> str:
+def form_of(adapter: OutputFormat, signature: type[Signature]) -> str:
     """Return DSPy's description of the text outputs: a short sentence, or the structure for other types."""
-    kinds: list[Any] = [field.annotation for field in rest.output_fields.values()]
+    kinds: list[Any] = [field.annotation for field in signature.output_fields.values()]
     if all(kind in (str, str | None) for kind in kinds):
-        return adapter.user_message_output_requirements(rest)
-    return adapter.format_field_structure(rest)
+        return adapter.user_message_output_requirements(signature)
+    return adapter.format_field_structure(signature)

@@ -47,7 +47,7 @@ def stop_for_person(
     fields = plan.history_fields
     history = inputs.get(fields.history) if fields.history else None
     before = dspy.History(messages=[]) if history is None else read(dspy.History, history, fields.history)
-    event = {name: inputs.get(name) for name in (*plan.rest.input_fields, fields.results) if name}
+    event = {name: inputs.get(name) for name in (*plan.text_signature.input_fields, fields.results) if name}
     event |= {name: values.get(name) for name in plan.outputs if name != plan.calls}
     raise ConfirmationNeeded(
         calls,

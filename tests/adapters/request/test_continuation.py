@@ -502,7 +502,7 @@ def messages_of_history(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     plan = plan_of(WithHistory)
     assert plan is not None
     saved = dspy.History.model_validate_json(dspy.History(messages=events).model_dump_json())
-    return messages_of(sigadapt.ChatAdapter(), plan.rest, [], {"history": saved})
+    return messages_of(sigadapt.ChatAdapter(), plan.text_signature, [], {"history": saved})
 
 
 class WithHistory(Goes):

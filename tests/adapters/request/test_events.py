@@ -45,7 +45,7 @@ def rows_of(*events: dict[str, Any], demos: Sequence[dict[str, Any]] = (), **inp
     plan = plan_of(Chat)
     assert plan is not None
     given_inputs: dict[str, Any] = {"history": dspy.History(messages=list(events)), **inputs}
-    return messages_of(ADAPTER, plan.rest, list(demos), given_inputs)
+    return messages_of(ADAPTER, plan.text_signature, list(demos), given_inputs)
 
 
 def city_in(arguments: str) -> str:

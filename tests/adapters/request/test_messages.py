@@ -130,7 +130,7 @@ def request_of(events: list[dict[str, Any]], **inputs: Any) -> Request:
     given = {"history": dspy.History(messages=events), "question": "And now?", **inputs}
     return {
         "model": "m",
-        "messages": messages_of(sigadapt.ChatAdapter(), plan.rest, [], given),
+        "messages": messages_of(sigadapt.ChatAdapter(), plan.text_signature, [], given),
         "tools": TOOLS.to_openai(),
     }
 

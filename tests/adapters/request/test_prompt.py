@@ -75,7 +75,7 @@ def asked(adapter: Any, signature: Any, inputs: dict[str, Any]) -> str:
 def rest_of(signature: Any) -> Any:
     plan = plan_of(signature)
     assert plan is not None
-    return plan.rest
+    return plan.text_signature
 
 
 def system_of(adapter: Any, signature: Any) -> str:

@@ -43,7 +43,7 @@ def rows_of(events: Rows, adapter: Any, **inputs: Any) -> tuple[Rows, int]:
     assert plan is not None
     history = dspy.History(messages=events)
     whole, changes = heal(plan, {"question": "next?", "history": history, **inputs})
-    return adapter.format(plan.rest, [], whole), len(changes)
+    return adapter.format(plan.text_signature, [], whole), len(changes)
 
 
 class Conversation(RuleBasedStateMachine):

@@ -63,7 +63,7 @@ def sent_over(route: Route, event: Any) -> Any:
     """All that is done to a history before it leaves."""
     plan = plan_of(Chat)
     assert plan is not None
-    rows = messages_of(sigadapt.ChatAdapter(), plan.rest, [], {"history": {"messages": [event]}})
+    rows = messages_of(sigadapt.ChatAdapter(), plan.text_signature, [], {"history": {"messages": [event]}})
     request: Request = {"model": "m", "messages": rows}
     sent = lower(request, route)
     to_lm15(sent.request, route)
