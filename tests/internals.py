@@ -25,7 +25,7 @@ from sigadapt.commands.cli import main
 from sigadapt.commands.printing import layout
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
-from sigadapt.providers import BY_DIALECT, PROVIDERS, ROUTES
+from sigadapt.providers import BY_WIRE, PROVIDERS, ROUTES
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.runs.field_texts import field_texts
@@ -67,7 +67,7 @@ from sigadapt.trust.masking import Masking
 
 __all__ = [
     "BUDGET",
-    "BY_DIALECT",
+    "BY_WIRE",
     "FORMATS",
     "OWN_ENGINE",
     "PROVIDERS",

@@ -21,7 +21,7 @@ def _first_routes(client: str) -> dict[str, Route]:
     found: dict[str, Route] = {}
     for route in ROUTES:
         if route.client == client:
-            found.setdefault(route.dialect, route)
+            found.setdefault(route.wire, route)
     return found
 
 

@@ -27,7 +27,7 @@ def _routes() -> dict[str, Route]:
     """The first route to each wire through each client, and those that handle tools in another way."""
     routes: dict[str, Route] = {}
     for route in ROUTES:
-        name = route.dialect if route.client == "lm15" else f"{route.client}/{route.dialect}"
+        name = route.wire if route.client == "lm15" else f"{route.client}/{route.wire}"
         if name in routes and route.tools.root_pattern != routes[name].tools.root_pattern:
             name = f"{route.client}/{min(route.models.prefixes)}"
         routes.setdefault(name, route)
@@ -41,7 +41,7 @@ _ENGINES = {"native", "litellm"}
 
 
 def _wires() -> list[str]:
-    return sorted({route.dialect for route in ROUTE_NAMES.values()})
+    return sorted({route.wire for route in ROUTE_NAMES.values()})
 
 
 def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dict[str, Route]:
@@ -53,7 +53,7 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
         for name, route in ROUTE_NAMES.items()
         if not engines or ("litellm" if route.client == "litellm" else "native") in engines
     }
-    names = {name: {route.dialect, route.dialect.partition("-")[0]} for name, route in routes.items()}
+    names = {name: {route.wire, route.wire.partition("-")[0]} for name, route in routes.items()}
     for provider in providers:
         if not any(provider in each for each in names.values()):
             of = f" of the engine {', '.join(engines)}" if engines else ""

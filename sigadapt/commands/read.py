@@ -93,7 +93,7 @@ def _check(choice: Choice, decls: ToolDecls, wire: str | None = None) -> Choice:
     calls, names = choice.tool_calls, [decl.name for decl in decls]
     if calls is None:
         return choice
-    for limits in {route.names for route in ROUTES if route.dialect == wire}:
+    for limits in {route.names for route in ROUTES if route.wire == wire}:
         calls = with_declared_names(calls, aliases(names, *limits))
     return replace(choice, tool_calls=calls.validated(decls))
 

@@ -55,8 +55,8 @@ def sent_to(
     try:
         options: dict[str, Any] = {"api_key": "loopback", "cache": False, "num_retries": 0, **settings}
         route = route_of(dspy.LM(model, **options), {})
-        wire = route.dialect if route.client == "lm15" else f"{route.client}/{route.dialect}"
-        suffix = WIRES[WIRE_NAMES[route.dialect]].suffix if route.dialect in WIRE_NAMES else ""
+        wire = route.wire if route.client == "lm15" else f"{route.client}/{route.wire}"
+        suffix = WIRES[WIRE_NAMES[route.wire]].suffix if route.wire in WIRE_NAMES else ""
         lm = dspy.LM(model, **options, api_base=server.url + suffix)
         hook = SimpleNamespace(after_choice=note, on_error=note)
         with dspy.context(lm=lm, adapter=adapter_with(hooks=[hook])):

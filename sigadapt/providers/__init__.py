@@ -33,14 +33,14 @@ PROVIDERS: tuple[Provider, ...] = (
 ROUTES: tuple[Route, ...] = tuple(route for provider in PROVIDERS for route in provider.routes)
 """The routes of all providers. The first of each client is for servers that have no route of their own."""
 
-BY_DIALECT = {provider.name: provider for provider in PROVIDERS}
+BY_WIRE = {provider.name: provider for provider in PROVIDERS}
 """The provider of each wire format. The engine that a user made has a dialect that is not among them."""
 
 
 def provider_named(dialect: str) -> Provider:
     """Return the provider that a caller named as the `dialect` to read; InvalidOption for an unknown one."""
-    provider = BY_DIALECT.get(dialect)
+    provider = BY_WIRE.get(dialect)
     if provider is None:
-        fix = f"Use one of {', '.join(BY_DIALECT)}."
+        fix = f"Use one of {', '.join(BY_WIRE)}."
         raise InvalidOption(f"{dialect!r} is not a known dialect", field="dialect", fix=fix)
     return provider

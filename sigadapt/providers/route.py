@@ -35,7 +35,7 @@ class Models(NamedTuple):
 class Turns(NamedTuple):
     """How turns go back."""
 
-    takes: frozenset[str] = frozenset()  # the dialects whose state can be sent back
+    takes: frozenset[str] = frozenset()  # the wires whose state can be sent back
     # The field in which an OpenAI-like server wants its reasoning back; empty for the one that it came in,
     # None if the program keeps it.
     reasoning_field: str | None = ""
@@ -103,7 +103,7 @@ class Limits(NamedTuple):
 class Route(NamedTuple):
     """One way to a provider, and what its client gets wrong or cannot know."""
 
-    dialect: str  # the wire format's name
+    wire: str  # the wire format's name
     client: Literal["lm15", "litellm", "engine"]  # who writes the request; `engine`: the user's own
     as_chat: bool = False  # whether it is written as chat messages, which LiteLLM translates
     models: Models = Models()

@@ -347,12 +347,12 @@ def test_what_dspy_knows_of_a_model_is_asked_once(monkeypatch: pytest.MonkeyPatc
         return select(*arguments)
 
     monkeypatch.setattr(routes, "select_backend", counted)
-    assert [routes.route_of(lm, {}).dialect for _ in range(3)] == ["openai-chat"] * 3
+    assert [routes.route_of(lm, {}).wire for _ in range(3)] == ["openai-chat"] * 3
     assert [routes.calls_functions(lm, routes.facts_of(lm, {})) for _ in range(3)] == [True] * 3
     assert len(asked) == 1
     assert routes.route_of(lm, {"custom_llm_provider": "anthropic"}).client == "litellm"
     lm.model = "anthropic/claude-sonnet-4-6"
-    assert routes.route_of(lm, {}).dialect == "anthropic"
+    assert routes.route_of(lm, {}).wire == "anthropic"
     lm.model = "openai/gpt-4o-mini"
     monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9")
     assert routes.route_of(lm, {}).client == "litellm"

@@ -194,7 +194,7 @@ def test_where_there_are_no_custom_tools_nothing_is_sent(wire: str, engine: str)
 
 
 @pytest.mark.parametrize(
-    "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.client}-{route.dialect}"
+    "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.client}-{route.wire}"
 )
 def test_a_custom_call_of_the_past_goes_everywhere(route: Any):
     """request-shaping: A custom call goes to another provider as a function's."""

@@ -163,7 +163,7 @@ def test_a_search_of_another_provider_becomes_this_one_s():
 PLAIN = [route for route in (*NATIVE.values(), *LITELLM.values(), NATIVE_OLLAMA) if not route.search]
 
 
-@pytest.mark.parametrize("route", PLAIN, ids=lambda to: f"{to.client}-{to.dialect}-{to.models.server}")
+@pytest.mark.parametrize("route", PLAIN, ids=lambda to: f"{to.client}-{to.wire}-{to.models.server}")
 def test_where_there_is_no_search_a_declared_one_is_dropped(route: Any):
     """request-shaping: A search that a wire lacks is dropped."""
     sent = lower(request(SEARCH, {**ORDERS, "name": "list.orders"}), route)

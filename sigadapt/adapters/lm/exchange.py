@@ -33,7 +33,7 @@ from sigadapt.dspy_boundary.internals import (
     written_target,
 )
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers import BY_DIALECT
+from sigadapt.providers import BY_WIRE
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import an_object
@@ -44,7 +44,7 @@ def exchanging(
     lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows, *, is_async: bool
 ) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
-    provider = BY_DIALECT[route.dialect]
+    provider = BY_WIRE[route.wire]
     kind = _AsyncEngine if is_async else _SyncEngine
 
     def engine_of(engines: dict[Any, Any], key: Any) -> Any:

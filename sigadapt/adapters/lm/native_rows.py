@@ -15,7 +15,7 @@ import orjson
 from dspy import lm15
 
 from sigadapt.adapters.request.states import replaying, state_of
-from sigadapt.providers import BY_DIALECT, CHAT, provider_named
+from sigadapt.providers import BY_WIRE, CHAT, provider_named
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result
 from sigadapt.providers.route import Route
@@ -78,7 +78,7 @@ def native_rows(
     groups: list[list[Json]], route: Route, fields: Json, tools: Iterable[Json], *, is_late: bool
 ) -> NativeRows:
     """Return the native rows of a request with these tools, which may change in the conversation (late)."""
-    provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect, CHAT)
+    provider = CHAT if route.as_chat else BY_WIRE.get(route.wire, CHAT)
     if route.client == "engine":
         return NativeRows(provider)
     rows: list[list[Json] | None] = []

@@ -90,7 +90,7 @@ def with_replayed_reasoning(
     if reasoning is False:
         return route._replace(turns=route.turns._replace(reasoning_field=None))
     field = reasoning if isinstance(reasoning, str) else reasoning.get(model)
-    if not field or route.dialect != CHAT.name:
+    if not field or route.wire != CHAT.name:
         return route
     return route._replace(turns=route.turns._replace(reasoning_field=field, reasoning_of_others=True))
 

@@ -16,7 +16,7 @@ from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import BY_DIALECT, CHAT
+from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.result_blocks import text_in
@@ -57,7 +57,7 @@ def to_lm15(
         config=config,
     )
     if not settings and _OF_TURNS.isdisjoint(chain.from_iterable(messages)):  # lm15 writes every row
-        provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect, CHAT)
+        provider = CHAT if route.as_chat else BY_WIRE.get(route.wire, CHAT)
         return lm15_request, NativeRows(provider, fields=fields)
     tools = request.get("tools", ())
     return lm15_request, native_rows(groups, route, fields, tools, is_late=bool(late))
@@ -126,7 +126,7 @@ def _content_part(part: Json) -> Any:
 
 def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool, ...], list[Json] | None]:
     """Return tools in lm15's types, and as the provider's own JSON if these types cannot hold them."""
-    key = route.client, route.dialect
+    key = route.client, route.wire
     cache = tools.memo if isinstance(tools, CanonicalTools) else {}
     if key not in cache:
         functions = [tool["function"] for tool in tools if "function" in tool]
@@ -138,7 +138,7 @@ def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool
         )
         native_tools = None
         if route.tools.native or not all(map(is_plain, tools)):
-            provider = None if route.as_chat else BY_DIALECT.get(route.dialect)
+            provider = None if route.as_chat else BY_WIRE.get(route.wire)
             native_tools = provider.tools(list(tools)) if provider else list(tools)
         cache[key] = lm15_tools, native_tools
     return cache[key]
@@ -178,7 +178,7 @@ def _choice_fields(request: Request, route: Route) -> dict[str, Any] | None:
     choice = request.get("tool_choice")
     if not isinstance(choice, dict) or _is_of_functions(choice):
         return None
-    provider = CHAT if route.as_chat else BY_DIALECT.get(route.dialect)
+    provider = CHAT if route.as_chat else BY_WIRE.get(route.wire)
     return provider.tool_choice(choice, parallel=request.get("parallel_tool_calls")) if provider else None
 
 

@@ -123,7 +123,7 @@ def _model(
         return lm
     if route.client == "lm15":
         return exchanging(lm, request, route, native, is_async=is_async)
-    wire = provider_named(route.dialect)
+    wire = provider_named(route.wire)
     limit = "max_tokens" if "max_tokens" in lowered.request else "max_completion_tokens"
     additions = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)
     return over_litellm(lm, request, additions, is_async=is_async)

@@ -2,7 +2,7 @@
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.messages import assistant_message, result_message, search_message
-from sigadapt.providers import BY_DIALECT
+from sigadapt.providers import BY_WIRE
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import in_paragraphs, joined
@@ -37,7 +37,7 @@ def asking_again(request: Request, calls: ToolCalls) -> Request:
 def can_go_on(reading: Reading, route: Route) -> bool:
     """Return whether all of a paused turn is at hand to be sent back."""
     state = reading.state
-    is_whole = state is not None and state["dialect"] == route.dialect and not route.as_chat
+    is_whole = state is not None and state["dialect"] == route.wire and not route.as_chat
     return is_whole and not reading.calls
 
 
@@ -56,7 +56,7 @@ def change_of_pause(request: Request, count: int) -> Change:
 def whole_turn(before: Reading, latest: Reading) -> Reading:
     """Return the Reading of the whole turn: of what was paused, and of what came when it went on."""
     pauses = before.state or {}
-    provider = BY_DIALECT.get(pauses["dialect"])
+    provider = BY_WIRE.get(pauses["dialect"])
     plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
     rows = latest.state or {"blocks": plain}
     blocks = [*pauses["blocks"], *rows["blocks"]]

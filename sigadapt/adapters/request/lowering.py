@@ -14,7 +14,7 @@ from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, wit
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import BY_DIALECT, CHAT
+from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.route import ANY, Route
 from sigadapt.providers.wire.values import name_in, named_part
@@ -71,8 +71,8 @@ def lower(request: Request, route: Route) -> Lowered:
             request = _sign(request, route, changes)
     if not plain:
         request = without_searches(request, route, changes)
-    wire = BY_DIALECT.get(route.dialect) if route.client == "lm15" else None
-    settings = wire.settings_for(dict(request)) if wire is not None else {}
+    provider = BY_WIRE.get(route.wire) if route.client == "lm15" else None
+    settings = provider.settings_for(dict(request)) if provider is not None else {}
     if settings:
         why = f"these tools need a setting beside them, which is sent: {compact(settings)}"
         changes.append(Change("/tools", "lowered", why))
@@ -250,7 +250,7 @@ def _foreign(request: Request, route: Route) -> Iterator[Change]:
 
 def _left_behind(state: Json, row: Json, route: Route) -> str | None:
     """Return what of a turn does not go back, and why; None if all of it goes back."""
-    provider = BY_DIALECT.get(state["dialect"])
+    provider = BY_WIRE.get(state["dialect"])
     if provider is None or not route.replays(state):
         others = [*provider.extras(state)] if provider else []
         if route.turns.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:
@@ -258,7 +258,7 @@ def _left_behind(state: Json, row: Json, route: Route) -> str | None:
         owner = state.get("endpoint", state["dialect"])
         names = _names(others) or "the order of its blocks"
         return f"this provider state belongs to {cut(owner)}; only text and calls are sent, not {names}"
-    if (route.as_chat or state["dialect"] != route.dialect) and state["dialect"] != CHAT.name:
+    if (route.as_chat or state["dialect"] != route.wire) and state["dialect"] != CHAT.name:
         names = _names(provider.extras(state, in_chat=True))
         return f"this route has no place for {names}" if names else None
     if state.get("lost"):

@@ -64,7 +64,7 @@ def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], 
 
 def _why_foreign(part: Part, route: Route) -> str:
     """Return why a block in the words of another wire than the route's, as logs hold it, is left out."""
-    wire = CHAT.name if route.as_chat else route.dialect
+    wire = CHAT.name if route.as_chat else route.wire
     if part["type"] != "block" or part.get("wire", wire) == wire:
         return ""
     kind = part["value"].get("type") or next(iter(part["value"]), "a block")

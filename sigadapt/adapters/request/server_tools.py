@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.providers import BY_DIALECT
+from sigadapt.providers import BY_WIRE
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.json_values import Json, is_object
@@ -22,13 +22,13 @@ def with_server_tools(request: Request, route: Route | None) -> tuple[Request, t
     tools, model = request.get("tools", ()), request["model"]
     if getattr(tools, "is_plain", False) or not any(tool.get("type") == SERVER_TOOL for tool in tools):
         return request, ()
-    wire = None if route is None else BY_DIALECT.get(route.dialect)
+    provider = None if route is None else BY_WIRE.get(route.wire)
     table: dict[str, Json] = {}
-    for start, rows in wire.server_tools.items() if wire is not None else ():
+    for start, rows in provider.server_tools.items() if provider is not None else ():
         table |= rows if model.startswith(start) else {}
     for kind in route.tools.lost_server_tools if route is not None else ():
         table.pop(kind, None)
-    names = () if route is None else (model.partition("/")[0], route.dialect)
+    names = () if route is None else (model.partition("/")[0], route.wire)
     raw = {_family(tool) for tool in tools if not named_part(tool) and tool.get("type") != SERVER_TOOL}
     entries: list[Json] = []
     changes: list[Change] = []

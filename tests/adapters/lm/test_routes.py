@@ -46,7 +46,7 @@ REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
 def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:
     dialect, door, mark = told
     marks = {route.models.server} if route.client == "lm15" else route.models.prefixes or {""}
-    return (route.dialect, route.client) == (dialect, door) and mark in marks
+    return (route.wire, route.client) == (dialect, door) and mark in marks
 
 
 @pytest.mark.parametrize(

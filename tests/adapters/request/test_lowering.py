@@ -162,7 +162,7 @@ def test_foreign_state_is_recorded(dialect: str, profile: Route):
     state = {"dialect": dialect, "blocks": [{"type": "text", "text": "Hi."}]}
     rows = [{"role": "assistant", "content": "Hi.", "turn": Turn(text="Hi.", state=state)}]
     sent = lower(request(messages=rows), profile)
-    assert whats(sent) == ([] if dialect == profile.dialect else [("/messages/0/turn/state", "dropped")])
+    assert whats(sent) == ([] if dialect == profile.wire else [("/messages/0/turn/state", "dropped")])
     assert all(dialect in change.why for change in sent.changes)
 
 

@@ -11,7 +11,7 @@ import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import BY_DIALECT, Request, Route, lower, main, sendable
+from internals import BY_WIRE, Request, Route, lower, main, sendable
 from internals import ROUTES as ROUTES_OF_ALL
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
 
@@ -284,7 +284,7 @@ def test_each_provider_s_strict_mode_has_its_own_rules(schema: Json, refused: st
 def test_every_field_of_a_route_is_one_that_its_provider_writes():
     """A field that a route names and the provider's own words left out would be lost without a record."""
     for route in (route for route in ROUTES.values() if route.tools.fields and not route.as_chat):
-        provider = BY_DIALECT.get(route.dialect)
+        provider = BY_WIRE.get(route.wire)
         assert provider is not None
         fields = {key: {"name": "n"} if key == "namespace" else 1 for key in route.tools.fields}
         [tool] = provider.tools([{**ToolDecl("f").to_openai(), **fields}])

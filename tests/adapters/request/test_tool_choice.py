@@ -147,7 +147,7 @@ def test_gemini_checks_calls_where_it_is_asked_to():
 
 
 @pytest.mark.parametrize(
-    "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.client}-{route.dialect}"
+    "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.client}-{route.wire}"
 )
 @pytest.mark.parametrize("choice", [HOSTED, SEARCH], ids=str)
 def test_a_route_that_cannot_name_it_says_so(route: Any, choice: Any):
