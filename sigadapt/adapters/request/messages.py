@@ -173,7 +173,7 @@ def refuse_strange(
     if keys and keys.isdisjoint(fields) and collection_in(event) is None and not rounds_in(event, None):
         example = dict.fromkeys(list(fields)[:2], "...")
         raise InvalidHistory(
-            f"nothing of an event is sent: its {listed(map(repr, sorted(keys, key=str)), 8)} are no fields",
+            f"nothing of an event is sent: its {listed(map(repr, sorted(keys, key=str)), 8, ', ')} are no fields",
             code="unreadable_history",
             field=history_fields.history,
             fix=f"Give the values of fields, such as {example}, or leave the event out.",
