@@ -171,9 +171,9 @@ def refuse_strange(
     keys = {key for key, value in event.items() if value is not None}
     keys -= {history_fields.calls, history_fields.results}
     if keys and keys.isdisjoint(fields) and collection_in(event) is None and not rounds_in(event, None):
-        example = dict.fromkeys(list(fields)[:2], "...")
+        example, names = dict.fromkeys(list(fields)[:2], "..."), sorted(map(repr, keys))
         raise InvalidHistory(
-            f"nothing of an event is sent: its {listed(map(repr, sorted(keys, key=str)), 8, ', ')} are no fields",
+            f"nothing of an event is sent: none of its keys is a field ({listed(names, 8, ', ')})",
             code="unreadable_history",
             field=history_fields.history,
             fix=f"Give the values of fields, such as {example}, or leave the event out.",
