@@ -1,7 +1,7 @@
-"""Tell which output field each piece of a streamed text belongs to, without what marks the fields.
+"""Split a streamed text into the pieces of its output fields, without what marks the fields.
 
 The three forms are those of DSPy's adapters: a line `[[ ## name ## ]]`, a tag `<name>`, and a key of a JSON
-object. Text that nothing marks belongs to `default`. Space around a value is told only if more of it follows.
+object. Text that nothing marks belongs to `default`. Space after a value waits until more of it follows.
 """
 
 import json
@@ -15,7 +15,7 @@ from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.adapters.text_listeners import overlap
 
 NOWHERE = ""
-"""The name of no field: what belongs to it is not told."""
+"""The name of no field: what belongs to it is not emitted."""
 
 Piece = tuple[str | None, str]
 
@@ -41,12 +41,12 @@ class MarkedText:
         self._is_fresh = True
 
     def take(self, text: str) -> list[Piece]:
-        """Take a piece of the text, and return what may be told now."""
+        """Take a piece of the text, and return what may be emitted now."""
         self._buffer += text
         pieces: list[Piece] = []
         while (mark := self._mark()) is not None:
             start, end, field = mark
-            self._tell(self._buffer[:start].rstrip(), pieces)
+            self._add(self._buffer[:start].rstrip(), pieces)
             self._buffer, self._is_fresh = self._buffer[end:], True
             self._field = field if field in self._names else NOWHERE
         rest = max([0, *(overlap(self._buffer, tag) for tag in self._expected())])
@@ -55,7 +55,7 @@ class MarkedText:
         if self._by_lines:
             tag_start = _BEGUN.search(self._buffer, max(0, len(self._buffer) - 160))
             rest = max(rest, len(self._buffer) - tag_start.start() if tag_start else 0)
-        self._tell(self._buffer[: len(self._buffer) - rest], pieces)
+        self._add(self._buffer[: len(self._buffer) - rest], pieces)
         self._buffer = self._buffer[len(self._buffer) - rest :]
         return pieces
 
@@ -76,7 +76,7 @@ class MarkedText:
         self._tag = self._tags.get(tag, "")
         return start, start + len(tag), self._tag
 
-    def _tell(self, text: str, pieces: list[Piece]) -> None:
+    def _add(self, text: str, pieces: list[Piece]) -> None:
         text = text.lstrip() if self._is_fresh else text
         if text:
             self._is_fresh = False
@@ -85,7 +85,7 @@ class MarkedText:
 
 
 class JsonText:
-    """A text that is one JSON object, of which the strings under the fields' names are told, decoded."""
+    """A text that is one JSON object, of which the strings under the fields' names are emitted, decoded."""
 
     def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
         self._names, self._default = text_fields(fields), default
@@ -95,7 +95,7 @@ class JsonText:
         self._field: str | None = None  # of the string that is being read
 
     def take(self, text: str) -> list[Piece]:
-        """Take a piece of the text, and return what may be told now."""
+        """Take a piece of the text, and return what may be emitted now."""
         self._buffer += text
         if self._is_object is None:
             self._buffer = self._buffer.lstrip()
@@ -142,7 +142,7 @@ class JsonText:
 
 
 class NoText:
-    """A text that a second model reads: nothing of it is told."""
+    """A text that a second model reads: nothing of it is emitted."""
 
     def take(self, text: str) -> list[Piece]:
         """Take a piece of the text."""
@@ -150,7 +150,7 @@ class NoText:
 
 
 def text_fields(fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the fields that hold text. A value of another type is told when it is whole."""
+    """Return the names of the fields that hold text. A value of another type is emitted when it is whole."""
     kinds = (str, str | None, dspy.Reasoning, dspy.Reasoning | None)
     return frozenset(name for name, field in fields.items() if field.annotation in kinds)
 

@@ -118,11 +118,11 @@ async def _events(program: Any, inputs: dict[str, Any], context: Context) -> Asy
             with suppress(RuntimeError):  # the loop is closed, so nobody reads
                 loop.call_soon_threadsafe(event.set)
 
-    def tell(event: Event) -> None:
+    def deliver(event: Event) -> None:
         inbox.append(event)  # not by the loop's queue, which costs a tenth of a streamed call
         set_here(news)
 
-    watch = Watch(tell)
+    watch = Watch(deliver)
     if _blocks(program):
         cancel = _start_thread(program, inputs, context, watch, partial(set_here, over))
     else:
@@ -169,8 +169,8 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
 
 
 async def _run(call: Callable[..., Awaitable[Any]], inputs: dict[str, Any], watch: Watch) -> None:
-    """Run the program, watched, and tell how it ended. Its settings are those of this task alone."""
-    # A stream inside of a tool has ears of its own, and the outer one hears the tool.
+    """Run the program, watched, and emit how it ended. Its settings are those of this task alone."""
+    # A stream inside of a tool has its own Watch, and the outer one sees the tool.
     callbacks: list[Any] = [each for each in settings.callbacks or () if not isinstance(each, Watch)]
     try:
         with settings.context(send_stream=watch, stream_listeners=[], callbacks=[*callbacks, watch]):

@@ -1,15 +1,15 @@
-"""Hear what happens in one run, from DSPy's callbacks and streams, and tell it as events in order.
+"""Emit what happens in one run as events, in order, from DSPy's callbacks and streams.
 
-A `Watch` is the stream and a callback of the run's settings, so that every predictor, model and tool in it
-comes by, in whatever thread. DSPy's id of what runs says where: a `_Place`. Rules:
+A `Watch` is the stream and a callback of the run's settings, so DSPy reports every predictor, model and tool
+to it, in any thread. DSPy's id of what runs leads to its `_Place`. Rules:
 
- a. A step is the call of one predictor. Steps that run side by side are told one after the other, so that
-    their texts do not mix and the steps never fall; the later one is kept until the earlier one has ended.
- b. What did not stream, such as an answer from DSPy's cache, is told when its predictor ends.
- c. The run of a tool belongs to the first call of its name that was told and has not begun. A tool that runs
-    without one, as in `dspy.ReAct`, has its call told first.
- d. A call that ran in no tool, such as a bad one, has its result when the next turn or the end shows it.
- e. Once the run was left, `LeftError` comes out of every chunk, and before every predictor, request and tool.
+ a. A step is the call of one predictor. If steps run side by side, the events of the later one wait until the
+    earlier one has ended: texts do not mix, and the numbers of steps never fall.
+ b. What did not stream, such as an answer from DSPy's cache, is emitted when its predictor ends.
+ c. The run of a tool belongs to the first call of its name that was emitted and has not begun. If a tool runs
+    without one, as in `dspy.ReAct`, its call is emitted first.
+ d. A call that no tool ran, such as a bad one, has its result when the next turn or the end shows it.
+ e. Once the reader has left, every chunk, predictor, request and tool raises `LeftError`.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class LeftError(BaseException):
 
 @dataclass(eq=False)
 class _Step:
-    """One call of a predictor, and what was told of it."""
+    """One call of a predictor, and what was emitted of it."""
 
     number: int
     within: str | None
@@ -59,20 +59,20 @@ class _Step:
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     has_tools: bool = True
     texts: Any = field(default_factory=NoText)
-    held: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
+    waiting: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
     is_open: bool = True
     # By the answer that came last; pieces, because a text that grew with each one would be copied each time.
-    told: dict[str | None, list[str]] = field(default_factory=dict[str | None, list[str]])
-    told_before: set[str | None] = field(default_factory=set[str | None])
+    pieces: dict[str | None, list[str]] = field(default_factory=dict[str | None, list[str]])
+    earlier_fields: set[str | None] = field(default_factory=set[str | None])
     thoughts: bool = False
-    begun: set[int] = field(default_factory=set[int])  # the calls of which a piece was told
+    open_calls: set[int] = field(default_factory=set[int])  # the calls of which a piece was emitted
     calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
     usage: Counter[str] = field(default_factory=Counter[str])
 
 
 @dataclass(eq=False)
 class _Open:
-    """A call that was told, whose result was not."""
+    """A call that was emitted, and whose result was not."""
 
     call: AnyCall
     step: _Step
@@ -92,15 +92,15 @@ class _Place:
     silent: ExitStack = field(default_factory=ExitStack)  # left when it ends
 
     def silence(self) -> None:
-        """Let nothing stream in it: DSPy could not wait for `send` there. It is told when it ends."""
+        """Let nothing stream in it, because DSPy could not wait for `send` there. Its end emits it."""
         self.silent.enter_context(settings.context(send_stream=None))
 
 
 class Watch(BaseCallback):
-    """The ears of one run. `tell` takes each event, in the thread in which it happens."""
+    """The watcher of one run. `deliver` takes each event, in the thread in which it happens."""
 
-    def __init__(self, tell: Callable[[Event], None]) -> None:
-        self._tell = tell
+    def __init__(self, deliver: Callable[[Event], None]) -> None:
+        self._deliver = deliver
         self._lock = RLock()
         self._root = _Place()
         self._places: dict[str, _Place] = {}
@@ -118,13 +118,13 @@ class Watch(BaseCallback):
         return self._places.get(running_id.get() or "", self._root)
 
     def emit(self, step: _Step, kind: type[Event], *values: Any) -> None:
-        """Tell an event, or hold it back until the steps before it have ended."""
+        """Send an event, or hold it back until the steps before it have ended."""
         with self._lock:
             if step in self._steps and step is not self._steps[0]:
-                step.held.append((kind, values))
+                step.waiting.append((kind, values))
                 return
             self._number = max(self._number, step.number)
-            self._tell(kind(*values, step=self._number, within=step.within))
+            self._deliver(kind(*values, step=self._number, within=step.within))
 
     # The chunks of DSPy's own adapters, and those of a subscription to calls.
 
@@ -142,8 +142,8 @@ class Watch(BaseCallback):
         here = self._here()
         self.refuse_left()
         step = here.step or self._step_between(here)
-        step.told_before |= step.told.keys()  # an answer to a reask is another answer
-        step.told.clear()
+        step.earlier_fields |= step.pieces.keys()  # an answer to a reask is another answer
+        step.pieces.clear()
         return _Answer(self, step, calls, field_texts(rest.output_fields, marker, default))
 
     def hear_chunk(self, step: _Step, texts: Any, chunk: Any) -> bool:
@@ -163,11 +163,11 @@ class Watch(BaseCallback):
     def hear_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
         """Tell pieces of the texts of fields."""
         for name, piece in pieces:
-            step.told.setdefault(name, []).append(piece)
+            step.pieces.setdefault(name, []).append(piece)
             self.emit(step, events.TextDelta, piece, name)
 
     def hear_call(self, step: _Step, item: Any) -> None:
-        """Tell a whole call, unless it was told; a good one may turn out bad later."""
+        """Emit a whole call, once; a good one may turn out bad later."""
         call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
         before = step.calls.get(call.id)
         if before is not None and isinstance(before, InvalidToolCall) >= isinstance(call, InvalidToolCall):
@@ -229,8 +229,8 @@ class Watch(BaseCallback):
                 for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
                     self.hear_call(step, call)
             elif isinstance(value, str) and name in texts:
-                text = "".join(step.told.get(name, ()))
-                if not text and name in step.told_before:
+                text = "".join(step.pieces.get(name, ()))
+                if not text and name in step.earlier_fields:
                     continue
                 start = value if value.startswith(text) else value.lstrip()
                 if start.startswith(text) and len(start) > len(text):
@@ -247,7 +247,7 @@ class Watch(BaseCallback):
             while self._steps and not self._steps[0].is_open:
                 self._steps.pop(0)
                 if self._steps:
-                    waiting, self._steps[0].held = self._steps[0].held, []
+                    waiting, self._steps[0].waiting = self._steps[0].waiting, []
                     for kind, values in waiting:
                         self.emit(self._steps[0], kind, *values)
 
@@ -298,7 +298,7 @@ class Watch(BaseCallback):
             self._result(place.run, _result(place.run.call, outputs, exception))
 
     def hear_run(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
-        """Run the function of a call for a program that runs its calls itself, and tell the result."""
+        """Run the function of a call for a program that runs its calls itself, and emit the result."""
         run_id = uuid4().hex
         self._begin_tool(run_id, call.name, call.args, function, call.id)
         before = running_id.set(run_id)
@@ -406,9 +406,9 @@ class _Answer:
         elif isinstance(item.chunk, ToolCalls):
             for call in item.chunk.in_order():
                 watch.hear_call(step, call)
-        elif item.chunk.arguments or item.chunk.index not in step.begun:
+        elif item.chunk.arguments or item.chunk.index not in step.open_calls:
             call = item.chunk
-            step.begun.add(call.index)
+            step.open_calls.add(call.index)
             watch.emit(step, events.CallDelta, call.index, call.id, call.name, call.arguments)
 
 
