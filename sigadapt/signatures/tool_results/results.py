@@ -5,7 +5,7 @@ turn again, then one result per call. Each invalid call gets a failed result tha
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import jiter
@@ -132,9 +132,16 @@ def result_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return orjson.dumps(value, option=PLAIN).decode()
+        return orjson.dumps(value, option=PLAIN, default=_sorted).decode()
     except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
         return compact(utils.serialize_for_json(value))
+
+
+def _sorted(value: Any) -> list[Any]:
+    """Return a set as a list in the same order in every process, or the caches of prompts would miss."""
+    if isinstance(value, (set, frozenset)):
+        return sorted(cast("set[Any]", value), key=repr)
+    raise TypeError
 
 
 def text_of_result(result: ToolResult) -> str:

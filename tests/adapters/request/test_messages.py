@@ -444,3 +444,9 @@ def test_a_value_is_the_text_that_dspy_makes_of_it(value: Any) -> None:
             result_text(value)
     else:
         assert result_text(value) == expected
+
+
+@given(words=st.sets(st.text(), max_size=8))
+def test_the_members_of_a_set_have_one_order(words: set[str]) -> None:
+    """conversations: A value is sent as text or compact JSON."""
+    assert result_text({"tags": words}) == compact({"tags": sorted(words, key=repr)})
