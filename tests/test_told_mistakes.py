@@ -100,7 +100,10 @@ INPUTS: dict[str, Mistake] = {
     "a history with a misspelt output": (lambda: history(question="Hi", anser="x"), "'answer'"),
     "a history with a misspelt input": (lambda: history(qestion="Hi", answer="x"), "'question'"),
     "a history with capitals": (lambda: history(Question="Hi", answer="x"), "'question'"),
-    "a history of another program": (lambda: history(ask="Hi", reply="x"), "'ask'; 'reply' are no fields"),
+    "a history of another program": (
+        lambda: history(ask="Hi", reply="x"),
+        "none of its keys is a field ('ask', 'reply')",
+    ),
     "a history that is a list": (lambda: {"history": [{"question": "Hi"}]}, "Give History"),
     "an adapter's option": (lambda: {"config": {"on_invalid": "keep"}}, "ChatAdapter(on_invalid=...)"),
     "tools as a setting": (lambda: {"config": {"tools": [{"type": "function"}]}}, "tools field"),
