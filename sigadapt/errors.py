@@ -111,6 +111,10 @@ class SigadaptError(Exception):
         return Exception.__new__, (type(self), *self.args), self.__dict__
 
 
+class UndeclaredTypeWarning(UserWarning):
+    """A tool has a parameter without an annotation, so a model may send any value there."""
+
+
 class InvalidToolDecl(SigadaptError):
     """A tool declaration that no model could use. Raised before any request is sent (fail before the call).
 

@@ -34,6 +34,7 @@ from sigadapt.schemas.json_values import (
     json_like,
     listed,
     pointer,
+    type_of,
 )
 from sigadapt.schemas.with_defaults import comparable
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
@@ -413,7 +414,7 @@ def _calls(value: Any, what: str) -> ToolCalls:
     try:
         return ToolCalls([] if value is None else value)
     except (InvalidHistory, pydantic.ValidationError, TypeError) as error:
-        reason = f"a {type(value).__name__} holds no calls: {cut(repr(value))}"
+        reason = f"{type_of(value)} holds no calls: {cut(repr(value))}"
         fix = "Give ToolCalls, dspy.ToolCalls, or a list of dicts with `name` and `args`."
         raise InvalidOption(reason, field=what, fix=fix) from error
 
@@ -423,7 +424,7 @@ def _as_json(call: ToolCall, name: str) -> Any:
     try:
         return jsonable(value)
     except ValueError as error:
-        reason = f"the argument {name!r} of {call.name} is a {type(value).__name__} without a JSON form"
+        reason = f"the argument {name!r} of {call.name} is {type_of(value)} without a JSON form"
         fix = "Give the argument as the model writes it: JSON."
         raise InvalidOption(reason, field="expected", fix=fix) from error
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import logging
 import re
 from collections.abc import Callable
 from typing import Any, cast
@@ -24,6 +23,7 @@ from sigadapt import (
     ToolResults,
     Toolset,
 )
+from sigadapt.errors import UndeclaredTypeWarning
 from sigadapt.testing import Answer, LoopbackProvider
 
 
@@ -137,7 +137,7 @@ def test_an_input_in_the_wrong_form(given: Any, words: str, adapter: Any) -> Non
 
 VALUES: dict[str, tuple[Callable[[], Any], str]] = {
     "a coroutine": (later, "await"),
-    "a coroutine in a list": (lambda: [later()], "str(value)"),
+    "a coroutine in a list": (lambda: [later()], "await"),
     "a future": (lambda: asyncio.new_event_loop().create_future(), "await"),
     "a call that nobody ran": (lambda: MADE[0], "call.execute(decls)"),
     "a generator": (lambda: (n for n in range(3)), "a list"),
@@ -273,14 +273,41 @@ def test_a_model_cannot_confirm_its_own_call() -> None:
     assert (len(calls), calls.invalid[0].code) == (0, "unknown_tool")
 
 
-def test_a_function_without_annotations_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """adapter-plug-in: A parameter without an annotation is logged once."""
+def test_a_function_without_annotations_is_warned_of_once() -> None:
+    """adapter-plug-in: A parameter without an annotation is a warning, once."""
 
     namespace: dict[str, Any] = {"__name__": f"made_{uuid4().hex}"}  # which no other run has warned of
     exec("def untyped(a, b: int, c=1): 'Untyped.'", namespace)  # noqa: S102  (typed code has no such function)
-    with caplog.at_level(logging.WARNING, "sigadapt"):
-        for _ in range(3):
-            parameters = ToolDecls([namespace["untyped"]])["untyped"].parameters
-            assert parameters["properties"]["a"] == {}
-    (line,) = caplog.messages
-    assert "untyped: 'a', 'c' without an annotation" in line
+    with pytest.warns(UndeclaredTypeWarning) as warned:
+        declared = [ToolDecls([namespace["untyped"]])["untyped"] for _ in range(3)]
+    assert [decl.parameters["properties"]["a"] for decl in declared] == [{}, {}, {}]
+    (warning,) = warned
+    assert "untyped: 'a', 'c' without an annotation" in str(warning.message)
+
+
+KEYWORDS: dict[str, tuple[Callable[[], Any], str]] = {
+    "requires_confirm": (
+        lambda: cast("Any", ToolDecl).of(get_weather, requires_confirm=True),
+        "requires_confirmation",
+    ),
+    "descripton": (lambda: cast("Any", ToolDecl).of(get_weather, descripton="x"), "'description'"),
+    "nothing near": (lambda: cast("Any", ToolDecl).of(get_weather, zzz=1), "It takes name, description"),
+    "a toolset without a name": (lambda: cast("Any", Toolset)([get_weather]), "the name is missing"),
+    "a function without a name": (lambda: cast("Any", Toolset)(get_weather), "the name is missing"),
+    "a toolset without a source": (lambda: cast("Any", Toolset)("weather"), "the source is missing"),
+}
+
+
+@pytest.mark.parametrize(("make", "words"), KEYWORDS.values(), ids=list(KEYWORDS))
+def test_a_keyword_that_resembles_another_is_suggested(make: Any, words: str) -> None:
+    """adapter-plug-in: A keyword that resembles another is suggested."""
+    with pytest.raises(SigadaptError, match=words):
+        make()
+
+
+def test_a_stream_that_is_read_with_for_names_stream_sync() -> None:
+    """adapter-plug-in: A keyword that resembles another is suggested."""
+    with dspy.context(adapter=sigadapt.ChatAdapter()):
+        events: Any = sigadapt.stream(dspy.Predict("question -> answer"), question="q")
+        with pytest.raises(TypeError, match="stream_sync"):
+            iter(events)

@@ -83,6 +83,7 @@ from sigadapt.adapters.response.typed_calls import (
     with_declared_names,
     with_earlier_calls,
     with_later_calls,
+    with_request_hash,
 )
 from sigadapt.adapters.response.waiting import refuse_unasked, stop_for_person
 from sigadapt.adapters.text_listeners import TextSubscription
@@ -445,6 +446,8 @@ class Prepared(NamedTuple):
         if choice.tool_calls is None:
             return choice
         calls = choice.tool_calls
+        if any(decl.requires_confirmation is not False for decl in self.decls.tools):
+            calls = with_request_hash(calls, self.made_ids.request_hash)
         if self.lowered.names:
             calls = with_declared_names(calls, self.lowered.names)
         if self.route.turns.writes_arguments and not from_text:

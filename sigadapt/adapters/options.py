@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
 from sigadapt.errors import InvalidOption
-from sigadapt.schemas.json_values import closest
 from sigadapt.signatures.tool_decl import by_value
+from sigadapt.signatures.unknown_options import refuse_unknown
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 Orphans: TypeAlias = Literal["raise", "heal"]
@@ -171,12 +171,9 @@ def lists_options(init: _Init) -> _Init:
     return init
 
 
-def refuse_unknown(adapter: str, names: Iterable[str], options: Sequence[str]) -> None:
+def refuse_unknown_options(adapter: str, names: Iterable[str], options: Sequence[str]) -> None:
     """Refuse a keyword that the adapter does not have, and suggest the closest one that it has."""
-    for name in [name for name in names if name not in options]:
-        if name == "lm_kwargs":  # DSPy called the class as if it were an adapter
-            reason, fix = "the adapter is a class, not an instance", f"Give an instance: {adapter}()."
-            raise InvalidOption(reason, field="adapter", fix=fix)
-        near = closest(name, options)
-        fix = f"Did you mean {near!r}?" if near else f"It takes {', '.join(options)}."
-        raise InvalidOption(f"{adapter} has no such option", field=name, fix=fix)
+    if "lm_kwargs" in names and "lm_kwargs" not in options:  # DSPy called the class as if it were an adapter
+        fix = f"Give an instance: {adapter}()."
+        raise InvalidOption("the adapter is a class, not an instance", field="adapter", fix=fix)
+    refuse_unknown(adapter, names, options)

@@ -16,7 +16,7 @@ from sigadapt.adapters.call import AdapterCall, Outputs, steps
 from sigadapt.adapters.calling.prompted import check_call_format
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
-from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown
+from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown_options
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import Plan, plan_of, prompt_cache
 from sigadapt.adapters.request.messages import messages_of
@@ -68,7 +68,7 @@ class ToolAdapter(OutputFormat):
         use_native_function_calling: bool | None,
         parallel_tool_calls: bool | None,
     ) -> None:
-        refuse_unknown(type(self).__name__, options, list(ToolOptions.__annotations__))
+        refuse_unknown_options(type(self).__name__, options, list(ToolOptions.__annotations__))
         if use_native_function_calling is False and options.get("tool_calling", "auto") == "auto":
             options["tool_calling"] = "prompted"
         self.options = Options(**options, parallel_tool_calls=parallel_tool_calls)

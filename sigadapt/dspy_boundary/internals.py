@@ -19,6 +19,7 @@ import pydantic
 from dspy import lm15
 from dspy.adapters import _legacy_type_markers
 from dspy.adapters.types import base_type
+from dspy.adapters.types.tool import Tool
 from dspy.clients import (
     _litellm,
     backend_selection,
@@ -37,7 +38,7 @@ from dspy.dsp.utils.settings import settings as _settings
 from dspy.signatures.signature import Signature
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
-from dspy.utils import callback_context
+from dspy.utils import callback, callback_context
 
 _execution: Any = execution
 settings: Any = _settings  # `send_stream` is where DSPy sends the chunks of the running call, or None
@@ -74,6 +75,24 @@ get_litellm: Callable[[], Any] = partial(_litellm.get_litellm, feature="LiteLLM 
 def is_submit(function: object) -> bool:
     """Return whether a tool's function is the one by which `dspy.ReActV2` ends."""
     return getattr(function, "__qualname__", "").endswith("._make_submit_tool.<locals>.submit")
+
+
+# What DSPy wraps its own tools' methods in, so that callbacks hear of them.
+with_callbacks: Callable[[Any], Any] = callback.with_callbacks
+
+
+def make_tools_of(source: type[Any], kind: type[Tool]) -> None:
+    """Let `dspy.Tool(value)` make a tool of this kind, if the value is such a source.
+
+    DSPy's agents write `Tool(each)` for each of their tools. A function of a plain `dspy.Tool` does not learn
+    whether the tool is called or awaited, so it could not run an async function in a sync program.
+    """
+
+    def new(cls: type[Any], *args: Any, **options: Any) -> Any:
+        func: object = args[0] if args else options.get("func")
+        return object.__new__(kind if cls is Tool and isinstance(func, source) else cls)
+
+    Tool.__new__ = new  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class Lm15Provider(Protocol):

@@ -8,7 +8,7 @@ import jiter
 
 from sigadapt.adapters.request.lost_ids import paired_events
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import is_mapping, is_sequence
+from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_rounds
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import unanswered
@@ -68,7 +68,7 @@ def rounds(source: Any) -> Rounds:
     elif not isinstance(source, dspy.History) and not (is_mapping(source) and "messages" in source):
         history = getattr(source, "history", None)
     if history is None:
-        reason = f"a {type(source).__name__} is no history, and has none"
+        reason = f"{type_of(source)} is no history, and has none"
         fix = "Give a dspy.History, what it saved as, or the prediction of an agent."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix)
     events = read(dspy.History, history, None).messages

@@ -10,12 +10,12 @@ c. Whoever leaves cancels a task at once. A thread ends at its next chunk, predi
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NoReturn
 
 import anyio
 import anyio.to_thread
@@ -27,13 +27,30 @@ from sigadapt.errors import InvalidOption
 from sigadapt.runs.events import Ended, Event, Failed
 from sigadapt.runs.watching import Watch
 from sigadapt.schemas.json_values import is_array, is_mapping
-from sigadapt.signatures.sources.runnable import is_async
+from sigadapt.signatures.tool_results.function_calls import is_async
 
 _PATIENCE = 0.5
 """How many seconds the end of a stream waits for the end of a program that was left."""
 
 
-def stream(program: dspy.Module, /, **inputs: Any) -> AsyncIterator[Event]:
+class EventStream(AsyncIterator[Event]):
+    """The events of a run, for `async for`. `aclose()` ends the run."""
+
+    def __init__(self, events: AsyncGenerator[Event]) -> None:
+        self._events = events
+
+    async def __anext__(self) -> Event:
+        return await anext(self._events)
+
+    async def aclose(self) -> None:
+        """Send no more requests, and begin no more tools."""
+        await self._events.aclose()
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("a stream is read with `async for`; in sync code, use sigadapt.stream_sync(...)")
+
+
+def stream(program: dspy.Module, /, **inputs: Any) -> EventStream:
     """Run a program, and yield what happens in it as it happens.
 
     Args:
@@ -41,9 +58,9 @@ def stream(program: dspy.Module, /, **inputs: Any) -> AsyncIterator[Event]:
         inputs: the inputs of the program.
 
     Returns:
-        An async generator of events (`sigadapt.runs.events`). The last one is `Ended`, with the prediction,
+        An async iterator of events (`sigadapt.runs.events`). The last one is `Ended`, with the prediction,
         or `Failed`, whose error is raised next. A run that waits for a person ends in `Confirm` and `Failed`.
-        Once the generator is closed, no request is sent and no tool begins. Close it with `aclose()` if you
+        Once it is closed, no request is sent and no tool begins. Close it with `aclose()` if you
         leave it early and keep it.
 
     Raises:
@@ -65,7 +82,7 @@ def stream(program: dspy.Module, /, **inputs: Any) -> AsyncIterator[Event]:
         Ended 1
     """
     _check(program, "stream")
-    return _events(program, inputs, copy_context())
+    return EventStream(_events(program, inputs, copy_context()))
 
 
 def stream_sync(program: dspy.Module, /, **inputs: Any) -> Iterator[Event]:
@@ -106,7 +123,7 @@ def _check(program: Any, name: str) -> None:
         raise InvalidOption(reason, field="adapter", fix=fix)
 
 
-async def _events(program: Any, inputs: dict[str, Any], context: Context) -> AsyncIterator[Event]:
+async def _events(program: Any, inputs: dict[str, Any], context: Context) -> AsyncGenerator[Event]:
     inbox: deque[Event] = deque()
     news, over = asyncio.Event(), asyncio.Event()
     loop, home = asyncio.get_running_loop(), threading.get_ident()

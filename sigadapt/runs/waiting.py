@@ -12,11 +12,21 @@ import pydantic
 from sigadapt.dspy_boundary.internals import is_submit
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory
 from sigadapt.schemas.json_values import cut
-from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
-from sigadapt.signatures.tool_decls import ToolDecls, decls_of
+from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.confirmation import REJECTED, pin_of
+from sigadapt.signatures.tool_decls import ToolDecls, awaited_decls, decls_of
 from sigadapt.signatures.tool_results.results import ToolResults
-from sigadapt.signatures.tool_results.tool_output import for_agent
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.tool_results.running import (
+    Decision,
+    Job,
+    arun_jobs,
+    changed_tool,
+    decisions_of,
+    jobs_of,
+    refuse_swapped,
+    run_jobs,
+)
+from sigadapt.signatures.tool_results.tool_result import ToolResult, value_for_agent
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 
@@ -57,24 +67,63 @@ def loaded(kind: type[ConfirmationNeeded], text: str | bytes) -> ConfirmationNee
 
 def resume(error: ConfirmationNeeded, tools: object, decisions: Any, timeout: float | None) -> dspy.History:
     """Run the calls of the turn, and return the history with them."""
-    decls = decls_of(tools)
-    return _with_turn(error, _taken(error.calls, decls).run(decls, decisions, timeout))
+    refuse_swapped(tools, decisions, "resume")
+    calls, jobs = _checked_jobs(error, decls_of(tools), decisions, timeout)
+    return _with_turn(error, run_jobs(calls, jobs, timeout))
 
 
 async def aresume(
     error: ConfirmationNeeded, tools: object, decisions: Any, timeout: float | None
 ) -> dspy.History:
     """Run the calls of the turn side by side, and return the history with them."""
-    decls = decls_of(tools)
-    return _with_turn(error, await _taken(error.calls, decls).arun(decls, decisions, timeout))
+    refuse_swapped(tools, decisions, "aresume")
+    calls, jobs = _checked_jobs(error, await awaited_decls(tools), decisions, timeout)
+    return _with_turn(error, await arun_jobs(calls, jobs, timeout))
 
 
-def _taken(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
+def _checked_jobs(
+    error: ConfirmationNeeded, decls: ToolDecls, decisions: object, timeout: float | None
+) -> tuple[ToolCalls, list[Job]]:
+    """Return the calls to run, and what to do with each, or raise the first reason to run nothing.
+
+    A rejection needs no tool, so it is taken by the request that was asked. Any other decision runs what the
+    person was shown, so the tool must be declared as it was then.
+    """
+    by_request = decisions_of(decisions)
+    rejections: dict[str, Decision] = {}
+    others = dict(by_request)
+    for request in error.requests:
+        decision = by_request.get(request.id)
+        if decision is False or isinstance(decision, str):
+            rejections[request.call.id] = others.pop(request.id)
+        elif decision is not None:
+            _refuse_changed(request, decls)
+    calls = _without_submit(error.calls, decls)
+    rejected = [call for call in calls if call.id in rejections]
+    remaining = [call for call in calls if call.id not in rejections]
+    jobs = jobs_of(calls.model_copy(update={"tool_calls": remaining}), decls, others, timeout)
+    jobs += [Job(call, ToolResult.failed(call, rejections[call.id] or REJECTED)) for call in rejected]
+    return calls, sorted(jobs, key=lambda job: job.call.index)
+
+
+def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
+    """Refuse a decision about a tool that is missing or declared otherwise than when the person was asked."""
+    name, pin = request.call.name, request.args.get("pin")
+    what = f"there is a decision about {request.id!r}, and"
+    if pin is None:  # of an undeclared tool, or saved before requests had pins
+        return
+    if name not in decls:
+        raise changed_tool(what, name, "is not declared")
+    if pin != pin_of(decls[name]):
+        raise changed_tool(what, name, "is declared otherwise than when it was asked about")
+
+
+def _without_submit(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
     """Return the calls without those of an agent's own `submit`, which its loop alone can take."""
 
     def ends(call: Any) -> bool:
-        is_own = "submit" not in decls or is_submit(decls["submit"].func)
-        return call.name == "submit" and is_own and not isinstance(call, RefusedToolCall)
+        is_agents = "submit" not in decls or is_submit(decls["submit"].func)
+        return call.name == "submit" and is_agents and not isinstance(call, RefusedToolCall)
 
     return calls.model_copy(update={"tool_calls": [call for call in calls if not ends(call)]})
 
@@ -94,7 +143,7 @@ def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
             dspy.ToolCallResults.ToolCallResult(
                 call_id=each.call_id,
                 name=each.name,
-                value=for_agent(each.value) if each.is_content else each.value,
+                value=value_for_agent(each),
                 is_error=each.is_error,
             )
             for each in turn_results

@@ -36,8 +36,8 @@ from sigadapt.runs.events import Event
 from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.sources.runnable import is_async
 from sigadapt.signatures.tool_results.failures import message_of
+from sigadapt.signatures.tool_results.function_calls import is_async
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -255,11 +255,14 @@ class Watch(BaseCallback):
         """Stop the request of a run that was left."""
         self.refuse_left()
         parent = self._here()
-        self._places[call_id] = _Place(parent, parent.within, parent.step, instance)
+        place = self._places[call_id] = _Place(parent, parent.within, parent.step, instance)
+        if not _can_send():
+            place.silence()
 
     def on_lm_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Add up the tokens of a step, which are in the model's history."""
         place = self._places.pop(call_id, self._root)
+        place.silent.close()
         if outputs is None or place.step is None:
             return
         # Its entry is among the latest, behind those of threads that share the model.
@@ -297,7 +300,7 @@ class Watch(BaseCallback):
         if place.run is not None and (exception is None or isinstance(exception, Exception)):
             self._result(place.run, _result(place.run.call, outputs, exception))
 
-    def hear_run(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
+    def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""
         run_id = uuid4().hex
         self._begin_tool(run_id, call.name, call.args, function, call.id)
@@ -309,7 +312,7 @@ class Watch(BaseCallback):
             raise
         finally:
             running_id.reset(before)
-        if inspect.iscoroutine(value):
+        if inspect.isawaitable(value):
             return self._awaited_run(run_id, value)
         self.on_tool_end(run_id, value)
         return value

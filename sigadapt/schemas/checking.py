@@ -39,6 +39,7 @@ from sigadapt.schemas.json_values import (
     is_object,
     pointer,
     short_pointer,
+    type_of,
 )
 from sigadapt.schemas.misfits import Misfits
 from sigadapt.schemas.references import check_references
@@ -91,7 +92,7 @@ _LONGEST_KEPT = 16_384
 def check(schema: object, *, tool: str | None) -> Checked:
     """Compile a schema; refuse it if it breaks one of the rules at the top of this file."""
     if not is_object(schema):
-        _refuse(f"expected a JSON Schema object as parameters, got a {type(schema).__name__}", tool, "")
+        _refuse(f"expected a JSON Schema object as parameters, got {type_of(schema)}", tool, "")
     check_json(schema, tool=tool)
     text = compact(schema)  # after check_json, because `compact` writes NaN as null
     compiled = _VALIDATORS.get(text)

@@ -228,6 +228,14 @@ def listed(items: Iterable[str], most: int, separator: str = "; ") -> str:
     return separator.join([*every[:most], *rest])
 
 
+def type_of(value: object) -> str:
+    """Return the type of a value with its article, as a message names it: `an int`, `a list`, `None`."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
 def closest(word: str, words: Iterable[str], *, at_least: float = 0.6) -> str | None:
     """Return the known word most similar to a misspelt one; None if none is similar."""
     import difflib  # only errors need it, and it costs every import a millisecond

@@ -6,21 +6,35 @@ Source of the idea: tool confirmation in Google's Agent Development Kit.
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from copy import deepcopy
-from functools import wraps
-from inspect import isawaitable, iscoroutine
+from functools import WRAPPER_ASSIGNMENTS, partial
+from inspect import isawaitable, iscoroutine, signature, unwrap
 from typing import Any, NamedTuple, TypeAlias
 
+import dspy
+
+from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, equal_json, short_hash
+from sigadapt.schemas.json_values import Json, compact, equal_json, short_hash, type_of
 from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.binding import bound_arguments, with_own_defaults, without_own_defaults
 from sigadapt.signatures.sources.annotations import jsonable
-from sigadapt.signatures.sources.runnable import ASKS_FIRST, Asking, asking_of, by_name, nobody_to_ask
+from sigadapt.signatures.sources.runnable import (
+    ASKS_FIRST,
+    FORGOTTEN,
+    Asking,
+    RefusedRun,
+    asking_of,
+    by_name,
+    forgotten_adapter,
+    nobody_to_ask,
+)
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_results.failures import message_of
+from sigadapt.signatures.tool_results.function_calls import arun_function, start_function
 
 _LOG = logging.getLogger("sigadapt")
 REJECTED = "The user rejected this call. It was not run."
@@ -60,36 +74,77 @@ def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]
         if iscoroutine(answer):
             answer.close()
         if not isinstance(answer, (bool, Confirmation)):  # a guess may cost money
-            reason += f"expected a boolean or a Confirmation, got a {type(answer).__name__}"
+            reason += f"expected a boolean or a Confirmation, got {type_of(answer)}"
             raise InvalidToolDecl(reason, code="confirmation_failed", tool=decl.name)
     if isinstance(answer, Confirmation):
         return visible, answer
     return visible, Confirmation(f"Run {decl.name}?") if answer else None
 
 
-def request_id(call_id: str, name: str, args: Json) -> str:
-    """Return the id of a request: the same for the same call in every process, and another for any other."""
+def request_id(call_id: str, name: str, args: Json, request_hash: str | None = None) -> str:
+    """Return the id of a request: the same for the same call in every process, and another for any other.
+
+    Servers use ids of calls again. `request_hash` (`Turn`) tells equal calls of two turns apart.
+    """
+    identity = [call_id, name, args] if request_hash is None else [call_id, name, args, request_hash]
     # JavaScript or a database may have made 18 of 18.0.
     whole = json.loads(
-        json.dumps([call_id, name, args]),
+        json.dumps(identity),
         parse_float=lambda text: int(number) if (number := float(text)).is_integer() else number,
     )
     return f"confirm_{short_hash(json.dumps(whole, sort_keys=True))}"
 
 
-def refusing(decl: ToolDecl) -> Callable[..., Any]:
+def pin_of(decl: ToolDecl) -> str:
+    """Return a hash of the tool that a person agrees to: its declaration as a request has it."""
+    return short_hash(compact(decl.to_openai()))
+
+
+class GuardedFunction:
+    """A tool's function behind a question for a person.
+
+    It is an object, and does not say what it wraps: `dspy.CodeAct` takes the source of a function, or of the
+    function that it wraps, and runs that without the question.
+    """
+
+    def __init__(self, func: Any, run: Callable[..., Any]) -> None:
+        for name in WRAPPER_ASSIGNMENTS:
+            with suppress(AttributeError):
+                setattr(self, name, getattr(func, name))
+        with suppress(TypeError, ValueError):
+            self.__signature__ = signature(func)
+        self._func, self._run = func, run
+
+    @property
+    def __globals__(self) -> dict[str, Any]:
+        """The names in which quoted annotations are read."""
+        inner = unwrap(getattr(self._func, "__func__", self._func))
+        return getattr(inner, "__globals__", {})
+
+    def __call__(self, **kwargs: Any) -> Any:
+        """Ask, and run the function."""
+        return self._run(**kwargs)
+
+    def __deepcopy__(self, _: Any) -> "GuardedFunction":
+        return self  # as Python copies a function
+
+
+def refusing(decl: ToolDecl) -> GuardedFunction:
     """Return the function of a tool, for an agent that can ask nobody: it runs what needs no yes."""
     func = by_name(decl.raw.function)
 
-    @wraps(func)
     def run(**kwargs: Any) -> Any:
         if question_for(decl, {name: jsonable(value) for name, value in kwargs.items()})[1] is None:
-            return func(**kwargs)
-        error = nobody_to_ask(decl.name)
+            return start_function(func, kwargs)
+        callers: list[Any] = settings.caller_modules or []
+        error = forgotten_adapter(FORGOTTEN, decl.name) if callers else None
+        error = error or nobody_to_ask(decl.name)
         _LOG.error("%s", error)  # agents swallow what a tool raises
+        if callers and isinstance(callers[-1], dspy.ReAct):
+            return RefusedRun(error)
         raise error
 
-    return run
+    return GuardedFunction(func, run)
 
 
 def waits_inside(tool: str | None) -> InvalidToolDecl:
@@ -113,7 +168,7 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
     """Return the same declaration with a function that asks a person before it runs."""
     if not callable(ask):
         raise InvalidOption(
-            f"a {type(ask).__name__} cannot be asked",
+            f"{type_of(ask)} cannot be asked",
             field="ask",
             fix="Give confirmed_by a function of the tool's name, the arguments and the question.",
         )
@@ -121,44 +176,46 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
         return decl
     func = by_name(decl.func)
 
-    @wraps(func)
-    def run(**kwargs: Any) -> Any:
-        args = {name: jsonable(value) for name, value in kwargs.items()}
-        visible, question = question_for(decl, args)
-        as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
-        if question is None:
-            return func(**as_sent)
-        before = deepcopy(visible)
-
-        def answered(verdict: object) -> Any:
-            if verdict is False:
-                raise PermissionError(REJECTED)
-            if verdict is not True:
-                raise _asked_in_vain(decl, f"expected True or False, got a {type(verdict).__name__}")
-            is_same = equal_json(before, visible)
-            return func(**(as_sent if is_same else _agreed_arguments(decl, kwargs, args, before, visible)))
-
-        async def later(answer: Awaitable[object]) -> Any:
-            try:
-                verdict = await answer
-            except Exception as error:
-                raise _asked_in_vain(decl, message_of(error)) from error
-            result = answered(verdict)
-            return await result if isawaitable(result) else result
-
-        try:
-            verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
-        except Exception as error:
-            raise _asked_in_vain(decl, message_of(error)) from error
-        return later(verdict) if isawaitable(verdict) else answered(verdict)
-
     def again(copy: ToolDecl) -> Any:
         return asking_first(with_fields(copy, func=decl.func), ask).func
 
+    guarded = GuardedFunction(func, partial(_ask_and_run, decl, func, ask))
     inner = asking_of(decl.func)
     behind = decl.func if inner is None else inner.behind
-    setattr(run, ASKS_FIRST, Asking(run, decl.requires_confirmation, behind, again))
-    return with_fields(decl, func=run)
+    setattr(guarded, ASKS_FIRST, Asking(guarded, decl.requires_confirmation, behind, again))
+    return with_fields(decl, func=guarded)
+
+
+def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs: Any) -> Any:
+    """Ask about a call if it needs a yes, and run it; awaitable, if `ask` is async."""
+    args = {name: jsonable(value) for name, value in kwargs.items()}
+    visible, question = question_for(decl, args)
+    as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
+    if question is None:
+        return start_function(func, as_sent)
+    before = deepcopy(visible)
+
+    def agreed(verdict: object) -> Json:
+        if verdict is False:
+            raise PermissionError(REJECTED)
+        if verdict is not True:
+            raise _asked_in_vain(decl, f"expected True or False, got {type_of(verdict)}")
+        if equal_json(before, visible):
+            return as_sent
+        return _agreed_arguments(decl, kwargs, args, before, visible)
+
+    async def later(answer: Awaitable[object]) -> Any:
+        try:
+            verdict = await answer
+        except Exception as error:
+            raise _asked_in_vain(decl, message_of(error)) from error
+        return await arun_function(func, agreed(verdict))
+
+    try:
+        verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
+    except Exception as error:
+        raise _asked_in_vain(decl, message_of(error)) from error
+    return later(verdict) if isawaitable(verdict) else start_function(func, agreed(verdict))
 
 
 def _asked_in_vain(decl: ToolDecl, why: str) -> InvalidOption:

@@ -4,14 +4,16 @@ A server object and FastMCP's client list all tools at once. A session gives pag
 cursor as `params` or as `cursor`, depending on the SDK's version.
 """
 
+import asyncio
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import is_array
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
+from sigadapt.signatures.tool_results.function_calls import HOME_LOOP, on_loop
 
 _MOST_PAGES = 1_000
 
@@ -45,13 +47,18 @@ async def listed_tools(source: Any) -> list[ToolDecl]:
         page = await source.list_tools(**following)
     else:
         tools = page
-    return [with_fields(ToolDecl.of(tool), func=_call_of(source, tool.name)) for tool in tools]
+    loop = asyncio.get_running_loop()
+    return [with_fields(ToolDecl.of(tool), func=_call_of(source, tool.name, loop)) for tool in tools]
 
 
-def _call_of(source: Any, name: str) -> Callable[..., Awaitable[Any]]:
+def _call_of(
+    source: Any, name: str, loop: asyncio.AbstractEventLoop
+) -> Callable[..., Coroutine[Any, Any, Any]]:
     """Return a function that sends a call under the server's name for the tool, even if it was renamed."""
 
-    def call_tool(**arguments: Any) -> Awaitable[Any]:
-        return source.call_tool(name, arguments)
+    # A session reads its answers on the loop on which it was opened and listed.
+    async def call_tool(**arguments: Any) -> Any:
+        return await on_loop(loop, lambda: source.call_tool(name, arguments), name)
 
+    setattr(call_tool, HOME_LOOP, loop)
     return call_tool

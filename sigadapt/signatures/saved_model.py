@@ -15,7 +15,9 @@ from typing_extensions import Self
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, equal_json, without_halves
 
-_UNLESS_EMPTY = frozenset({"altered", "repeats", "offered", "before", "searches", "routed", "found", "note"})
+_UNLESS_EMPTY = frozenset(
+    ("altered", "repeats", "offered", "before", "searches", "routed", "found", "note", "request_hash")
+)
 
 
 class Immutable:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import dspy
 import jiter
+from typing_extensions import Never
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
@@ -26,6 +27,7 @@ from sigadapt.signatures.sources.dspy_tools import DeclaredTool
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Description, Runnable
+from sigadapt.signatures.unknown_options import refuse_unknown
 
 REQUEST = "sigadapt_request_confirmation"
 """The tool name of a request for confirmation. Models never see it, and no tool may have it."""
@@ -170,6 +172,7 @@ class ToolDecl(Shown, Immutable, Runnable):
         strict: bool | None = None,
         long_running: bool = False,
         requires_confirmation: bool | Callable[[dict[str, Any]], Any] = False,
+        **unknown: Never,
     ) -> "ToolDecl":
         """Declare one tool from a source. Every other argument overrides the source.
 
@@ -183,10 +186,12 @@ class ToolDecl(Shown, Immutable, Runnable):
             strict: see ToolDecl.
             long_running: see ToolDecl. Only true overrides the source.
             requires_confirmation: see ToolDecl. False does not override the source.
+            unknown: no other argument is taken.
 
         Raises:
             InvalidToolDecl: as ToolDecl; `unknown_source` for a source that is not one tool; `underivable`
                 for a signature without a JSON Schema.
+            InvalidOption: for an argument of another name, with the name that it resembles.
 
         Example:
             >>> def book(room: int, note: str = "") -> bool:
@@ -194,6 +199,7 @@ class ToolDecl(Shown, Immutable, Runnable):
             >>> ToolDecl.of(book, name="book_room").name
             'book_room'
         """
+        refuse_unknown("ToolDecl.of", unknown, _OPTIONS)
         fields = {
             "name": name,
             "description": description,
@@ -255,7 +261,7 @@ class ToolDecl(Shown, Immutable, Runnable):
             >>> tool.name, tool(a=1, b=2)
             ('sum', 3)
         """
-        return DeclaredTool(self.raw, self.guarded.function)
+        return DeclaredTool(self)
 
     @property
     def model_description(self) -> str:
@@ -438,6 +444,10 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("returns", "extras", "format"), (dict, NoneType)),
 }
 
+_OPTIONS = (
+    *("name", "description", "parameters", "returns", "strict"),
+    *("long_running", "requires_confirmation"),
+)
 _OWN_KEYS = ("type", "function", "custom")
 
 

@@ -19,7 +19,7 @@ import pydantic
 from dspy.adapters.types.base_type import Type
 from pydantic_core import core_schema
 
-from sigadapt.errors import InvalidSignature, InvalidToolDecl
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.signatures.awaiting import Steps
@@ -30,7 +30,7 @@ from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.server.tools import ServerTool, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
-from sigadapt.signatures.sources.runnable import SeveralTools
+from sigadapt.signatures.sources.runnable import SeveralTools, forgotten_adapter
 from sigadapt.signatures.tool_decl import ToolDecl, bare_form, declarations_of, known_declaration
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class Unresolved(SeveralTools):
 
     def resolve(self) -> "ToolDecls":
         """Return the tools outside of a request."""
+        raise NotImplementedError
+
+    async def aresolve(self) -> "ToolDecls":
+        """Return the tools outside of a request; await what is async."""
         raise NotImplementedError
 
     def steps(self, context: Any) -> Steps["ToolDecls"]:
@@ -195,17 +199,10 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         """
         # DSPy's adapter would write `<function f at 0x7f...>` into the prompt and read no call. Before a
         # request it asks the type for nothing but this description.
-        settings: Any = dspy.settings
-        adapter = settings.adapter
-        if hasattr(adapter, "fills_tool_fields"):
-            return ""
-        name = "ChatAdapter" if adapter is None else type(adapter).__name__
-        ours = name if name in ("JSONAdapter", "XMLAdapter", "BAMLAdapter") else "ChatAdapter"
-        raise InvalidSignature(
-            f"DSPy's own {name} cannot fill a field of type sigadapt.ToolDecls",
-            code="forgotten_adapter",
-            fix=f"Add `dspy.configure(adapter=sigadapt.{ours}())`.",
-        )
+        error = forgotten_adapter("{adapter} cannot fill a field of type sigadapt.ToolDecls")
+        if error is not None:
+            raise error
+        return ""
 
     def __len__(self) -> int:
         return len(self.tools)
@@ -410,6 +407,17 @@ def decls_of(tools: object) -> ToolDecls:
     if is_object(tools) and tools and all(map(callable, tools.values())):
         return ToolDecls([ToolDecl.of(function, name=name) for name, function in tools.items()])
     return ToolDecls(tools)
+
+
+async def awaited_decls(tools: object) -> ToolDecls:
+    """Return the declarations of tools as `decls_of` does; await toolsets."""
+    if type(tools) is ToolDecls or is_object(tools):
+        return decls_of(tools)
+    entries = [*flat(tools)]
+    for place, item in enumerate(entries):
+        if isinstance(item, Unresolved):
+            entries[place] = await item.aresolve()
+    return ToolDecls(entries)
 
 
 def known_decls(sources: object) -> ToolDecls | None:

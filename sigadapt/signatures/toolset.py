@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dspy.signatures.signature import Signature
+from typing_extensions import Self
 
 from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.schemas.json_values import is_iterable
@@ -101,6 +102,18 @@ class Toolset(Shown, Immutable, Unresolved):
     name: str
     source: Source
     transforms: tuple[Transform, ...] = ()
+
+    def __new__(cls, *values: Any, **fields: Any) -> Self:
+        """Refuse a toolset without a name, in words that say so."""
+        if len(values) == 1 and "source" not in fields:
+            given = "its name" if isinstance(values[0], str) else "its source"
+            missing = "source" if isinstance(values[0], str) else "name"
+            raise InvalidToolDecl(
+                f"a toolset has a name and a source, and got {given} alone: the {missing} is missing",
+                code="invalid_toolset",
+                fix="Give both: Toolset('weather', [get_weather]).",
+            )
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         name: Any = self.name

@@ -276,7 +276,9 @@ def test_an_edited_call_runs_as_it_was_edited():
     history = error.resume(shop.tools, {request.id: edited})
     assert shop.ran == [("pay", "Ada", 50, "invoice")]
     [(call, result)] = rounds(history)[0].pairs
-    assert (cast("ToolCall", call).args["eur"], result.value) == (500, "Paid 50 EUR to Ada.")
+    value, _, note = result.value.partition("\n\n")
+    assert (cast("ToolCall", call).args["eur"], value) == (500, "Paid 50 EUR to Ada.")
+    assert note == 'A person edited this call before it ran. It ran with {"to":"Ada","eur":50}.'
 
 
 def test_a_decision_is_checked_before_anything_runs():

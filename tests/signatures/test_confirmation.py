@@ -262,11 +262,11 @@ async def test_who_decides_later_edits_too():
         args["amount"] = 7
         return True
 
-    def in_future(name: str, args: dict[str, Any], hint: str) -> Any:
-        return asyncio.ensure_future(ask(name, args, hint))
+    def wrapped(name: str, args: dict[str, Any], hint: str) -> Any:
+        return ask(name, args, hint)
 
     decls = ToolDecls(ToolDecl.of(send, requires_confirmation=True))
-    for each in (ask, in_future):
+    for each in (ask, wrapped):
         assert await decls.confirmed_by(each)["send"].to_dspy().acall(to="x") == "sent 7 to x"
 
 

@@ -368,7 +368,7 @@ def test_results_are_not_given_by_position():
 
 def test_a_call_is_no_result():
     """An approved call that nobody ran would tell the model that it succeeded."""
-    with pytest.raises(InvalidHistory, match="is a call, which nobody ran") as caught:
+    with pytest.raises(InvalidHistory, match="is a call, which was not run") as caught:
         ToolResults.of(TWO, ["5 EUR", TWO[1]])
     assert (caught.value.code, caught.value.tool) == ("unsendable_content", "owner")
 

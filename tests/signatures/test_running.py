@@ -236,8 +236,8 @@ async def test_async_functions_run_side_by_side_and_others_in_turn():
     assert threading.get_ident() not in threads
 
 
-async def test_run_in_a_loop_names_arun():
-    """tool-call-outputs: Async functions run side by side."""
+async def test_run_waits_for_async_functions_inside_of_a_loop():
+    """tool-call-outputs: Async functions run from sync code."""
 
     async def fetch() -> str:
         return "page"
@@ -246,14 +246,12 @@ async def test_run_in_a_loop_names_arun():
         return fetch()
 
     partial: Any = functools.partial(fetch)
-    for tool in (fetch, partial):
-        with pytest.raises(InvalidOption, match="arun"):
-            turn(("look", {"city": "Rome"}), ("fetch", {})).run([look, ToolDecl.of(tool, name="fetch")])
-        assert not RAN
-    with pytest.raises(InvalidOption, match="arun"):
-        turn(("lazy", {})).run([lazy])
-    [result] = await asyncio.to_thread(turn(("fetch", {})).run, [fetch])
-    assert result.value == "page"
+    for tool in (fetch, partial, lazy):
+        calls = turn(("look", {"city": "Rome"}), ("fetch", {}))
+        results = list(calls.run([look, ToolDecl.of(tool, name="fetch")]))
+        assert [result.value for result in results] == ["Sunny in Rome", "page"]
+        in_thread = await asyncio.to_thread(calls.run, [look, ToolDecl.of(tool, name="fetch")])
+        assert [result.value for result in in_thread] == ["Sunny in Rome", "page"]
 
 
 @HOW

@@ -11,6 +11,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
@@ -101,17 +102,19 @@ class MadeIds:
 
     request: Request
     candidate: int = 0
-    _hash: str = ""
 
     def __call__(self, index: int) -> str:
         """Return the id of the call at an index of the answer."""
-        if not self._hash:
-            # Settings and the tools of providers may hold credentials, and tell no two conversations apart.
-            rows = [{key: row.get(key) for key in _SAID} for row in self.request["messages"]]
-            tools = [tool for tool in self.request.get("tools", ()) if "function" in tool or "custom" in tool]
-            identity = [self.request["model"], rows, tools, self.request.get("tool_choice"), self.candidate]
-            self._hash = short_hash(compact(identity))
-        return f"call_{short_hash(f'{self._hash} {index}')}"
+        return f"call_{short_hash(f'{self.request_hash} {index}')}"
+
+    @cached_property
+    def request_hash(self) -> str:
+        """A hash of the request and the candidate."""
+        # Settings and the tools of providers may hold credentials, and tell no two conversations apart.
+        rows = [{key: row.get(key) for key in _SAID} for row in self.request["messages"]]
+        tools = [tool for tool in self.request.get("tools", ()) if "function" in tool or "custom" in tool]
+        identity = [self.request["model"], rows, tools, self.request.get("tool_choice"), self.candidate]
+        return short_hash(compact(identity))
 
 
 def ids_in(request: Request) -> list[str]:

@@ -15,7 +15,7 @@ from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import closest, is_object, listed
+from sigadapt.schemas.json_values import closest, is_object, listed, type_of
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, Searched, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
@@ -153,7 +153,7 @@ def refuse_strange(
     # Reading a list of dicts here would send calls that `untrusted_history` has not seen.
     if calls and collection_in({"calls": calls}) is None:
         raise InvalidHistory(
-            f"{history_fields.calls!r} of an event is a {type(calls).__name__}, which is not ToolCalls",
+            f"{history_fields.calls!r} of an event is {type_of(calls)}, which is not ToolCalls",
             code="unreadable_history",
             field=history_fields.history,
             fix="Give the calls of the prediction, what they saved as, or ToolCalls(calls).",

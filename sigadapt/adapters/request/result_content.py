@@ -29,6 +29,9 @@ def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]
     for number, row in enumerate(rows):
         place = place + 1 if row["role"] == "tool" else 0
         below = below if place > 1 else 0
+        if place and row.get("result") is not None and row["result"].altered:
+            why = "; ".join(_ALTERED[reason] for reason in row["result"].altered)
+            changes.append(Change(f"/messages/{number}/content", "lowered", why))
         if place and row.get("result") is not None and row["result"].is_content:
             placing = _Placing(row, route, request["model"], place, below)
             changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
@@ -78,6 +81,12 @@ def _parts_of(row: dict[str, Any]) -> list[Part]:
         return parts
     return [{"type": "text", "text": row["content"]}, *(part for part in parts if part["type"] in PLACED)]
 
+
+_ALTERED = {
+    "null": "the result holds NaN or an infinite number, which JSON lacks; null is sent",
+    "text": "the result holds what JSON cannot hold; its text is sent",
+    "unicode": "the result holds half of a surrogate pair; U+FFFD is sent",
+}
 
 _PICTURE = {"type": "image", "mime_type": "image/png", "data": ""}
 """What every route whose results hold blocks has a block for."""

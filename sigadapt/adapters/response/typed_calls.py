@@ -114,7 +114,7 @@ def _turn(reading: Reading, ids: list[str]) -> Turn:
     state = None if reading.state is None else {**reading.state, "ids": ids}
     text = in_paragraphs([reading.commentary, None, reading.text]) if reading.commentary else reading.text
     values: Json = {"text": text, "reasoning": reading.reasoning, "state": state, "repeats": ()}
-    values |= {"offered": reading.offered, "searches": (), "before": (), "routed": {}}
+    values |= {"offered": reading.offered, "searches": (), "before": (), "routed": {}, "request_hash": None}
     return build_unvalidated(Turn, without_halves(values))
 
 
@@ -180,6 +180,13 @@ def of_allowed_tools(calls: ToolCalls, names: Collection[str], who: str) -> Tool
 def _move(calls: Iterable[C], before: int) -> list[C]:
     """Return the calls of a later answer with `before` added to each index."""
     return [call.model_copy(update={"index": call.index + before}) if before else call for call in calls]
+
+
+def with_request_hash(calls: ToolCalls, request_hash: str) -> ToolCalls:
+    """Return calls whose turn says which request it answered."""
+    turn = calls.turn.model_copy(update={"request_hash": request_hash})
+    good = [call.model_copy(update={"turn": turn}) for call in calls.tool_calls]
+    return calls.model_copy(update={"tool_calls": good, "turn": turn})
 
 
 def identity(call: ToolCall) -> str:

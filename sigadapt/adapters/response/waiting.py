@@ -39,7 +39,9 @@ def stop_for_person(
         return
     asks = {decl.name for decl in decls.tools if asking_of(decl.func) is None}
     questions = [(call, *question_about(call, decls)) for call in calls if call.name in asks]
-    requests = [request_for(call, args, reason) for call, args, reason in questions if reason is not None]
+    requests = [
+        request_for(call, args, reason, decls) for call, args, reason in questions if reason is not None
+    ]
     if not requests:
         return
     if _is_inside_tool():

@@ -10,7 +10,7 @@ import dspy
 import pydantic
 
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.json_values import compact, cut, is_iterable, is_mapping, is_object
+from sigadapt.schemas.json_values import compact, cut, is_iterable, is_mapping, is_object, type_of
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall
@@ -71,7 +71,7 @@ def _read(item: object, turn: Turn, position: int) -> ToolCall | InvalidToolCall
     is_of_dspy = isinstance(item, dspy.ToolCalls.ToolCall)
     fields = _with_id(vars(item) if is_of_dspy else item)
     if fields is None:
-        raise ValueError(f"expected a call or a mapping with `name` and `args`, got a {type(item).__name__}")
+        raise ValueError(f"expected a call or a mapping with `name` and `args`, got {type_of(item)}")
     beside = {} if turn == NO_TURN else {"turn": turn}
     function, custom = fields.get("function"), fields.get("custom")
     if is_of_dspy and fields.get("name") == REQUEST:  # a model wrote it, and would confirm its own call

@@ -1,8 +1,9 @@
 """ToolCall: one call that a model made, decoded, as a program gets it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from inspect import isawaitable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -13,7 +14,7 @@ from typing_extensions import Self
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
-from sigadapt.schemas.json_values import compact, cut, equal_json, is_object, without_halves
+from sigadapt.schemas.json_values import Json, compact, cut, equal_json, is_object, without_halves
 from sigadapt.signatures.binding import bound_arguments, without_own_defaults
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
@@ -24,6 +25,7 @@ from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import asking_of, by_name, nobody_to_ask
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
+from sigadapt.signatures.tool_results.function_calls import sync_entry
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -113,8 +115,11 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
 
         Unlike DSPy's `execute`, it does not look functions up in the caller's variables, because a model
         could name any function there. A call that requires confirmation runs if it came from `approved()` in
-        this process. `ToolCalls.run` runs all calls of a turn, with the decisions that came later. Of a DSPy
-        module, the result is a dict of its outputs.
+        this process. `ToolCalls.run` runs all calls of a turn, with the decisions that came later.
+
+        Returns:
+            What the function returns, to be awaited if the function is async. Of a DSPy module, a dict of
+            its outputs.
 
         Args:
             functions: the tools that were declared, in any form that ToolDecls takes, or functions by name.
@@ -138,8 +143,9 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
                 fix="Give them: call.execute(decls).",
             )
         decls = decls_of(functions)
-        values = self.bind(decls)
-        return program_outputs(heard(self, function_of_call(self, decls))(**values))
+        arguments = self.bind(decls)
+        value = watched(self, sync_entry(function_of_call(self, decls)))(**arguments)
+        return _outputs_later(value) if isawaitable(value) else program_outputs(value)
 
     @property
     def hint(self) -> str:
@@ -283,7 +289,12 @@ _APPROVED: WeakValueDictionary[tuple[int, str], ToolCall] = WeakValueDictionary(
 
 def mark_approved(call: ToolCall) -> None:
     """Remember that a person approved this very object, with these arguments."""
-    _APPROVED[id(call), request_id(call.id, call.name, call.args)] = call
+    _APPROVED[id(call), id_of_request(call, call.args)] = call
+
+
+def id_of_request(call: ToolCall, args: Json) -> str:
+    """Return the id of the request for confirmation of a call that runs with these arguments."""
+    return request_id(call.id, call.name, args, call.turn.request_hash)
 
 
 def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
@@ -296,7 +307,7 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
             fix="Run it yourself, with the arguments of call.bind(decls).",
         )
     decl = decls[call.name]
-    if _APPROVED.get((id(call), request_id(call.id, call.name, call.args))) is not call:
+    if _APPROVED.get((id(call), id_of_request(call, call.args))) is not call:
         if decl.requires_confirmation is not False and asking_of(decl.func) is None:
             raise nobody_to_ask(decl.name)
         return decl.raw.function
@@ -304,10 +315,18 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
     return by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)
 
 
-def heard(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call's function so that a run that is watched hears of it (`runs/watching.py`)."""
-    hear = getattr(settings.send_stream, "hear_run", None)
-    return partial(hear, call, function) if hear else function
+def watched(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call's function so that a run that is watched emits its result (`runs/watching.py`)."""
+    run_and_emit = getattr(settings.send_stream, "run_and_emit", None)
+    if run_and_emit is None:
+        return function
+    run = partial(run_and_emit, call, function)
+    setattr(run, "__wrapped__", function)  # noqa: B010  (what says whether it is async)
+    return run
+
+
+async def _outputs_later(value: Awaitable[Any]) -> Any:
+    return program_outputs(await value)
 
 
 def in_agreement(call: ToolCall) -> ToolCall:

@@ -7,23 +7,26 @@ each with a code (nothing silent).
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import Json, equal_json, is_mapping, is_sequence, without_halves
+from sigadapt.schemas.json_values import Json, equal_json, is_mapping, is_sequence, type_of, without_halves
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.reading import fields_of, read_calls
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
-from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
+from sigadapt.signatures.calls.tool_call import ToolCall, id_of_request, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
-from sigadapt.signatures.confirmation import Confirmation, question_for, request_id
+from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
 from sigadapt.signatures.rendering import Shown, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
-from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
+from sigadapt.signatures.tool_decls import Sources, ToolDecls, awaited_decls, decls_of
+
+if TYPE_CHECKING:  # results are made of calls
+    from sigadapt.signatures.tool_results.results import ToolResults
 
 _RUNNING = "sigadapt.signatures.tool_results.running"
 """The file of `run` and `arun`, above this one: results are made of calls. Only who runs calls needs it."""
@@ -64,9 +67,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     def __init__(self, calls: Any = (), /, **data: Any) -> None:
         fields, unknown = fields_of(calls), sorted(data.keys() - type(self).model_fields.keys())
         if unknown or not is_mapping(fields):
-            reason = (
-                f"ToolCalls has no {unknown[0]!r}" if unknown else f"a {type(fields).__name__} is not calls"
-            )
+            reason = f"ToolCalls has no {unknown[0]!r}" if unknown else f"{type_of(fields)} is not calls"
             raise InvalidHistory(reason, code="unreadable_history", fix=self.what_to_give)
         super().__init__(**{**fields, **data})
 
@@ -201,9 +202,10 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
 
         Returns:
             One request for each call that needs an approval or whose tool is unknown. Its arguments are
-            `call` (the call, with the defaults of missing arguments), `hint` and `payload`. Its id is
-            `confirm_` and a hash of the call's id, name and arguments, those that were left out too: it is
-            the same for the same call in every process, and another one for any other call.
+            `call` (the call, with the defaults of missing arguments), `hint`, `payload`, and `pin`, a hash of
+            the tool's declaration. Its id is `confirm_` and a hash of the call's id, name and arguments,
+            those that were left out too, and of the request that the model answered. It is the same for the
+            same call in every process, and another one for any other call or turn.
 
         Raises:
             InvalidToolDecl: as ToolDecls; `confirmation_failed`, if a `requires_confirmation` function
@@ -220,7 +222,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         tools = decls_of(decls)
         # The turn's words and state stand once, beside the requests: a long turn may have many calls.
         questions = [(call, *question_about(call, tools)) for call in self.tool_calls]
-        requests = [request_for(call, args, why) for call, args, why in questions if why is not None]
+        requests = [request_for(call, args, why, tools) for call, args, why in questions if why is not None]
         return ToolCalls(tool_calls=requests, turn=self.turn if requests else NO_TURN)
 
     def run(
@@ -228,7 +230,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         tools: Sources,
         decisions: Mapping[str, bool | str | ToolCall] | None = None,
         timeout: float | None = None,
-    ) -> Any:
+    ) -> "ToolResults":
         """Run the calls of this turn with the declared functions, one after the other, in order.
 
         Args:
@@ -244,9 +246,10 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
 
         Raises:
             InvalidHistory: `undecided`, for a call that requires confirmation and has no decision;
-                `unknown_decision`, for a decision about no call of this turn, such as an old button's.
-            InvalidOption: `invalid_decision`, for a decision of another kind, or about another call; for an
-                async function inside of a running event loop, where `arun` runs it.
+                `unknown_decision`, for a decision about no call of this turn, such as an old button's;
+                `changed_tool`, for a decision about a tool that is not declared. Nothing has run then.
+            InvalidOption: `invalid_decision`, for a decision of another kind, or about another call;
+                `blocked_loop`, for a tool of an MCP session on this thread's event loop: use `arun`.
             InvalidToolDecl: `no_function`, for a tool without a function; `confirmation_failed`.
 
         Example:
@@ -260,19 +263,23 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
             >>> result.value
             'Paid 10 EUR to Ada.'
         """
-        return import_module(_RUNNING).run(self, tools, decisions, timeout)
+        running = import_module(_RUNNING)
+        running.refuse_swapped(tools, decisions, "run")
+        return running.run(self, decls_of(tools), decisions, timeout)
 
     async def arun(
         self,
         tools: Sources,
         decisions: Mapping[str, bool | str | ToolCall] | None = None,
         timeout: float | None = None,
-    ) -> Any:
+    ) -> "ToolResults":
         """Run the calls of this turn as `run` does: async functions side by side, others in a thread.
 
         The functions that are not async run one after the other. Cancelling this cancels what is async.
         """
-        return await import_module(_RUNNING).arun(self, tools, decisions, timeout)
+        running = import_module(_RUNNING)
+        running.refuse_swapped(tools, decisions, "arun")
+        return await running.arun(self, await awaited_decls(tools), decisions, timeout)
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -317,11 +324,20 @@ def question_about(call: ToolCall, tools: ToolDecls) -> tuple[Json, Confirmation
     return deepcopy(call.args), Confirmation(f"Run {call.name}? It is not among the declared tools.")
 
 
-def request_for(call: ToolCall, args: Json, question: Confirmation) -> ToolCall:
+def request_for(call: ToolCall, args: Json, question: Confirmation, tools: ToolDecls) -> ToolCall:
     """Return the request for confirmation of a call with these arguments."""
     call_fields = call.saved_beside(call.turn) | {"args": args}
     if not equal_json(args, call.args):  # whose text would say something else
         call_fields = {key: part for key, part in call_fields.items() if key not in ("arguments", "text")}
-    fields = {"id": request_id(call.id, call.name, args), "name": REQUEST, "index": call.index}
     request_args = {"call": call_fields, "hint": question.hint, "payload": question.payload}
-    return ToolCall.model_validate({**fields, "args": request_args})
+    if call.name in tools:
+        request_args["pin"] = pin_of(tools[call.name])
+    return ToolCall.model_validate(
+        {
+            "id": id_of_request(call, args),
+            "name": REQUEST,
+            "index": call.index,
+            "args": request_args,
+            "turn": call.turn,
+        }
+    )

@@ -48,6 +48,7 @@ class Turn(Saved):
         searches: the turn's searches for deferred tools, with their answers.
         before: the turns of such searches alone that led to this one.
         routed: the arguments of the calls that were made through the adapter's `call_tool`, as sent, by id.
+        request_hash: a hash of the request that the turn answered, if a tool of it may require confirmation.
     """
 
     text: str | None = None
@@ -58,6 +59,7 @@ class Turn(Saved):
     searches: tuple[Searched, ...] = ()
     before: tuple["Turn", ...] = ()
     routed: dict[str, str] = pydantic.Field(default_factory=dict[str, str])
+    request_hash: str | None = None
 
     @pydantic.field_validator("state", mode="before")
     @classmethod

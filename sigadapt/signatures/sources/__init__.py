@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeGuard
 import dspy
 
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, cut, is_mapping
+from sigadapt.schemas.json_values import Json, cut, is_mapping, type_of
 from sigadapt.signatures.sources import callables, dicts, dspy_tools, langchain, mcp, models, programs
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
@@ -58,7 +58,7 @@ def unknown_source(value: object) -> InvalidToolDecl:
     fix = _FIX
     if is_mapping(value):
         keys = ", ".join(cut(repr(key)) for key in list(value)[:8])
-        reason = f"expected a tool, got a {type(value).__name__} with the keys {keys or '(none)'}"
+        reason = f"expected a tool, got {type_of(value)} with the keys {keys or '(none)'}"
     elif isinstance(value, type):
         reason = f"the class {value.__qualname__} is not a tool"
         fix = "Give an instance of it." if issubclass(value, dspy.Module) else _FIX

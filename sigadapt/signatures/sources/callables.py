@@ -10,15 +10,15 @@ The details:
  d. A parameter's description is its `Field`'s, else its docstring's. The tool's description is the docstring
     without the sections on parameters, result and exceptions.
  e. A default is written as JSON. One without a JSON form is left out; its parameter is still optional.
- f. A parameter without an annotation takes any value, which is logged once for each function.
+ f. A parameter without an annotation takes any value. A warning says so, once for each function.
  g. A parameter is a problem if it cannot be passed by name, or if its type has no JSON Schema. One error
     lists all problems of a signature, with the callable's qualified name.
 """
 
 import functools
 import inspect
-import logging
 import typing
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import FunctionType, GenericAlias, MappingProxyType, MethodType
@@ -27,7 +27,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, c
 import dspy
 from pydantic.fields import FieldInfo
 
-from sigadapt.errors import InvalidToolDecl
+from sigadapt.errors import InvalidToolDecl, UndeclaredTypeWarning
 from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import docstrings
@@ -35,7 +35,6 @@ from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schem
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 
 _Function: TypeAlias = Callable[..., Any]
-_LOG = logging.getLogger("sigadapt")
 _WARNED: set[str] = set()
 """The functions of which a warning was logged, by their qualified names: a function may be declared often."""
 
@@ -78,7 +77,8 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
     if types.untyped and where not in _WARNED:
         _WARNED.add(where)
         names = ", ".join(map(repr, types.untyped))
-        _LOG.warning("%s: %s without an annotation: a model may send any value there", where, names)
+        message = f"{where}: {names} without an annotation: a model may send any value there"
+        warnings.warn(message, UndeclaredTypeWarning, stacklevel=2)
     for name, schema in schemas.properties.items():
         if name in types.defaults:
             with suppress(ValueError):  # (e)

@@ -8,18 +8,26 @@ descriptions that they write still say `(Required)`.
 """
 
 import inspect
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, TypeAlias, TypeGuard
 
 import dspy
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.dspy_boundary.internals import make_tools_of, settings, with_callbacks
+from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.runnable import Runnable, by_name, is_open, said, types_to_bind
+from sigadapt.signatures.sources.runnable import (
+    Runnable,
+    by_name,
+    is_open,
+    readable,
+    refuse_forgotten_adapter,
+    types_to_bind,
+)
 from sigadapt.signatures.tool_results.failures import plain_failures
+from sigadapt.signatures.tool_results.function_calls import arun_function, run_function
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
@@ -28,23 +36,32 @@ _BY_DSPY: DeclaredCache[tuple[_Args, str]] = DeclaredCache()
 
 
 class DeclaredTool(dspy.Tool):
-    """A `dspy.Tool` of a declaration, which `ToolDecl.to_dspy` makes."""
+    """A `dspy.Tool` of a declaration, which runs in sync and async programs alike.
 
-    _raw: RawDecl
+    `ToolDecl.to_dspy` makes it, and so does `dspy.Tool(decl)`, which DSPy's agents call for each tool.
+    """
 
-    def __init__(self, raw: RawDecl, function: Callable[..., Any]) -> None:
-        schema: Json = raw.parameters
-        definitions: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-        properties: dict[str, Any] = schema.get("properties") or {}
-        args: _Args = {
-            name: deepcopy({**part, **definitions} if isinstance(part, dict) else definitions)
-            for name, part in properties.items()
-        }
-        func = by_name(function)
-        types = types_to_bind(raw)
-        arg_types = {name: types.get(name, Any) for name in args}
-        super().__init__(func, str(raw.name), str(raw.description or ""), args, arg_types)
-        self._raw = raw
+    _decl: Runnable
+
+    def __init__(  # noqa: PLR0917  (DSPy's own parameters)
+        self,
+        func: Runnable,
+        name: str | None = None,
+        desc: str | None = None,
+        args: _Args | None = None,
+        arg_types: dict[str, Any] | None = None,
+        arg_desc: dict[str, str] | None = None,
+    ) -> None:
+        raw = func.guarded
+        function = by_name(raw.function)
+        if args is None:
+            args = _arguments(raw.parameters)
+        if arg_types is None:
+            types = types_to_bind(func.raw)
+            arg_types = {key: types.get(key, Any) for key in args}
+        description = str(raw.description or "") if desc is None else desc
+        super().__init__(function, name or str(raw.name), description, args, arg_types, arg_desc)
+        self._decl = func
 
     def _parse_function(self, func: Any, arg_desc: Any = None) -> None:
         # DSPy would derive a schema here, and fail for functions that it cannot read.
@@ -52,18 +69,58 @@ class DeclaredTool(dspy.Tool):
 
     @property
     def raw(self) -> RawDecl:
-        """What the declaration says."""
-        return self._raw
+        """What the declaration says, under the name and the description of this tool."""
+        return self._decl.raw._replace(name=self.name, description=self.desc)
+
+    def format(self) -> str:
+        """Return the text that DSPy's own adapter writes into a prompt; refuse what it cannot ask about."""
+        refuse_forgotten_adapter(self._decl.raw)
+        return super().format()
+
+    def format_as_litellm_function_call(self) -> dict[str, Any]:
+        """Return the declaration that DSPy's own adapter sends; refuse what it cannot ask about."""
+        refuse_forgotten_adapter(self._decl.raw)
+        return super().format_as_litellm_function_call()
+
+    def __repr__(self) -> str:
+        # DSPy swallows what `format` raises, and writes this text into the prompt instead.
+        callers: list[Any] = settings.caller_modules or []
+        if callers and isinstance(callers[-1], dspy.Predict):
+            refuse_forgotten_adapter(self._decl.raw)
+        return super().__repr__()
 
     def __call__(self, **kwargs: Any) -> Any:
-        """Run the function, as `dspy.Tool` does, and return what an MCP result says."""
+        """Run the function, and return what an MCP result says."""
         with plain_failures():
-            return said(super().__call__(**kwargs))
+            return readable(self._run(**kwargs), str(self.name))
 
     async def acall(self, **kwargs: Any) -> Any:
-        """Run the function, awaited."""
+        """Run the function without blocking the event loop, and return what an MCP result says."""
         with plain_failures():
-            return said(await super().acall(**kwargs))
+            return readable(await self._arun(**kwargs), str(self.name))
+
+    @with_callbacks
+    def _run(self, **kwargs: Any) -> Any:
+        return run_function(self.func, self._validate_and_parse_args(**kwargs))
+
+    @with_callbacks
+    async def _arun(self, **kwargs: Any) -> Any:
+        return await arun_function(self.func, self._validate_and_parse_args(**kwargs))
+
+
+make_tools_of(Runnable, DeclaredTool)
+
+
+def _arguments(schema: Json) -> _Args:
+    """Return the arguments of a schema as `dspy.Tool` has them, each with the definitions that it may use."""
+    definitions: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    properties: dict[str, Any] = schema.get("properties") or {}
+    args: _Args = {}
+    for name, part in properties.items():
+        schema = part if isinstance(part, dict) else {}
+        has_reference = "$ref" in compact(schema)
+        args[name] = deepcopy({**schema, **definitions} if has_reference else schema)
+    return args
 
 
 def accepts(source: object) -> TypeGuard[dspy.Tool]:

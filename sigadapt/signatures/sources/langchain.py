@@ -18,6 +18,50 @@ def accepts(source: object) -> bool:
     return isinstance(source, getattr(module, "BaseTool", ()))
 
 
+class _BothForms:
+    """A tool with a sync and an async function."""
+
+    def __init__(self, function: Callable[..., Any], coroutine: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self.acall = function, coroutine
+
+    def __call__(self, **arguments: Any) -> Any:
+        return self._function(**arguments)
+
+
+class _Invoked:
+    """A tool of a class of its own, which has no function to call: LangChain invokes it."""
+
+    def __init__(self, tool: Any) -> None:
+        self._tool = tool
+        self.__name__: str = tool.name
+
+    def __call__(self, **arguments: Any) -> Any:
+        return self._tool.invoke(self._input(arguments))
+
+    async def acall(self, **arguments: Any) -> Any:
+        return await self._tool.ainvoke(self._input(arguments))
+
+    def _input(self, arguments: Json) -> Json:
+        if self._tool.response_format != "content_and_artifact":
+            return arguments
+        # For a call, LangChain returns a ToolMessage, which has the artifact too.
+        return {"type": "tool_call", "id": "", "name": self._tool.name, "args": arguments}
+
+
+def _function_of(source: Any) -> Callable[..., Any]:
+    """Return what runs a tool."""
+    function, coroutine = getattr(source, "func", None), getattr(source, "coroutine", None)
+    if function is None and coroutine is None:
+        return _Invoked(source)
+    if source.response_format == "content_and_artifact":
+        function = function and _with_message(function)
+        coroutine = coroutine and _with_message(coroutine)
+    if function is None or coroutine is None:
+        return function or coroutine
+    return _BothForms(function, coroutine)
+
+
 def _with_message(func: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that gives the content and the artifact of its tool as LangChain's `ToolMessage`."""
     messages: Any = sys.modules["langchain_core.messages"]  # loaded, because the tool is one of LangChain's
@@ -39,10 +83,8 @@ def _with_message(func: Callable[..., Any]) -> Callable[..., Any]:
 
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
     """Describe a LangChain tool. It is never run (nothing is executed)."""
-    func = getattr(source, "func", None) or getattr(source, "coroutine", None)
-    if func is not None and getattr(source, "response_format", None) == "content_and_artifact":
-        func = _with_message(func)
-    raw = RawDecl(source.name, source.description, extras=getattr(source, "extras", None), func=func)
+    extras = getattr(source, "extras", None)
+    raw = RawDecl(source.name, source.description, extras=extras, func=_function_of(source))
     if parameters is not None:
         return [raw._replace(parameters=parameters)]
     if isinstance(source.args_schema, dict):

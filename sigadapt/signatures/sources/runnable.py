@@ -4,25 +4,21 @@ DSPy reads a function's `__name__`, its `__doc__` and the signature of its `__ca
 three, and so stands for its function. Nothing is run before the agent runs the tool (nothing is executed).
 """
 
-import asyncio
 import functools
 import inspect
-import keyword
 from collections.abc import Callable
-from copy import deepcopy
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, cast
 
 from pydantic.fields import FieldInfo
-from pydantic_core import core_schema
 
-from sigadapt.errors import InvalidToolDecl
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.errors import InvalidSignature, InvalidToolDecl
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.dspy_media import MEDIA
-from sigadapt.signatures.tool_results.failures import plain_failures
+from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import for_agent, output_of, program_outputs
 
 _CONFIRMATION = "sigadapt.signatures.confirmation"
@@ -47,15 +43,6 @@ def asking_of(function: Any) -> Asking | None:
     return asking if isinstance(asking, Asking) and asking.function is function else None
 
 
-def is_async(function: Any) -> bool:
-    """Return whether what a tool runs is an async function, also behind a question or in a partial."""
-    asking = asking_of(function)
-    behind: Any = asking.behind if asking else getattr(function, "func", None) or function
-    while isinstance(behind, functools.partial):
-        behind = behind.func
-    return any(map(inspect.iscoroutinefunction, (behind, getattr(behind, "__call__", None))))  # noqa: B004
-
-
 def nobody_to_ask(tool: str) -> InvalidToolDecl:
     """Make the error of a tool that would run without the yes that it requires."""
     return InvalidToolDecl(
@@ -67,7 +54,31 @@ def nobody_to_ask(tool: str) -> InvalidToolDecl:
     )
 
 
-_OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=Any)
+def forgotten_adapter(reason: str, tool: str | None = None) -> InvalidSignature | None:
+    """Make the error of what runs under DSPy's own adapter, `{adapter}` in the reason; else return None."""
+    adapter: Any = settings.adapter
+    if hasattr(adapter, "fills_tool_fields"):
+        return None
+    name = "ChatAdapter" if adapter is None else type(adapter).__name__
+    ours = name if name in ("JSONAdapter", "XMLAdapter", "BAMLAdapter") else "ChatAdapter"
+    return InvalidSignature(
+        reason.format(adapter=f"DSPy's own {name}"),
+        code="forgotten_adapter",
+        tool=tool,
+        fix=f"Add `dspy.configure(adapter=sigadapt.{ours}())`.",
+    )
+
+
+FORGOTTEN = "it requires confirmation, and {adapter} runs it without asking"
+
+
+def refuse_forgotten_adapter(raw: RawDecl) -> None:
+    """Refuse a tool that requires confirmation and asks nobody, under an adapter that cannot stop for it."""
+    if raw.requires_confirmation is False or raw.func is None or asking_of(raw.func) is not None:
+        return
+    error = forgotten_adapter(FORGOTTEN, str(raw.name))
+    if error is not None:
+        raise error
 
 
 class Runnable(Uncallable):
@@ -101,8 +112,8 @@ class Runnable(Uncallable):
 
     @property
     def __call__(self) -> Callable[..., Any]:
-        """A function that runs the tool."""
-        return function_of(self.guarded)
+        """A `dspy.Tool`, which runs the tool."""
+        return cast("Any", self).to_dspy()
 
 
 class SeveralTools(Uncallable):
@@ -131,64 +142,36 @@ class Description:
         return self._text if decl is None else decl.model_description
 
 
-def function_of(raw: RawDecl) -> Callable[..., Any]:
-    """Return a function that runs a tool and returns what an MCP result says, with the tool's arguments."""
-    func = by_name(raw.function)
-
-    async def later(result: Any) -> Any:
-        with plain_failures():
-            return said(await result)
-
-    def run(**kwargs: Any) -> Any:
-        with plain_failures():
-            result = func(**kwargs)
-            return later(result) if asyncio.iscoroutine(result) else said(result)
-
-    types = types_to_bind(raw)
-    schema: Json = raw.parameters
-    args: Json = schema.get("properties") or {}
-    parameters = [
-        _argument(name, part, types.get(name))
-        for name, part in args.items()
-        if name.isidentifier() and not keyword.iskeyword(name)
-    ]
-    if not args or len(parameters) < len(args) or is_open(func):
-        parameters.append(_OTHERS)
-    function: Any = run
-    function.__signature__ = inspect.Signature(parameters)
-    function.__annotations__ = {each.name: each.annotation for each in parameters}
-    function.__doc__ = ""
-    return run
-
-
 def types_to_bind(raw: RawDecl) -> dict[str, Any]:
     """Return the types that DSPy makes of JSON: none for a function that asks first, and shows that JSON."""
     return {} if asking_of(raw.function) else callables.types_of(by_name(raw.function)).named
 
 
-def _argument(name: str, part: Any, kind: Any) -> inspect.Parameter:
-    """Return a parameter that DSPy describes as the schema says, and whose values are of the given type."""
-    schema = deepcopy(part) if is_object(part) and "$ref" not in compact(part) else {}
+class RefusedRun:
+    """What a refused tool returns in `dspy.ReAct`, which swallows every error of a tool: its text raises."""
 
-    class Argument:
-        @classmethod
-        def __get_pydantic_core_schema__(cls, _: Any, handler: Any) -> Any:
-            # In a schema of its own: pydantic would write the method below into that of the type, for good.
-            return core_schema.chain_schema([handler.generate_schema(Any if kind is None else kind)])
+    def __init__(self, error: Exception) -> None:
+        self.error = error
 
-        @classmethod
-        def __get_pydantic_json_schema__(cls, *_: Any) -> Any:
-            return deepcopy(schema)
+    def __str__(self) -> str:
+        raise self.error
 
-    default = part.get("default", inspect.Parameter.empty) if is_object(part) else inspect.Parameter.empty
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Argument)
+    __repr__ = __str__
 
 
-def said(result: Any) -> Any:
-    """Return what a tool's result says: the content of one of MCP or LangChain, a program's outputs."""
+def readable(result: Any, tool: str) -> Any:
+    """Return what an agent's model reads of a result: the content of MCP's, the outputs of a program's.
+
+    Raises:
+        RuntimeError: if an MCP result says that it failed.
+        InvalidHistory: `unsendable_content`, for what cannot be a result.
+    """
+    if isinstance(result, RefusedRun):
+        return result
     output = output_of(result)
     if output is None:
-        return program_outputs(result)
+        value, _ = plain_value(program_outputs(result), tool)
+        return value
     if output.failed:
         raise RuntimeError(text_of(output.parts))
     has_media = any(part["type"] in MEDIA for part in output.parts)

@@ -10,21 +10,20 @@ Rules it enforces:
     what was wrong.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias
 
 import dspy
-import pydantic_core
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, without_halves
+from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, type_of
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import in_order_of
-from sigadapt.signatures.tool_results.content import content_of, is_content, refers
+from sigadapt.signatures.tool_results.content import is_content, refers
 from sigadapt.signatures.tool_results.failures import text_of
-from sigadapt.signatures.tool_results.tool_output import output_of, program_outputs
+from sigadapt.signatures.tool_results.plain_values import plain_value
+from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -33,7 +32,7 @@ _MOST_NAMED = 8
 _MOST_QUOTED = 4_000  # characters of an invalid call's arguments, for the model to see what it wrote
 _RESULTS = (ToolResult, dspy.ToolCallResults.ToolCallResult)
 _SAVED = (
-    ("call_id", "value", frozenset({"call_id", "name", "value", "is_error", "is_mcp", "is_content", "text"})),
+    ("call_id", "value", frozenset({*ToolResult.model_fields, "text"}) - {"blocks"}),
     ("tool_call_id", "content", frozenset({"tool_call_id", "name", "content", "role"})),
 )
 """The shapes of a result as a mapping, saved by `model_dump` or a chat's tool message: where the id and the
@@ -49,7 +48,15 @@ class _Given(NamedTuple):
     is_error: bool = False
     is_mcp: bool = False
     is_content: bool = False
+    altered: tuple[str, ...] = ()
+    note: str | None = None
     is_plain: bool = False
+
+    def result(self, call_id: str, name: str) -> ToolResult:
+        """Return it as the result of a call."""
+        fields = self._replace(call_id=call_id, name=name)._asdict()
+        del fields["is_plain"]
+        return ToolResult(**fields)
 
 
 def results_of(turn: ToolCalls, values: Any, errors: Any) -> Iterator[ToolResult]:
@@ -148,7 +155,7 @@ def _place(turn: ToolCalls, calls: dict[str, AnyCall], items: Any, what: str) ->
         items = [items]
     elif not is_iterable(items) or isinstance(items, (str, bytes, AbstractSet)):
         raise InvalidHistory(
-            f"a {type(items).__name__} holds no {what}s in the order of the calls",
+            f"{type_of(items)} holds no {what}s in the order of the calls",
             code="unknown_call",
             fix="Give a list with one for each call, or a mapping by call id.",
         )
@@ -168,8 +175,10 @@ def _place(turn: ToolCalls, calls: dict[str, AnyCall], items: Any, what: str) ->
 
 def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
     if isinstance(item, _RESULTS):
-        flags = (item.is_mcp, item.is_content) if isinstance(item, ToolResult) else ()
-        return _Given(item.call_id, item.name, item.value, item.is_error, *flags)
+        if isinstance(item, ToolResult):
+            return _Given(**{name: getattr(item, name) for name in _Given._fields if name != "is_plain"})
+        value, altered = plain_value(item.value, item.name or "unnamed")
+        return _Given(item.call_id, item.name, value, item.is_error, altered=altered)
     for id_key, value_key, keys in _SAVED if is_mapping(item) else ():
         call_id = item.get(id_key)
         if not isinstance(call_id, str):
@@ -181,7 +190,8 @@ def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
             )
             # A tool may return such a mapping, which names no file of the account and no address.
             is_content = is_content and not refers(value)
-            return _Given(call_id, item.get("name"), value, is_error, is_mcp, is_content)
+            altered, note = item.get("altered") or (), item.get("note")
+            return _Given(call_id, item.get("name"), value, is_error, is_mcp, is_content, altered, note)
         if call_id in calls:  # a tool's own object, which says for which call it is
             return _Given(call_id, None, item)
     return _Given(None, None, item, is_plain=True)
@@ -193,16 +203,17 @@ def _result(call: AnyCall, item: _Given | None, error: Any) -> ToolResult:
         return failed_result(call)
     item = item or _Given(None, None, None, is_plain=True)
     if item.is_plain:
-        value = program_outputs(item.value)
-        _check_sendable(call, value)
+        value, altered = program_outputs(item.value), ()
         is_error = bool(error) or isinstance(value, BaseException)
+        if not isinstance(value, BaseException):
+            value, altered = plain_value(value, name)
         if error and error is not True:
             value = error
         if isinstance(value, KeyError) and value.args:  # whose text is the key alone
             value = f"KeyError: {value}"
         elif isinstance(value, BaseException):
             value = text_of(value) or type(value).__name__
-        item = item._replace(value=value, is_error=is_error)
+        item = item._replace(value=value, is_error=is_error, altered=altered)
     elif error and not item.is_error:
         raise InvalidHistory(
             f"call {cut(repr(call.id))} is given a result that did not fail, {cut(repr(item.value))}, "
@@ -219,28 +230,7 @@ def _result(call: AnyCall, item: _Given | None, error: Any) -> ToolResult:
             tool=name,
             fix="Give what ToolResult.model_dump() wrote, or the value without is_content.",
         )
-    return ToolResult(**item._replace(call_id=call.id, name=name)._asdict())
-
-
-def _check_sendable(call: AnyCall, value: Any) -> None:
-    """Refuse what DSPy would send as the text of a Python object, such as `<coroutine object ...>`."""
-    reason = fix = ""
-    if isawaitable(value):
-        reason, fix = "was not awaited", "Give what it returns: `await` it."
-    elif isinstance(value, dspy.ToolCalls.ToolCall):
-        reason, fix = "is a call, which nobody ran", "Give what it returns: call.execute(decls)."
-    elif isinstance(value, (Iterator, AsyncIterator)):
-        reason, fix = "is an iterator, whose items are not there yet", "Give a list of them."
-    elif not isinstance(value, (str, BaseException, dspy.Type)) and output_of(value) is None:
-        try:
-            pydantic_core.to_jsonable_python(without_halves(value))
-        except (ValueError, TypeError, RecursionError) as error:
-            if content_of(value) is None:
-                reason = f"is neither text nor JSON ({cut(str(error))})"
-                fix = "Give its text, such as str(value)."
-    if reason:
-        reason = f"the result of call {cut(repr(call.id))} {reason}"
-        raise InvalidHistory(reason, code="unsendable_content", tool=call.name, fix=fix)
+    return item.result(call.id, name)
 
 
 def failed_result(call: InvalidToolCall | RefusedToolCall) -> ToolResult:

@@ -15,7 +15,7 @@ from dspy.adapters import utils
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory, printable
-from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object
+from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, type_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
@@ -120,7 +120,7 @@ class ToolResults(Shown, OwnErrors):
     def __add__(self, later: object) -> "ToolResults":
         if not isinstance(later, ToolResults):
             raise InvalidHistory(
-                f"cannot add a {type(later).__name__} to results",
+                f"cannot add {type_of(later)} to results",
                 code="unreadable_history",
                 fix="Add ToolResults.of(calls, values).",
             )
@@ -132,9 +132,12 @@ def result_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return orjson.dumps(value, option=PLAIN, default=_sorted).decode()
+        text = orjson.dumps(value, option=PLAIN, default=_sorted).decode()
     except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
-        return compact(utils.serialize_for_json(value))
+        plain = utils.serialize_for_json(value)
+        return plain if isinstance(plain, str) else compact(plain)
+    # A UUID or an Enum is read as the text that it is saved as, without quotes.
+    return orjson.loads(text) if text.startswith('"') else text
 
 
 def _sorted(value: Any) -> list[Any]:
@@ -146,7 +149,8 @@ def _sorted(value: Any) -> list[Any]:
 
 def text_of_result(result: ToolResult) -> str:
     """Return a result as text; images, files and audio are named in their places, as in `[image 1]`."""
-    return text_of(result.value) if result.is_content else result_text(result.value)
+    text = text_of(result.value) if result.is_content else result_text(result.value)
+    return text if result.note is None else f"{text}\n\n{result.note}"
 
 
 def result_object(result: ToolResult) -> Json:
@@ -160,8 +164,9 @@ def result_object(result: ToolResult) -> Json:
         value = result.value
     else:
         value = jiter.from_json(as_unicode(result_text(result.value)).encode())
+    note = {} if result.note is None else {"note": result.note}
     if result.is_error:
-        return {"error": value}
+        return {"error": value, **note}
     if result.is_mcp:
-        return {"output": value}
-    return value if is_object(value) else {"result": value}
+        return {"output": value, **note}
+    return {**value, **note} if is_object(value) else {"result": value, **note}

@@ -7,7 +7,9 @@ import pydantic
 from sigadapt.schemas.json_values import is_array, is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of, order_of
 from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of
-from sigadapt.signatures.tool_results.tool_output import output_of
+from sigadapt.signatures.tool_results.tool_output import for_agent, output_of
+
+_SELDOM = ("altered", "note", "blocks")
 
 
 class _Named(Protocol):
@@ -30,6 +32,10 @@ class ToolResult(OwnErrors):
         is_mcp: whether `value` is the content of an MCP result, which Gemini gets under the key `output`.
         is_content: whether `value` is content as plain data, in the form of `content.py`. It is set by itself
             for values with images, files or audio.
+        altered: what of the value JSON cannot hold: `text` for what was read as its text (bytes, an object),
+            `null` for NaN or an infinite number, which was read as null, `unicode` for half of a surrogate
+            pair, which was read as U+FFFD.
+        note: what the model reads after the value, such as that a person edited the call.
         blocks: content blocks in the provider's own words, sent inside the result behind its value, such as a
             file of the account. Nothing in a value becomes such a block, because anybody may have written it.
             They are put into `value`, and this is None afterwards.
@@ -49,6 +55,8 @@ class ToolResult(OwnErrors):
     is_error: bool = False
     is_mcp: bool = False
     is_content: bool = False
+    altered: tuple[str, ...] = ()
+    note: str | None = None
     blocks: list[dict[str, Any]] | None = pydantic.Field(default=None, repr=False)
 
     @pydantic.model_validator(mode="before")
@@ -83,7 +91,8 @@ class ToolResult(OwnErrors):
     @pydantic.model_serializer()
     def _save(self) -> dict[str, Any]:
         text = order_of(self.value)
-        fields = {key: part for key, part in vars(self).items() if key != "blocks"}
+        fields = {key: part for key, part in vars(self).items() if key not in _SELDOM}
+        fields |= {key: part for key in ("altered", "note") if (part := getattr(self, key))}
         return fields if text is None else {**fields, "text": text}
 
     @classmethod
@@ -107,3 +116,15 @@ class ToolResult(OwnErrors):
             'No network.'
         """
         return cls(call_id=call.id, name=call.name or "unnamed", value=reason, is_error=True)
+
+
+def value_for_agent(result: ToolResult) -> Any:
+    """Return the value of a result as DSPy's agents keep it, whose records have no place for a note."""
+    value = for_agent(result.value) if result.is_content else result.value
+    if result.note is None:
+        return value
+    if isinstance(value, str):
+        return f"{value}\n\n{result.note}"
+    if isinstance(value, list) and result.is_content:
+        return [*value, result.note]
+    return {"result": value, "note": result.note}

@@ -134,7 +134,7 @@ def test_half_a_pair_is_sent_as_it_was_read(column: str):
             ask(lm, history=dspy.History(messages=[event]))
         assert json.dumps(served.sent[0], ensure_ascii=False).count("half \ufffd") == 2
         changes: Any = lm.history[-1].get("changes", ())
-        assert [each.what for each in changes if "/content" in each.where] == []
+        assert [each.what for each in changes if "/content" in each.where] == ["lowered"]
 
 
 # ---- what nobody saved ----

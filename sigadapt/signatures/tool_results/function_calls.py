@@ -1,0 +1,208 @@
+"""Run a tool's function, sync or async, from sync and async code alike.
+
+A look at a function cannot tell for a wrapper, a partial or an object whether it is async. So what a call
+returns decides, here and nowhere else:
+
+ a. Sync code waits for an awaitable in an event loop of its own; in another thread, if this one runs a loop.
+ b. Async code runs a sync function in a thread, so that the function does not block the loop. Functions that
+    are known to be async (`is_async`) are called on the loop.
+ c. What belongs to a loop, such as an MCP session, goes back to it (`on_loop`). If that loop waits for this
+    very call, the call is refused, because it would wait forever.
+"""
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent import futures
+from contextvars import ContextVar, copy_context
+from functools import partial
+from threading import Thread
+from typing import Any, NamedTuple
+
+import dspy
+
+from sigadapt.errors import InvalidOption
+
+_BLOCKED: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("blocked_loops", default=frozenset())
+"""The loops whose threads wait for the running call, so that nothing can run on them."""
+
+
+HOME_LOOP = "__sigadapt_home_loop__"
+"""The attribute of a function that holds the loop to which it goes back (c)."""
+
+
+class LateError(Exception):
+    """A call took longer than it may."""
+
+    def __init__(self, *, is_cancelled: bool) -> None:
+        super().__init__()
+        self.is_cancelled = is_cancelled
+
+
+class Outcome(NamedTuple):
+    """What a function returned or raised. A future holds it whole, because futures refuse StopIteration."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+    def result(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+def run_function(
+    function: Callable[..., Any], arguments: Mapping[str, Any], timeout: float | None = None
+) -> Any:
+    """Run a function from sync code; wait for what it returns."""
+    value = start_function(function, arguments, timeout)
+    return _wait(value, timeout) if inspect.isawaitable(value) else value
+
+
+def start_function(
+    function: Callable[..., Any], arguments: Mapping[str, Any], timeout: float | None = None
+) -> Any:
+    """Run a function from sync code; return what it returns, which may be awaitable."""
+    entry = sync_entry(function)
+    if timeout is None:
+        return entry(**arguments)
+    future = in_thread(partial(entry, **arguments))
+    if not futures.wait([future], timeout).done:
+        raise LateError(is_cancelled=False)
+    return future.result().result()
+
+
+async def arun_function(
+    function: Callable[..., Any], arguments: Mapping[str, Any], timeout: float | None = None
+) -> Any:
+    """Run a function from async code; await what it returns."""
+    entry = async_entry(function)
+    if is_async(entry):
+        return await _awaited(entry(**arguments), timeout)
+    future = asyncio.wrap_future(in_thread(partial(entry, **arguments)))
+    done, _ = await asyncio.wait({future}, timeout=timeout)
+    if not done:
+        raise LateError(is_cancelled=False)
+    return await _awaited(future.result().result(), timeout)
+
+
+def is_async(function: Any) -> bool:
+    """Return whether a function is known to be async before it is called."""
+    while True:
+        if inspect.iscoroutinefunction(function):
+            return True
+        inner = getattr(function, "__wrapped__", None)
+        if inner is None and isinstance(function, functools.partial):
+            inner = function.func
+        if inner is None:
+            break
+        function = inner
+    if isinstance(function, dspy.Module):
+        return not hasattr(type(function), "forward")
+    return inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004
+
+
+def async_entry(function: Any) -> Callable[..., Any]:
+    """Return what async code calls: a program's or an object's own `acall`, else the function."""
+    if isinstance(function, dspy.Module) and not hasattr(type(function), "aforward"):
+        return function
+    return getattr(function, "acall", function)
+
+
+def sync_entry(function: Any) -> Callable[..., Any]:
+    """Return what sync code calls: the `acall` of a program that has no `forward`, else the function."""
+    if isinstance(function, dspy.Module) and not hasattr(type(function), "forward"):
+        return function.acall
+    return function
+
+
+def in_thread(function: Callable[[], Any]) -> "futures.Future[Outcome]":
+    """Start a function in a thread of its own, with the caller's context. No process waits for it."""
+    future: futures.Future[Outcome] = futures.Future()
+    future.set_running_or_notify_cancel()  # it would run on if somebody cancelled it
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            outcome = Outcome(context.run(function))
+        except BaseException as error:  # noqa: BLE001  (raised in the thread that waits)
+            outcome = Outcome(error=error)
+        future.set_result(outcome)
+
+    Thread(target=work, name="a tool of sigadapt", daemon=True).start()
+    return future
+
+
+async def on_loop(loop: asyncio.AbstractEventLoop, start: Callable[[], Awaitable[Any]], tool: str) -> Any:
+    """Await what `start` returns on the loop that it belongs to; here, if that loop no longer runs.
+
+    Raises:
+        InvalidOption: `blocked_loop`, if the thread of that loop waits for this call.
+    """
+    if loop is asyncio.get_running_loop() or not loop.is_running():
+        return await start()
+    if loop in _BLOCKED.get():
+        raise _blocked_loop(tool)
+
+    async def begin() -> Any:
+        return await start()
+
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(begin(), loop))
+
+
+def refuse_blocked(function: Any, tool: str) -> None:
+    """Refuse a sync call of a function that needs the loop of this thread, before anything runs."""
+    home = getattr(function, HOME_LOOP, None)
+    if home is not None and home.is_running() and home in _blocked_here():
+        raise _blocked_loop(tool)
+
+
+def _blocked_loop(tool: str) -> InvalidOption:
+    return InvalidOption(
+        "its session runs on this event loop, which a sync call blocks",
+        code="blocked_loop",
+        tool=tool,
+        fix="Await the call: `await program.acall(...)`, `await calls.arun(...)`.",
+    )
+
+
+def _blocked_here() -> frozenset[asyncio.AbstractEventLoop]:
+    try:
+        return _BLOCKED.get() | {asyncio.get_running_loop()}
+    except RuntimeError:
+        return _BLOCKED.get()
+
+
+def _wait(value: Awaitable[Any], timeout: float | None) -> Any:
+    """Wait for an awaitable in a loop of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_awaited(value, timeout))
+    token = _BLOCKED.set(_blocked_here())
+    try:
+        future = in_thread(partial(asyncio.run, _awaited(value, timeout)))
+    finally:
+        _BLOCKED.reset(token)
+    return future.result().result()
+
+
+async def _awaited(value: Any, timeout: float | None) -> Any:
+    """Await a value, and what it gives in turn, each for as long as the timeout allows."""
+    while inspect.isawaitable(value):
+        task = asyncio.ensure_future(value)
+        try:
+            await asyncio.wait({task}, timeout=timeout)
+        finally:  # also if the caller is cancelled
+            is_late = not task.done()
+            if is_late:
+                task.cancel()
+                await asyncio.wait({task}, timeout=timeout)
+        if is_late:
+            raise LateError(is_cancelled=True)
+        if task.cancelled():
+            raise futures.CancelledError("it cancelled itself")
+        value = task.result()
+    return value

@@ -1,0 +1,161 @@
+"""What a tool returned, as JSON can hold it: what the model reads now is what it reads after saving.
+
+| value | becomes | in `altered` |
+|---|---|---|
+| bytes that are no text, an object, an exception | its text | `text` |
+| NaN, an infinite number | null | `null` |
+| a text with half of a surrogate pair | the text with U+FFFD | `unicode` |
+| a date, a UUID, a pydantic model, and what else pydantic writes as JSON | stays | |
+
+What has no text of its own, and what has to be awaited or iterated first, cannot be a result.
+"""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from inspect import isawaitable
+from math import isfinite
+from typing import Any, NoReturn
+
+import dspy
+import orjson
+from pydantic_core import to_jsonable_python
+from typing_extensions import Self
+
+from sigadapt.errors import InvalidHistory
+from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, type_of, without_halves
+from sigadapt.signatures.tool_results.content import PLAIN, content_of
+from sigadapt.signatures.tool_results.tool_output import output_of
+
+_ADDRESS = re.compile(r"<[^<>]* at 0x[0-9a-fA-F]+>")
+
+
+class AlteredText(str):
+    """The text of what JSON cannot hold, in the records of DSPy's agents, which have no field to say so."""
+
+    __slots__ = ("reason",)
+
+    def __new__(cls, text: str, reason: str) -> Self:
+        """Make the text, with the word that `ToolResult.altered` has for it."""
+        altered = super().__new__(cls, text)
+        altered.reason = reason
+        return altered
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AlteredText, (str(self), self.reason)
+
+
+def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
+    """Return a value as JSON can hold it, and what of it was altered.
+
+    Raises:
+        InvalidHistory: `unsendable_content`, for a value without a text of its own, or one that has to be
+            awaited or iterated.
+    """
+    if type(value) is str and is_unicode(value):
+        return value, ()
+    if isinstance(value, dspy.Type) and not isinstance(value, dspy.ToolCalls.ToolCall):
+        return value, ()
+    if output_of(value) is not None or content_of(value) is not None:
+        return value, ()
+    reasons: set[str] = set()
+    if _is_json(value):
+        return value, ()
+    plain = _plain(value, tool, reasons)
+    return plain, tuple(sorted(reasons))
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether a value is plain JSON, with no number that JSON lacks."""
+    try:
+        text = orjson.dumps(value, option=PLAIN)
+    except TypeError:
+        return False
+    return b"null" not in text  # which orjson also writes for NaN
+
+
+def _plain(value: Any, tool: str, reasons: set[str]) -> Any:
+    if type(value) in (list, tuple):
+        return _plain_items(value, tool, reasons)
+    if type(value) is dict:
+        return _plain_members(value, tool, reasons)
+    if isinstance(value, (str, float)):
+        return _plain_scalar(value, reasons)
+    _refuse_unfinished(value, tool)
+    if not isinstance(value, BaseException) and _has_json(value):
+        return value
+    return _altered(_text_of(value, tool), "text", reasons)
+
+
+def _plain_scalar(value: str | float, reasons: set[str]) -> Any:
+    if isinstance(value, AlteredText):
+        reasons.add(value.reason)
+    elif isinstance(value, str) and not is_unicode(value):
+        return _altered(without_halves(str(value)), "unicode", reasons)
+    elif isinstance(value, float) and not isfinite(value):
+        reasons.add("null")  # it is read and saved as null
+    return value
+
+
+def _plain_items(items: Any, tool: str, reasons: set[str]) -> Any:
+    """Return a list with plain items; the same object if all of them are."""
+    try:
+        plain = [_plain(item, tool, reasons) for item in items]
+    except RecursionError:  # deeper than any JSON, or a circle
+        return _altered(cut(repr(items)), "text", reasons)
+    is_same = all(new is old for new, old in zip(plain, items, strict=True))
+    return items if is_same else plain
+
+
+def _plain_members(members: dict[Any, Any], tool: str, reasons: set[str]) -> Any:
+    """Return a dict with plain keys and values; the same object if all of them are."""
+    keys = _plain_items(list(members), tool, reasons)
+    values = _plain_items(list(members.values()), tool, reasons)
+    if not isinstance(keys, list) or not isinstance(values, list):
+        return _altered(cut(repr(members)), "text", reasons)
+    is_same = all(
+        new is old for new, old in zip([*keys, *values], [*members, *members.values()], strict=True)
+    )
+    return members if is_same else dict(zip(keys, values, strict=True))
+
+
+def _altered(text: str, reason: str, reasons: set[str]) -> AlteredText:
+    reasons.add(reason)
+    return AlteredText(as_unicode(text), reason)
+
+
+def _has_json(value: Any) -> bool:
+    try:
+        to_jsonable_python(value, inf_nan_mode="constants")
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
+
+
+def _text_of(value: Any, tool: str) -> str:
+    """Return the text that a value has of itself."""
+    text = str(value)
+    if _ADDRESS.search(text) and not isinstance(value, BaseException):
+        _refuse(
+            tool,
+            f"is {type_of(value)}, which has no text of its own",
+            "Return text or JSON, such as str(value).",
+        )
+    return text
+
+
+def _refuse_unfinished(value: Any, tool: str) -> None:
+    """Refuse what DSPy would send as the text of a Python object, such as `<coroutine object ...>`."""
+    if isawaitable(value):
+        _refuse(tool, "was not awaited", "Give what it returns: `await` it.")
+    if isinstance(value, type):
+        _refuse(tool, f"is the class {value.__qualname__}", "Return text or JSON, such as str(value).")
+    if isinstance(value, dspy.ToolCalls.ToolCall):
+        _refuse(tool, "is a call, which was not run", "Give what it returns: call.execute(decls).")
+    if isinstance(value, (Iterator, AsyncIterator)):
+        kind = type_of(value)
+        _refuse(tool, f"is {kind}, an iterator whose items are not there yet", "Give a list of them.")
+
+
+def _refuse(tool: str, reason: str, fix: str) -> NoReturn:
+    reason = f"the result {reason}"
+    raise InvalidHistory(reason, code="unsendable_content", tool=tool, fix=fix)

@@ -1,0 +1,285 @@
+"""Decisions: about what was asked, about this turn, by the right name, and told to the model."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import dspy
+import pytest
+from support import Talk, lm_of
+
+import sigadapt
+from sigadapt import (
+    ConfirmationNeeded,
+    InvalidHistory,
+    InvalidOption,
+    ToolCall,
+    ToolCalls,
+    ToolDecl,
+    ToolDecls,
+    ToolResults,
+    Toolset,
+    rounds,
+)
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+FIND, PAY = Call("find", {"city": "Rome"}), Call("pay", {"to": "Ada", "eur": 500}, id="call_0")
+DONE = Answer(calls=[Call("submit", {"answer": "done"})])
+
+
+class Shop:
+    """Two tools that note what ran; `pay` wants a yes."""
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[Any, ...]] = []
+        self.tools = ToolDecls([ToolDecl.of(self.pay, requires_confirmation=True), self.find])
+
+    def pay(self, to: str, eur: int, note: str = "invoice") -> str:
+        """Pay somebody."""
+        self.ran.append(("pay", to, eur, note))
+        return f"Paid {eur}."
+
+    def find(self, city: str) -> dict[str, str]:
+        """Find a city."""
+        self.ran.append(("find", city))
+        return {"city": city}
+
+    def waits(self, *script: Answer, wire: str = "openai", **inputs: Any) -> ConfirmationNeeded:
+        """The error of an agent that waits, saved and loaded."""
+        adapter = sigadapt.ChatAdapter(confirm="raise")
+        with LoopbackProvider([*script]) as provider, dspy.context(lm=lm_of(provider, wire), adapter=adapter):
+            with pytest.raises(ConfirmationNeeded) as caught:
+                cast("Any", dspy).ReActV2("question -> answer", tools=self.tools)(**inputs)
+            return ConfirmationNeeded.model_validate_json(caught.value.model_dump_json())
+
+
+def resumed(how: str, error: ConfirmationNeeded, tools: Any, decisions: Any) -> dspy.History:
+    if how == "resume":
+        return error.resume(tools, decisions)
+    return asyncio.run(error.aresume(tools, decisions))
+
+
+def renamed(shop: Shop) -> Any:
+    return [ToolDecl.of(shop.pay, name="pay_out", requires_confirmation=True), shop.find]
+
+
+def other_parameters(shop: Shop) -> Any:
+    def pay(to: str, amount: int) -> str:
+        """Pay somebody."""
+        return shop.pay(to, amount)
+
+    return [ToolDecl.of(pay, requires_confirmation=True), shop.find]
+
+
+def other_default(shop: Shop) -> Any:
+    def pay(to: str, eur: int, note: str = "gift") -> str:
+        """Pay somebody."""
+        return shop.pay(to, eur, note)
+
+    return [ToolDecl.of(pay, requires_confirmation=True), shop.find]
+
+
+def other_description(shop: Shop) -> Any:
+    return [ToolDecl.of(shop.pay, description="Pay twice.", requires_confirmation=True), shop.find]
+
+
+CHANGES: dict[str, Callable[[Shop], Any]] = {
+    "missing": lambda shop: [shop.find],
+    "renamed": renamed,
+    "other parameters": other_parameters,
+    "other default": other_default,
+    "other description": other_description,
+}
+
+
+@pytest.mark.parametrize("how", ["resume", "aresume"])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("edits", [False, True])
+def test_a_decision_about_a_changed_tool_runs_nothing(how: str, change: str, *, edits: bool) -> None:
+    """runs: A decision about a changed tool is refused and stays good."""
+    shop = Shop()
+    error = shop.waits(Answer(calls=[FIND, PAY]), question="q")
+    [request] = error.requests
+    decision: Any = request.call.model_copy(update={"args": {"to": "Ada", "eur": 5}}) if edits else True
+    with pytest.raises(InvalidHistory) as caught:
+        resumed(how, error, CHANGES[change](shop), {request.id: decision})
+    assert (caught.value.code, caught.value.tool, shop.ran) == ("changed_tool", "pay", [])
+    resumed(how, error, shop.tools, {request.id: decision})
+    assert [name for name, *_ in shop.ran] == ["find", "pay"]
+
+
+@pytest.mark.parametrize("how", ["resume", "aresume"])
+@pytest.mark.parametrize("decision", [False, "Not today."])
+def test_a_rejection_needs_no_tool(how: str, decision: Any) -> None:
+    """runs: A rejection needs no tool."""
+    shop = Shop()
+    error = shop.waits(Answer(calls=[PAY, FIND]), question="q")
+    history = resumed(how, error, [shop.find], {error.requests[0].id: decision})
+    paid, found = rounds(history)[-1].results
+    assert shop.ran == [("find", "Rome")]
+    assert (paid.call_id, paid.is_error, found.is_error) == ("call_0", True, False)
+    assert paid.value == (decision or "The user rejected this call. It was not run.")
+
+
+def test_tools_that_are_declared_again_are_the_same() -> None:
+    """runs: A decision about a changed tool is refused and stays good."""
+    shop = Shop()
+    error = shop.waits(Answer(calls=[PAY]), question="q")
+    pay, find = Shop().tools
+    for tools in ([find, {"name": "other"}, pay], Toolset("shop", [pay, find]), [ToolDecl.of(pay.func)]):
+        error.resume(tools, {error.requests[0].id: True})
+
+
+def test_run_refuses_a_decision_about_a_missing_tool() -> None:
+    """tool-call-outputs: Nothing runs before everything is decided."""
+    shop = Shop()
+    calls = ToolCalls(
+        [{"name": "find", "args": {"city": "Rome"}}, {"name": "pay", "args": {"to": "A", "eur": 5}}]
+    )
+    [request] = calls.awaiting_confirmation(shop.tools)
+    with pytest.raises(InvalidHistory) as caught:
+        calls.run([shop.find], {request.id: True})
+    assert (caught.value.code, shop.ran) == ("changed_tool", [])
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_request_belongs_to_its_turn(wire: str) -> None:
+    """confirmation: A request belongs to its turn."""
+    shop, adapter = Shop(), sigadapt.ChatAdapter(confirm="raise")
+    answer = Answer(calls=[PAY])
+    with (
+        LoopbackProvider([answer, answer, DONE]) as provider,
+        dspy.context(lm=lm_of(provider, wire), adapter=adapter),
+    ):
+        agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=shop.tools)
+        with pytest.raises(ConfirmationNeeded) as first:
+            agent(question="Pay.")
+        [old] = first.value.requests
+        history = first.value.resume(shop.tools, {old.id: True})
+        with pytest.raises(ConfirmationNeeded) as second:
+            agent(history=history)
+    assert old.id != second.value.requests[0].id
+    with pytest.raises(InvalidHistory) as caught:
+        second.value.resume(shop.tools, {old.id: True})
+    assert (caught.value.code, len(shop.ran)) == ("unknown_decision", 1)
+
+
+def test_the_same_conversation_has_the_same_requests() -> None:
+    """confirmation: A request belongs to its turn."""
+    ids = {Shop().waits(Answer(calls=[PAY]), question="Pay.").requests[0].id for _ in range(3)}
+    assert len(ids) == 1
+    assert Shop().waits(Answer(calls=[PAY]), question="Pay now.").requests[0].id not in ids
+    own = ToolCalls([{"id": "call_0", "name": "pay", "args": {"to": "Ada", "eur": 500}}])
+    assert len({own.awaiting_confirmation(Shop().tools)[0].id for _ in range(3)}) == 1
+
+
+def test_calls_of_two_turns_by_hand_have_two_requests() -> None:
+    """confirmation: A request belongs to its turn."""
+    shop = Shop()
+    with (
+        LoopbackProvider([Answer(calls=[PAY])]) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        ask: Any = dspy.Predict(Talk)
+        first = ask(question="Pay.", tools=shop.tools).calls
+        [request] = first.awaiting_confirmation(shop.tools)
+        results = first.run(shop.tools, {request.id: True})
+        second = ask(question="Pay.", tools=shop.tools, results=results).calls
+    [later] = ToolCalls.model_validate_json(second.model_dump_json()).awaiting_confirmation(shop.tools)
+    assert later.id != request.id
+    assert [each.id for each in second.awaiting_confirmation(shop.tools)] == [later.id]
+    second.run(shop.tools, {later.id: later.call})
+    assert len(shop.ran) == 2
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("home", ["agent", "hand"])
+def test_the_model_reads_that_a_call_was_edited(wire: str, home: str) -> None:
+    """tool-call-outputs: The model reads that a person edited a call."""
+    shop, read = Shop(), []
+    for edits in (False, True):
+        adapter = sigadapt.ChatAdapter(confirm="raise" if home == "agent" else None)
+        script = [Answer(calls=[PAY]), DONE if home == "agent" else Answer(text="[[ ## answer ## ]]\nok")]
+        with LoopbackProvider(script) as provider, dspy.context(lm=lm_of(provider, wire), adapter=adapter):
+            _decide(shop, home, edits=edits)
+            read.append(str(provider.received[1].body))
+    assert [eur for _, _, eur, _ in shop.ran] == [500, 50]
+    assert "edited" not in read[0]
+    assert "A person edited this call" in read[1]
+    assert "Paid 50." in read[1]
+
+
+def _decide(shop: Shop, home: str, *, edits: bool) -> None:
+    def decision(request: ToolCall) -> Any:
+        return request.call.model_copy(update={"args": {"to": "Ada", "eur": 50}}) if edits else request.call
+
+    if home == "agent":
+        agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=shop.tools)
+        with pytest.raises(ConfirmationNeeded) as caught:
+            agent(question="Pay.")
+        [request] = caught.value.requests
+        agent(history=caught.value.resume(shop.tools, {request.id: decision(request)}))
+        return
+    ask: Any = dspy.Predict(Talk)
+    calls = ask(question="Pay.", tools=shop.tools).calls
+    [request] = calls.awaiting_confirmation(shop.tools)
+    results = calls.run(shop.tools, {request.id: decision(request)})
+    [result] = results
+    assert (result.value, result.note is None) == (f"Paid {50 if edits else 500}.", not edits)
+    assert ToolResults.model_validate_json(results.model_dump_json()) == results
+    ask(question="Pay.", tools=shop.tools, results=results)
+
+
+def test_an_edited_call_that_returns_json_keeps_it() -> None:
+    """tool-call-outputs: The model reads that a person edited a call."""
+    decls = ToolDecls([ToolDecl.of(Shop().find, requires_confirmation=True)])
+    calls = ToolCalls([{"name": "find", "args": {"city": "Rome"}}])
+    [request] = calls.awaiting_confirmation(decls)
+    [result] = calls.run(decls, {request.id: request.call.model_copy(update={"args": {"city": "Oslo"}})})
+    assert result.value == {"city": "Oslo"}
+    assert "Oslo" in str(result.note)
+
+
+TOOLS = Shop().tools
+CALLS = ToolCalls([{"name": "pay", "args": {"to": "Ada", "eur": 5}}])
+REQUEST = CALLS.awaiting_confirmation(TOOLS)[0].id
+MISTAKES: dict[str, tuple[Any, Any, str]] = {
+    "swapped": ({REQUEST: True}, TOOLS, r"run\(tools, decisions\)"),
+    "swapped, a list": ({REQUEST: "no"}, [Shop().pay], r"run\(tools, decisions\)"),
+    "decisions alone": ({REQUEST: True}, None, r"run\(tools, decisions\)"),
+    "a number": (TOOLS, {REQUEST: 1}, r"1 \(an int\) does not decide"),
+    "nothing": (TOOLS, {REQUEST: None}, r"None \(None\) does not decide"),
+    "yes for all": (TOOLS, True, r"\{request.id: True\}, got a bool"),
+    "a list": (TOOLS, [True], r"\{request.id: True\}, got a list"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("how", ["run", "arun"])
+def test_a_mistaken_decision_is_told_in_words_that_help(how: str, name: str) -> None:
+    """tool-call-outputs: Nothing runs before everything is decided."""
+    tools, decisions, words = MISTAKES[name]
+    run: Any = CALLS.run if how == "run" else lambda *given: asyncio.run(CALLS.arun(*given))
+    with pytest.raises(InvalidOption, match=words) as caught:
+        run(tools, decisions)
+    assert caught.value.code == "invalid_decision"
+
+
+def test_swapped_arguments_of_resume_are_told() -> None:
+    """tool-call-outputs: Nothing runs before everything is decided."""
+    error = Shop().waits(Answer(calls=[PAY]), question="q")
+    decisions: Any = {error.requests[0].id: True}
+    tools: Any = TOOLS
+    with pytest.raises(InvalidOption, match=r"resume\(tools, decisions\)"):
+        error.resume(decisions, tools)
+    with pytest.raises(InvalidOption, match=r"aresume\(tools, decisions\)"):
+        asyncio.run(error.aresume(decisions, tools))
+
+
+def test_a_decision_by_the_tools_name_is_told_the_key() -> None:
+    """tool-call-outputs: Nothing runs before everything is decided."""
+    with pytest.raises(InvalidHistory, match=r"request\.id") as caught:
+        CALLS.run(TOOLS, {"pay": True})
+    assert caught.value.code == "unknown_decision"
+    assert REQUEST in str(caught.value)

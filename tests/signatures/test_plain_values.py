@@ -1,0 +1,222 @@
+"""What a tool returned can be saved, and the model reads the same after loading."""
+
+import asyncio
+import datetime as dt
+import json
+from decimal import Decimal
+from enum import Enum
+from typing import Any, cast
+from uuid import UUID
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from internals import result_text
+from support import lm_of
+
+import sigadapt
+from sigadapt import (
+    ConfirmationNeeded,
+    InvalidHistory,
+    ToolCall,
+    ToolCalls,
+    ToolDecl,
+    ToolDecls,
+    ToolResult,
+    ToolResults,
+    rounds,
+)
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+CALLS = ToolCalls([ToolCall(id="call_1", name="fetch", args={})])
+
+
+class Row:
+    def __str__(self) -> str:
+        return "Row(city='Paris')"
+
+    __repr__ = __str__
+
+
+class Color(Enum):
+    RED = "red"
+
+
+class Thing:
+    pass
+
+
+ALTERED: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "bytes": (b"\x89PNG\xff", ("text",)),
+    "object": (Row(), ("text",)),
+    "object in a list": ([Row(), 1], ("text",)),
+    "object in an object": ({"row": {"row": Row()}}, ("text",)),
+    "half a pair": ("a\ud800b", ("unicode",)),
+    "NaN": ({"x": float("nan")}, ("null",)),
+    "infinite": (float("inf"), ("null",)),
+    "several": ({"a": float("nan"), "b": Row(), "c": "\ud800"}, ("null", "text", "unicode")),
+}
+SAME: dict[str, Any] = {
+    "text": "text",
+    "JSON": {"a": [1, 2.5, None, True, "€"]},
+    "date": dt.date(2026, 11, 23),
+    "decimal": Decimal("18.0"),
+    "decimal in an object": {"price": Decimal("18.0")},
+    "UUID": UUID(int=7),
+    "enum": Color.RED,
+    "null": None,
+    "tuple": (1, 2),
+}
+
+
+def saved(result: ToolResult) -> ToolResult:
+    return ToolResult.model_validate_json(result.model_dump_json())
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_what_json_cannot_hold_is_altered(name: str) -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    value, reasons = ALTERED[name]
+    [result] = ToolResults.of(CALLS, [value])
+    assert result.altered == reasons
+    assert saved(result).altered == reasons
+    assert result_text(saved(result).value) == result_text(result.value)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_json_can_hold_stays(name: str) -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    [result] = ToolResults.of(CALLS, [SAME[name]])
+    assert result.altered == ()
+    assert result.value == SAME[name]
+    assert "altered" not in json.loads(result.model_dump_json())
+    assert result_text(saved(result).value) == result_text(result.value)
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text()
+        | st.binary()
+        | st.dates()
+        | st.decimals(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=8,
+    )
+)
+def test_any_value_is_read_after_loading_as_before(value: Any) -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    [result] = ToolResults.of(CALLS, [value])
+    assert result_text(saved(result).value) == result_text(result.value)
+
+
+def generator() -> Any:
+    yield "alpha"
+
+
+async def later() -> str:
+    return "page"
+
+
+@pytest.mark.parametrize(
+    ("function", "word"),
+    [(Thing, "Thing"), (lambda: [Thing()], "Thing"), (generator, "generator"), (lambda: Thing, "Thing")],
+    ids=["object", "object in a list", "generator", "class"],
+)
+@pytest.mark.parametrize("home", ["run", "agent"])
+def test_what_has_no_text_is_a_failed_result(function: Any, word: str, home: str) -> None:
+    """tool-call-outputs: A result without a text is a failed one."""
+    decl = ToolDecl("fetch", func=function)
+    if home == "run":
+        [result] = CALLS.run([decl])
+    else:
+        script = [Answer(calls=[Call("fetch", {})]), Answer(calls=[Call("submit", {"answer": "x"})])]
+        with (
+            LoopbackProvider(script) as provider,
+            dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+        ):
+            out = cast("Any", dspy).ReActV2("question -> answer", tools=ToolDecls([decl]))(question="q")
+        result = next(iter(rounds(out)[0].results))
+    assert result.is_error
+    assert word in str(result.value)
+    assert "fetch" in str(result.value)
+    assert " at 0x" not in str(result.value)
+
+
+def test_values_that_are_no_result_are_refused() -> None:
+    """tool-call-outputs: A result without a text is a failed one."""
+    running = later()
+    for value in (running, [running], CALLS[0], iter([])):
+        with pytest.raises(InvalidHistory) as caught:
+            ToolResults.of(CALLS, [value])
+        assert caught.value.code == "unsendable_content"
+    running.close()
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini", "responses"])
+@pytest.mark.parametrize("name", ALTERED)
+def test_a_run_that_waits_is_saved_with_what_was_read(wire: str, name: str) -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    value, _ = ALTERED[name]
+    fetch = ToolDecl.of(lambda: value, name="fetch")
+    pay = ToolDecl.of(lambda: "paid", name="pay", requires_confirmation=True)
+    decls = ToolDecls([fetch, pay])
+    script = [
+        Answer(calls=[Call("fetch", {})]),
+        Answer(calls=[Call("pay", {})]),
+        Answer(calls=[Call("submit", {"answer": "x"})]),
+    ]
+    adapter = sigadapt.ChatAdapter(confirm="raise")
+    with LoopbackProvider(script) as provider, dspy.context(lm=lm_of(provider, wire), adapter=adapter):
+        agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=decls)
+        with pytest.raises(ConfirmationNeeded) as caught:
+            agent(question="q")
+        error = ConfirmationNeeded.model_validate_json(caught.value.model_dump_json())
+        history = error.resume(decls, {error.requests[0].id: True})
+        agent(history=history)
+        bodies = [received.body for received in provider.received]
+        changes: Any = cast("Any", dspy.settings).lm.history[1].get("changes", ())
+    key = {"gemini": "contents", "responses": "input"}.get(wire, "messages")
+    before, after = bodies[1][key], bodies[2][key]
+    assert after[: len(before)] == before
+    assert any("result holds" in change.why for change in changes)
+
+
+def test_a_history_of_an_agent_that_ended_is_saved() -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    script = [Answer(calls=[Call("fetch", {})]), Answer(calls=[Call("submit", {"answer": "x"})])]
+    decls = ToolDecls([ToolDecl.of(lambda: b"\xff", name="fetch")])
+    with (
+        LoopbackProvider(script) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        out = cast("Any", dspy).ReActV2("question -> answer", tools=decls)(question="q")
+    assert r"b'\\xff'" in out.history.model_dump_json()
+
+
+def test_what_mcp_has_not_finished_is_no_good_result() -> None:
+    """tool-call-outputs: A result that MCP has not finished is no good result."""
+    types = pytest.importorskip("mcp.types")
+    if not hasattr(types, "InputRequiredResult"):
+        pytest.skip("this version of the SDK has no such results")
+    asking = types.InputRequiredResult(
+        result_type="input_required", input_requests={}, request_state="a state of the server"
+    )
+    times = {"created_at": "2026-11-23T00:00:00Z", "last_updated_at": "2026-11-23T00:00:00Z"}
+    task = types.Task(task_id="t1", status="working", ttl=1, poll_interval=1, **times)
+    for value in (asking, types.CreateTaskResult(task=task)):
+        [given_by_hand] = ToolResults.of(CALLS, [value])
+        [run] = CALLS.run([ToolDecl.of(lambda value=value: value, name="fetch", parameters={})])
+        [arun] = asyncio.run(
+            CALLS.arun([ToolDecl.of(lambda value=value: value, name="fetch", parameters={})])
+        )
+        for result in (given_by_hand, run, arun):
+            assert result.is_error
+            assert "a state of the server" not in result.model_dump_json()
+    row = {"result_type": "input_required", "task": {"task_id": "t1"}}
+    [data] = ToolResults.of(CALLS, [row])
+    assert (data.value, data.is_error) == (row, False)
