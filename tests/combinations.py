@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from threading import Thread
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import dspy
 import pydantic
@@ -217,27 +217,38 @@ class Kind(NamedTuple):
     has_session: bool = False  # it lives in the program's loop
 
 
+Make: TypeAlias = Callable[[Ran], Any]
+
+
+def kind_of(make: Make, **marks: bool) -> Kind:
+    return Kind(make, **marks)
+
+
 KINDS: dict[str, Kind] = {
-    "function": Kind(lambda ran: [as_function(ran)]),
-    "async function": Kind(lambda ran: [as_async_function(ran)]),
-    "wrapped async function": Kind(lambda ran: [logged(as_async_function(ran))]),
-    "function that returns an awaitable": Kind(lambda ran: [unseen(ran)]),
-    "object": Kind(lambda ran: [ToolDecl.of(Desk(ran), name="book")]),
-    "async object": Kind(lambda ran: [ToolDecl.of(AsyncDesk(ran), name="book")]),
-    "bound method": Kind(lambda ran: [ran.book]),
-    "partial": Kind(lambda ran: [partial_of(ran.book)]),
-    "partial of an async function": Kind(lambda ran: [partial_of(ran.abook)]),
-    "model as argument": Kind(lambda ran: [with_model(ran)], is_nested=True),
-    "dspy.Tool": Kind(lambda ran: [dspy.Tool(as_function(ran))]),
-    "async dspy.Tool": Kind(lambda ran: [dspy.Tool(as_async_function(ran))]),
-    "MCP session": Kind(lambda ran: Toolset("hotel", cast("Any", ran)), needs_await=True, has_session=True),
-    "MCP server": Kind(lambda ran: Toolset("hotel", server(ran)), needs_await=True),
-    "LangChain tool": Kind(lambda ran: [langchain(as_function(ran))]),
-    "async LangChain tool": Kind(lambda ran: [langchain(None, as_async_function(ran))]),
-    "LangChain tool in both forms": Kind(lambda ran: [langchain(as_function(ran), as_async_function(ran))]),
-    "LangChain class": Kind(lambda ran: [BookRoom(holder=(ran,))]),
-    "program": Kind(lambda ran: [ToolDecl.of(Program(ran), name="book")]),
-    "async program": Kind(lambda ran: [ToolDecl.of(AsyncProgram(ran), name="book")]),
+    "function": kind_of(lambda ran: [as_function(ran)]),
+    "async function": kind_of(lambda ran: [as_async_function(ran)]),
+    "wrapped async function": kind_of(lambda ran: [logged(as_async_function(ran))]),
+    "function that returns an awaitable": kind_of(lambda ran: [unseen(ran)]),
+    "object": kind_of(lambda ran: [ToolDecl.of(Desk(ran), name="book")]),
+    "async object": kind_of(lambda ran: [ToolDecl.of(AsyncDesk(ran), name="book")]),
+    "bound method": kind_of(lambda ran: [ran.book]),
+    "partial": kind_of(lambda ran: [partial_of(ran.book)]),
+    "partial of an async function": kind_of(lambda ran: [partial_of(ran.abook)]),
+    "model as argument": kind_of(lambda ran: [with_model(ran)], is_nested=True),
+    "dspy.Tool": kind_of(lambda ran: [dspy.Tool(as_function(ran))]),
+    "async dspy.Tool": kind_of(lambda ran: [dspy.Tool(as_async_function(ran))]),
+    "MCP session": kind_of(
+        lambda ran: Toolset("hotel", cast("Any", ran)), needs_await=True, has_session=True
+    ),
+    "MCP server": kind_of(lambda ran: Toolset("hotel", server(ran)), needs_await=True),
+    "LangChain tool": kind_of(lambda ran: [langchain(as_function(ran))]),
+    "async LangChain tool": kind_of(lambda ran: [langchain(None, as_async_function(ran))]),
+    "LangChain tool in both forms": kind_of(
+        lambda ran: [langchain(as_function(ran), as_async_function(ran))]
+    ),
+    "LangChain class": kind_of(lambda ran: [BookRoom(holder=(ran,))]),
+    "program": kind_of(lambda ran: [ToolDecl.of(Program(ran), name="book")]),
+    "async program": kind_of(lambda ran: [ToolDecl.of(AsyncProgram(ran), name="book")]),
     "toolset of the request": Kind(of_request),
 }
 
@@ -478,7 +489,7 @@ def program_of(cell: Cell, tools: Any) -> Any:
     """The program of a cell, with its tools."""
     if cell.home in ("run", "execute"):
         return Loop(Turn, tools, cell.home)
-    signature: Any = dspy.Signature("question -> answer", "Book what is asked for.")
+    signature: Any = cast("Any", dspy.Signature)("question -> answer", "Book what is asked for.")
     if cell.extra in ("image", "file"):
         signature = signature.append("medium", dspy.InputField(), type_=type(medium(cell)))
     agent: Any = getattr(dspy, "ReAct" if cell.home == "ReAct" else "ReActV2")
@@ -501,4 +512,4 @@ def inputs_of(cell: Cell, run: int) -> dict[str, Any]:
 
 
 def session_of(ran: Ran) -> AbstractAsyncContextManager[Any]:
-    return Client(server(ran))
+    return cast("Any", Client)(server(ran))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
 from sigadapt.errors import InvalidOption
+from sigadapt.schemas.unknown_options import refuse_unknown
 from sigadapt.signatures.tool_decl import by_value
-from sigadapt.signatures.unknown_options import refuse_unknown
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 Orphans: TypeAlias = Literal["raise", "heal"]

@@ -17,7 +17,6 @@ from sigadapt.signatures.confirmation import REJECTED, pin_of
 from sigadapt.signatures.tool_decls import ToolDecls, awaited_decls, decls_of
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.running import (
-    Decision,
     Job,
     arun_jobs,
     changed_tool,
@@ -90,19 +89,20 @@ def _checked_jobs(
     person was shown, so the tool must be declared as it was then.
     """
     by_request = decisions_of(decisions)
-    rejections: dict[str, Decision] = {}
+    rejections: dict[str, str] = {}
     others = dict(by_request)
     for request in error.requests:
         decision = by_request.get(request.id)
         if decision is False or isinstance(decision, str):
-            rejections[request.call.id] = others.pop(request.id)
+            del others[request.id]
+            rejections[request.call.id] = decision or REJECTED
         elif decision is not None:
             _refuse_changed(request, decls)
     calls = _without_submit(error.calls, decls)
     rejected = [call for call in calls if call.id in rejections]
     remaining = [call for call in calls if call.id not in rejections]
     jobs = jobs_of(calls.model_copy(update={"tool_calls": remaining}), decls, others, timeout)
-    jobs += [Job(call, ToolResult.failed(call, rejections[call.id] or REJECTED)) for call in rejected]
+    jobs += [Job(call, ToolResult.failed(call, rejections[call.id])) for call in rejected]
     return calls, sorted(jobs, key=lambda job: job.call.index)
 
 

@@ -19,6 +19,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import Checked, check, check_json, check_text, flaw_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
+from sigadapt.schemas.unknown_options import refuse_unknown
 from sigadapt.signatures.rendering import Shown, rendered_decl
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
@@ -27,7 +28,6 @@ from sigadapt.signatures.sources.dspy_tools import DeclaredTool
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Description, Runnable
-from sigadapt.signatures.unknown_options import refuse_unknown
 
 REQUEST = "sigadapt_request_confirmation"
 """The tool name of a request for confirmation. Models never see it, and no tool may have it."""

@@ -413,7 +413,7 @@ async def awaited_decls(tools: object) -> ToolDecls:
     """Return the declarations of tools as `decls_of` does; await toolsets."""
     if type(tools) is ToolDecls or is_object(tools):
         return decls_of(tools)
-    entries = [*flat(tools)]
+    entries: list[object] = [*flat(tools)]
     for place, item in enumerate(entries):
         if isinstance(item, Unresolved):
             entries[place] = await item.aresolve()

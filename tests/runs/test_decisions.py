@@ -260,9 +260,12 @@ MISTAKES: dict[str, tuple[Any, Any, str]] = {
 def test_a_mistaken_decision_is_told_in_words_that_help(how: str, name: str) -> None:
     """tool-call-outputs: Nothing runs before everything is decided."""
     tools, decisions, words = MISTAKES[name]
-    run: Any = CALLS.run if how == "run" else lambda *given: asyncio.run(CALLS.arun(*given))
+
+    def run() -> object:
+        return CALLS.run(tools, decisions) if how == "run" else asyncio.run(CALLS.arun(tools, decisions))
+
     with pytest.raises(InvalidOption, match=words) as caught:
-        run(tools, decisions)
+        run()
     assert caught.value.code == "invalid_decision"
 
 

@@ -184,7 +184,8 @@ def test_dspys_react_fails_at_the_next_step(adapter: Any, code: str, form: str, 
     answer = said(next_thought="I pay.", next_tool_name="pay", next_tool_args='{"eur": 5}')
     with LoopbackProvider([answer]) as provider:
         with dspy.context(lm=lm_of(provider), adapter=adapter):
-            agent = dspy.ReAct("question -> answer", tools=FORMS[form], max_iters=max_iters)
+            react: Any = dspy.ReAct
+            agent = react("question -> answer", tools=FORMS[form], max_iters=max_iters)
             with pytest.raises(SigadaptError) as caught:
                 run(agent, question="q")
         assert (caught.value.code, PAID) == (code, [])

@@ -25,7 +25,7 @@ from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import asking_of, by_name, nobody_to_ask
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
-from sigadapt.signatures.tool_results.function_calls import sync_entry
+from sigadapt.signatures.tool_results.function_calls import is_async, sync_entry
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -320,9 +320,13 @@ def watched(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
     run_and_emit = getattr(settings.send_stream, "run_and_emit", None)
     if run_and_emit is None:
         return function
-    run = partial(run_and_emit, call, function)
-    setattr(run, "__wrapped__", function)  # noqa: B010  (what says whether it is async)
-    return run
+    if not is_async(function):
+        return partial(run_and_emit, call, function)
+
+    async def run_later(**arguments: Any) -> Any:
+        return await run_and_emit(call, function, **arguments)
+
+    return run_later
 
 
 async def _outputs_later(value: Awaitable[Any]) -> Any:

@@ -8,13 +8,14 @@ descriptions that they write still say `(Required)`.
 """
 
 import inspect
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, TypeAlias, TypeGuard
 
 import dspy
 
 from sigadapt.dspy_boundary.internals import make_tools_of, settings, with_callbacks
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
@@ -101,11 +102,20 @@ class DeclaredTool(dspy.Tool):
 
     @with_callbacks
     def _run(self, **kwargs: Any) -> Any:
-        return run_function(self.func, self._validate_and_parse_args(**kwargs))
+        return run_function(self._function, self._parsed(kwargs))
 
     @with_callbacks
     async def _arun(self, **kwargs: Any) -> Any:
-        return await arun_function(self.func, self._validate_and_parse_args(**kwargs))
+        return await arun_function(self._function, self._parsed(kwargs))
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        tool: Any = self
+        return tool.func
+
+    def _parsed(self, arguments: Json) -> Json:
+        parse: Callable[..., Json] = getattr(self, "_validate_and_parse_args")  # noqa: B009  (DSPy's, untyped)
+        return parse(**arguments)
 
 
 make_tools_of(Runnable, DeclaredTool)
@@ -117,9 +127,9 @@ def _arguments(schema: Json) -> _Args:
     properties: dict[str, Any] = schema.get("properties") or {}
     args: _Args = {}
     for name, part in properties.items():
-        schema = part if isinstance(part, dict) else {}
-        has_reference = "$ref" in compact(schema)
-        args[name] = deepcopy({**schema, **definitions} if has_reference else schema)
+        plain_part: Json = part if is_object(part) else {}
+        has_reference = "$ref" in compact(plain_part)
+        args[name] = deepcopy({**plain_part, **definitions} if has_reference else plain_part)
     return args
 
 

@@ -51,15 +51,13 @@ class _Invoked:
 
 def _function_of(source: Any) -> Callable[..., Any]:
     """Return what runs a tool."""
-    function, coroutine = getattr(source, "func", None), getattr(source, "coroutine", None)
-    if function is None and coroutine is None:
-        return _Invoked(source)
+    forms = [getattr(source, name, None) for name in ("func", "coroutine")]
+    functions: list[Callable[..., Any]] = [form for form in forms if form is not None]
     if source.response_format == "content_and_artifact":
-        function = function and _with_message(function)
-        coroutine = coroutine and _with_message(coroutine)
-    if function is None or coroutine is None:
-        return function or coroutine
-    return _BothForms(function, coroutine)
+        functions = [_with_message(function) for function in functions]
+    if not functions:
+        return _Invoked(source)
+    return functions[0] if len(functions) == 1 else _BothForms(*functions)
 
 
 def _with_message(func: Callable[..., Any]) -> Callable[..., Any]:

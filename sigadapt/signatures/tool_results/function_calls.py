@@ -11,14 +11,13 @@ returns decides, here and nowhere else:
 """
 
 import asyncio
-import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent import futures
 from contextvars import ContextVar, copy_context
 from functools import partial
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import dspy
 
@@ -89,19 +88,17 @@ async def arun_function(
 
 
 def is_async(function: Any) -> bool:
-    """Return whether a function is known to be async before it is called."""
-    while True:
-        if inspect.iscoroutinefunction(function):
-            return True
-        inner = getattr(function, "__wrapped__", None)
-        if inner is None and isinstance(function, functools.partial):
-            inner = function.func
-        if inner is None:
-            break
-        function = inner
-    if isinstance(function, dspy.Module):
-        return not hasattr(type(function), "forward")
-    return inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004
+    """Return whether a function is known to be async before it is called.
+
+    What a decorator wraps does not tell: it may run an async function with `asyncio.run`.
+    """
+    inner: Any = function
+    while isinstance(inner, partial):
+        inner = cast("partial[Any]", inner).func
+    kind = cast("type[Any]", type(inner))
+    if issubclass(kind, dspy.Module):
+        return not hasattr(kind, "forward")
+    return any(map(inspect.iscoroutinefunction, (inner, getattr(kind, "__call__", None))))  # noqa: B004
 
 
 def async_entry(function: Any) -> Callable[..., Any]:
@@ -114,7 +111,7 @@ def async_entry(function: Any) -> Callable[..., Any]:
 def sync_entry(function: Any) -> Callable[..., Any]:
     """Return what sync code calls: the `acall` of a program that has no `forward`, else the function."""
     if isinstance(function, dspy.Module) and not hasattr(type(function), "forward"):
-        return function.acall
+        return cast("Any", function).acall
     return function
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from inspect import isawaitable
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import dspy
 import orjson
@@ -22,7 +22,7 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import as_unicode, cut, is_unicode, type_of, without_halves
+from sigadapt.schemas.json_values import as_unicode, cut, is_object, is_unicode, type_of, without_halves
 from sigadapt.signatures.tool_results.content import PLAIN, content_of
 from sigadapt.signatures.tool_results.tool_output import output_of
 
@@ -60,7 +60,7 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
     reasons: set[str] = set()
     if _is_json(value):
         return value, ()
-    plain = _plain(value, tool, reasons)
+    plain: Any = _plain(value, tool, reasons)
     return plain, tuple(sorted(reasons))
 
 
@@ -76,7 +76,7 @@ def _is_json(value: Any) -> bool:
 def _plain(value: Any, tool: str, reasons: set[str]) -> Any:
     if type(value) in (list, tuple):
         return _plain_items(value, tool, reasons)
-    if type(value) is dict:
+    if is_object(value) and type(value) is dict:
         return _plain_members(value, tool, reasons)
     if isinstance(value, (str, float)):
         return _plain_scalar(value, reasons)
@@ -110,12 +110,11 @@ def _plain_members(members: dict[Any, Any], tool: str, reasons: set[str]) -> Any
     """Return a dict with plain keys and values; the same object if all of them are."""
     keys = _plain_items(list(members), tool, reasons)
     values = _plain_items(list(members.values()), tool, reasons)
-    if not isinstance(keys, list) or not isinstance(values, list):
+    if isinstance(keys, str) or isinstance(values, str):
         return _altered(cut(repr(members)), "text", reasons)
-    is_same = all(
-        new is old for new, old in zip([*keys, *values], [*members, *members.values()], strict=True)
-    )
-    return members if is_same else dict(zip(keys, values, strict=True))
+    plain: dict[Any, Any] = dict(zip(keys, values, strict=True))
+    is_same = [*plain] == [*members] and all(members[key] is value for key, value in plain.items())
+    return members if is_same else plain
 
 
 def _altered(text: str, reason: str, reasons: set[str]) -> AlteredText:
@@ -152,7 +151,7 @@ def _refuse_unfinished(value: Any, tool: str) -> None:
     if isinstance(value, dspy.ToolCalls.ToolCall):
         _refuse(tool, "is a call, which was not run", "Give what it returns: call.execute(decls).")
     if isinstance(value, (Iterator, AsyncIterator)):
-        kind = type_of(value)
+        kind = type_of(cast("object", value))
         _refuse(tool, f"is {kind}, an iterator whose items are not there yet", "Give a list of them.")
 
 

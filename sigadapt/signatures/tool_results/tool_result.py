@@ -125,6 +125,6 @@ def value_for_agent(result: ToolResult) -> Any:
         return value
     if isinstance(value, str):
         return f"{value}\n\n{result.note}"
-    if isinstance(value, list) and result.is_content:
+    if is_array(value) and result.is_content:
         return [*value, result.note]
     return {"result": value, "note": result.note}
