@@ -32,7 +32,8 @@ from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.trust.masking import MASK, Masking
+from sigadapt.trust.echoes import MASK
+from sigadapt.trust.masking import Masking
 
 
 @dataclass(frozen=True)
@@ -122,15 +123,19 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
     )
 
 
+_READ_WIRES = [each.name for each in PROVIDERS if type(each).is_request is not Provider.is_request]
+
+
 def _provider_of(body: Any, wire: str | None) -> Provider:
     if not is_object(body):
         raise _unreadable(f"it is a {type(body).__name__}, not an object")
     # The table begins with the wire that others resemble most.
-    providers = reversed(PROVIDERS) if wire is None else (provider_named(wire),)
+    providers = reversed(PROVIDERS) if wire is None else (provider_named(wire, "wire"),)
     sender = next((provider for provider in providers if provider.is_request(body)), None)
     if sender is None:
         keys = ", ".join(repr(key) for key in list(body)[:12]) or "no keys"
-        raise _unreadable(f"it is an object with {cut(keys)}" + (f", not one of {wire}" if wire else ""))
+        names = f"one of {wire}" if wire else f"a request on any known wire ({', '.join(_READ_WIRES)})"
+        raise _unreadable(f"it is an object with {cut(keys)}, not {names}")
     return sender
 
 

@@ -18,6 +18,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.logs.compare import OUTCOMES, Agreement, Reply, ask, sign_tests
 from sigadapt.schemas.json_values import Json, compact, short_hash
 from sigadapt.signatures.places import printable
+from sigadapt.testing.private_files import open_private
 
 FolderOption = Annotated[Path, typer.Argument(help="What adopt wrote.", exists=True, file_okay=False)]
 
@@ -56,7 +57,7 @@ def compare(
                 return Reply(**before[key])
             result = ask(program, lm, row, tools)
             if result.outcome != "error":
-                with journal.open("a", encoding="utf-8") as file:
+                with open_private(journal, "a") as file:
                     file.write(f"{compact({'row': key, 'asked': asdict(result)})}\n")
             return result
 
@@ -97,7 +98,7 @@ def adopted_program(folder: Path) -> tuple[Any, Any]:
 
 def rows_in(path: Path) -> list[Json]:
     """Return the rows of a file; none if it is not there. A line that was not written whole is left out."""
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    lines = path.read_bytes().decode("utf-8", "replace").split("\n") if path.exists() else []
     rows: list[Json] = []
     for line in filter(str.strip, lines):
         try:
