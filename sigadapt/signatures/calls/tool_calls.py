@@ -294,9 +294,8 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         if turn == NO_TURN and valid:
             turn = valid[0].turn
         content = {**fields, "tool_calls": valid, "turn": turn, **({"invalid": invalid} if invalid else {})}
-        if is_mapping(
-            results := fields.get("tool_call_results")
-        ):  # saved ones, which DSPy leaves as they are
+        results: object = fields.get("tool_call_results")
+        if results is not None:  # DSPy leaves saved ones as they are
             content["tool_call_results"] = dspy.ToolCallResults.model_validate(results)
         return content
 
