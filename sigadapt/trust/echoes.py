@@ -34,7 +34,8 @@ _ESCAPED_PLAIN = re.compile(
 """A letter or a digit that is escaped, which no usual encoder does."""
 # A backslash may escape what follows it, so the two are found together.
 _UNIT = re.compile(r"\\*[^\\]|\\+", re.DOTALL)
-_ESCAPING = frozenset("%&")  # which begin their own escaped forms, `%25` and `&amp;`
+_ESCAPING = {"%": "25", "&": "amp;"}  # which begin their own escaped forms
+_MOST_ESCAPES = 4
 _NOTHING = re.compile("")
 _Span = tuple[int, int]
 
@@ -101,11 +102,17 @@ class _Form:
 
     def _unit_ends(self, unit: str, text: str, at: int) -> Iterator[int]:
         """Yield the places where a unit may end whose escaped form begins as the unit itself."""
-        if unit in _ESCAPING and text.startswith(unit, at):
-            yield at + 1
-        pattern = _escaped(unit) if unit in _ESCAPING else self._written(unit)
-        if found := re.compile(pattern).match(text, at):
-            yield found.end()
+        found = re.compile(self._written(unit)).match(text, at)
+        if found is None:
+            return
+        end = found.end()
+        yield end
+        more = _ESCAPING.get(unit[-1])
+        for _ in range(_MOST_ESCAPES):  # `%252525` and `&amp;amp;`, as far as the secret does not hold it
+            if more is None or not text.startswith(more, end):
+                return
+            end += len(more)
+            yield end
 
 
 def _is_plain(unit: str) -> bool:
