@@ -10,7 +10,7 @@ import cloudpickle
 import dspy
 import pydantic
 import pytest
-from dspy.propose.utils import get_dspy_source_code
+from dspy.propose import utils
 from hypothesis import given
 from hypothesis import strategies as st
 from support import Must, lm_of
@@ -243,6 +243,7 @@ def test_texts_are_looped_over_by_name() -> None:
 
 def test_a_proposer_of_instructions_reads_the_program(capsys: pytest.CaptureFixture[str]) -> None:
     """tool-declarations: Texts of tools are looked through as a mapping is."""
-    source = get_dspy_source_code(_Holder())
+    proposer: Any = utils
+    source = proposer.get_dspy_source_code(_Holder())
     assert "class _Holder" in source
     assert "question" in capsys.readouterr().out + source

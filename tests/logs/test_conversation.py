@@ -535,10 +535,10 @@ def test_a_deferred_tool_loses_no_field_that_it_never_had(wire: str) -> None:
     """logs: A tool that was deferred loses nothing."""
     conversation = conversation_from_request(LATER)
     with LoopbackProvider([Answer(text="ok")]) as provider:
-        lm = dspy.LM(**provider.lm_options(wire))
+        lm: Any = dspy.LM(**provider.lm_options(wire))
         with dspy.context(lm=lm):
             conversation.program()(**conversation.inputs())
-        changes = [str(each) for entry in lm.history for each in entry.get("changes") or ()]
+        changes: list[str] = [str(each) for entry in lm.history for each in entry.get("changes") or ()]
     assert not any("namespace" in each for each in changes)
     if wire == "anthropic":
         assert [*conversation.changes, *changes] == []
@@ -557,5 +557,7 @@ def test_an_unknown_wire_is_told_with_those_that_are_known() -> None:
         conversation_from_request(aurora, wire="x")
     assert (unknown.value.field, "anthropic" in str(unknown.value)) == ("wire", True)
     nothing = conversation_from_request({"model": "m", "messages": [{"role": "assistant", "content": "Hi."}]})
-    with pytest.raises(InvalidHistory):
-        nothing.program()(question=None)
+    with LoopbackProvider([Answer(text="ok")]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm), pytest.raises(InvalidHistory, match="nothing to say"):
+            nothing.program()(question=None)

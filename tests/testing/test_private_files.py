@@ -113,7 +113,7 @@ def test_a_line_feed_alone_ends_a_line(said: str) -> None:
         for form in (text, text.encode(), text.split("\n")):
             assert [*exchanges_in(form)] == [first, first]
     with pytest.raises(LoopbackError, match="line 2"):
-        [*exchanges_in(f"{lines[1]}\n{{")]
+        list(exchanges_in(f"{lines[1]}\n{{"))
 
 
 def test_credentials_in_a_schema_are_not_recorded(tmp_path: Path) -> None:

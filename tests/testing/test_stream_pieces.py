@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -27,7 +27,7 @@ BODY: dict[str, Any] = {"model": "m", "stream": True, "messages": [{"role": "use
 
 def streamed(wire: str, answer: Answer, path: Path) -> bytes:
     """What a client gets of a streamed answer that is recorded."""
-    body = {**BODY, "contents": [], "input": "x"} if wire in ("gemini", "responses") else BODY
+    body: dict[str, Any] = {**BODY, "contents": [], "input": "x"}
     with LoopbackProvider([answer], record=path) as provider:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         return httpx.post(provider.url + PATHS[wire], json=body, headers=headers).content
@@ -40,8 +40,11 @@ def said(response: bytes) -> str:
     def walk(value: Any) -> None:
         if isinstance(value, str):
             texts.append(value)
-        for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            walk(part)
+        elif isinstance(value, dict):
+            walk([*cast("dict[str, Any]", value).values()])
+        elif isinstance(value, list):
+            for part in cast("list[Any]", value):
+                walk(part)
 
     for line in response.decode().split("\n"):
         if found := re.match(r"(?:data: )?(\{.*)", line):

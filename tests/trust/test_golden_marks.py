@@ -22,7 +22,7 @@ from sigadapt import (
 
 SECRET, SECOND = "s" * 32, "t" * 32
 PLAIN = ToolCalls([{"id": "a", "name": "f", "args": {"n": 5, "t": "x", "b": True, "z": None}}])
-ODD_ARGS = {
+ODD_ARGS: dict[str, Any] = {
     "x": 1.5,
     "big": 12345678901234567890,
     "e": 1e21,

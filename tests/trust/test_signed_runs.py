@@ -215,7 +215,7 @@ def test_a_long_turn_is_hashed_once_for_all_its_calls(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(sigadapt.trust.signing, "canonical", counted)
     state = {"dialect": "anthropic", "blocks": [{"type": "text", "text": "x" * 10_000}]}
-    calls = [{"id": f"c{n}", "name": "pay", "args": {}} for n in range(50)]
+    calls: list[Any] = [{"id": f"c{n}", "name": "pay", "args": {}} for n in range(50)]
     turn_calls = ToolCalls.model_validate({"tool_calls": calls, "turn": {"state": state}})
     for value in (turn_calls, ToolCalls.model_validate_json(turn_calls.model_dump_json())):
         written.clear()
@@ -230,7 +230,8 @@ def test_a_forged_state_is_not_sent() -> None:
     with LoopbackProvider(script) as provider:
         adapter = sigadapt.ChatAdapter(confirm="raise")
         with dspy.context(lm=lm_of(provider, "anthropic"), adapter=adapter):
-            agent: Any = dspy.ReActV2(signature, tools=TOOLS)
+            tools: Any = TOOLS
+            agent: Any = dspy.ReActV2(signature, tools=tools)
             with pytest.raises(ConfirmationNeeded) as caught:
                 agent(question="Pay Ada.")
     marks, saved = sign(caught.value, SECRET), json.loads(caught.value.model_dump_json())
