@@ -5,7 +5,7 @@ instructions of a predictor that is never called: it stands for its text. Functi
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
@@ -122,13 +122,21 @@ class ToolTexts(dspy.Module):
             by_name[tool] = _with_text(by_name[tool], parameter, _text_in(predictor))
         return ToolDecls([by_name[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
 
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the texts, as a mapping does."""
+        return iter(self.texts)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a text of a name."""
+        return isinstance(name, str) and name in self.texts
+
     def __getitem__(self, name: str) -> str:
         """Return a text.
 
         Raises:
             InvalidOption: `unknown_text`, for a name of no text.
         """
-        if name not in self.texts:
+        if name not in self:
             raise _unknown_text(name, self.texts)
         return _text_in(self.texts[name])
 
@@ -208,7 +216,7 @@ def with_texts(decls: ToolDecls, texts: Mapping[str, str]) -> ToolDecls:
 
 def _unknown_text(name: str, candidates: Iterable[str], before: str = "") -> InvalidOption:
     names = list(candidates)
-    near = closest(name.removeprefix(before), (each.removeprefix(before) for each in names))
+    near = closest(str(name).removeprefix(before), (each.removeprefix(before) for each in names))
     reason = f"{name!r} is neither a tool nor a parameter of one, only {listed(names, _MOST_NAMES, ', ')}"
     fix = f"Did you mean {before + near!r}?" if near else "Name a tool, or `tool.parameter`."
     return InvalidOption(reason, code="unknown_text", field="texts", fix=fix)

@@ -10,6 +10,7 @@ import cloudpickle
 import dspy
 import pydantic
 import pytest
+from dspy.propose import utils
 from hypothesis import given
 from hypothesis import strategies as st
 from support import Must, lm_of
@@ -216,3 +217,33 @@ def test_an_agent_sends_the_texts_that_it_is_given():
         weather, submit = provider.received[0].body["tools"]
         assert (weather["function"]["description"], submit["function"]["name"]) == ("Forecasts.", "submit")
         assert provider.received[1].body["messages"][-1]["content"] == "Paris"
+
+
+class _Holder(dspy.Module):
+    """A program that holds texts of tools."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts = ToolTexts([{"name": "now", "description": "The time."}])
+        self.turn = dspy.Predict("question -> answer")
+
+
+def test_texts_are_looped_over_by_name() -> None:
+    """tool-declarations: Texts of tools are looked through as a mapping is."""
+    texts = ToolTexts([{"name": "now", "description": "The time."}, {"name": "rain"}], ["now", "rain"])
+    assert [*texts] == ["now", "rain"]
+    assert {name: texts[name] for name in texts} == {"now": "The time.", "rain": ""}
+    odd: list[Any] = ["snow", 0, None, []]
+    assert ("now" in texts, [each in texts for each in odd]) == (True, [False] * 4)
+    for name in odd:
+        with pytest.raises(InvalidOption) as caught:
+            texts[name]
+        assert caught.value.code == "unknown_text"
+
+
+def test_a_proposer_of_instructions_reads_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    """tool-declarations: Texts of tools are looked through as a mapping is."""
+    proposer: Any = utils
+    source = proposer.get_dspy_source_code(_Holder())
+    assert "class _Holder" in source
+    assert "question" in capsys.readouterr().out + source

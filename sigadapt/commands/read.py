@@ -22,7 +22,7 @@ from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
 from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
-from sigadapt.providers import PROVIDERS, ROUTES
+from sigadapt.providers import PROVIDERS, ROUTES, provider_named
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.rendering import rendered_answer
 
@@ -102,14 +102,16 @@ def read(
     file: Annotated[str, typer.Argument(help="A file with the body, the stream or the text; - for stdin.")],
     tools: ToolsOption = None,
     mcp: McpOption = None,
-    dialect: Annotated[
+    wire: Annotated[
         str | None,
         typer.Option(
-            "--wire",
-            "--dialect",
             help=f"The wire, if it is not detected: {', '.join(DIALECTS)}.",
             autocompletion=lambda: list(DIALECTS),
         ),
+    ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(help="The same as --wire.", hidden=True, autocompletion=lambda: list(DIALECTS)),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -120,7 +122,10 @@ def read(
     # With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is
     # a bad call, or if the provider answered with an error.
     decls = decls_of(tools, mcp) if tools or mcp else None
-    result = read_from(content_of(file), decls, dialect)
+    for option, name in (("wire", wire), ("dialect", dialect)):
+        if name is not None:
+            provider_named(name, option)  # the error names the option that was typed
+    result = read_from(content_of(file), decls, wire or dialect)
     if as_json:
         emit("read", kind=result.kind, wire=result.wire, choices=[choice_document(c) for c in result.choices])
     else:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
+from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 
 TOOLS = ("tools", "toolConfig")
@@ -27,19 +28,17 @@ def parts_of(body: Json, keys: Iterable[str]) -> Iterator[Part]:
     for key in keys:
         value = body.get(key)
         if key in TOOLS and value is not None:
-            lists: list[Any] = value.get("tools", []) if is_object(value) else value
-            lists_in = [
-                each.get("functionDeclarations") or each.get("function_declarations") for each in lists
-            ]
-            tools = [
-                tool for each, several in zip(lists, lists_in, strict=True) for tool in several or [each]
-            ]
+            lists = objects(value.get("tools") if is_object(value) else value)
+            tools: list[Json] = []
+            for each in lists:
+                several = each.get("functionDeclarations") or each.get("function_declarations")
+                tools += objects(several) or [each]
             for number, tool in enumerate(tools):
-                inner: Json = tool.get("function") or tool.get("toolSpec") or tool
+                inner = an_object(tool.get("function")) or an_object(tool.get("toolSpec")) or tool
                 name = inner.get("name") or inner.get("type") or next(iter(inner), "?")
                 yield Part("tool", f"tool {name}", f"/{key}/{number}", tool)
         elif key in MESSAGES and is_array(value):
-            for number, row in enumerate(value):
+            for number, row in enumerate(objects(value)):
                 role = row.get("role")
                 kind = "instructions" if role in ("system", "developer") else "message"
                 name = f"message {number + 1}, {role or row.get('type') or '?'}"

@@ -21,7 +21,7 @@ from sigadapt.testing import WIRES, Answer
 from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.server import Server
 from sigadapt.testing.wires import wire_at
-from sigadapt.trust.masking import Echoes
+from sigadapt.trust.echoes import Echoes
 
 _TOLD = ("action", "field", "reason")  # of what lm15 changed, in its own words
 

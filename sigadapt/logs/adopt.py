@@ -21,7 +21,8 @@ from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import Round
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.trust.masking import Echoes, secrets_in
+from sigadapt.trust.echoes import Echoes
+from sigadapt.trust.masking import secrets_in
 
 Rounds = tuple[Round, ...]
 Failure = tuple[str, str | None, str | None]

@@ -9,6 +9,7 @@ A provider's file reads its wire (`Provider.request`); here, what was said becom
  e. What has no neutral form is on record, whether it stays in a turn's state or is left out (nothing silent).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ from sigadapt.adapters.request.tool_choice import canonical_choice
 from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.logs.talk import Talk
+from sigadapt.logs.unanswered import UnansweredCalls
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.wire.recorded import Question, RecordedResult, Recording
@@ -30,7 +32,8 @@ from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.trust.masking import MASK, Masking
+from sigadapt.trust.echoes import MASK
+from sigadapt.trust.masking import Masking
 
 
 @dataclass(frozen=True)
@@ -120,15 +123,19 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
     )
 
 
+_READ_WIRES = [each.name for each in PROVIDERS if type(each).is_request is not Provider.is_request]
+
+
 def _provider_of(body: Any, wire: str | None) -> Provider:
     if not is_object(body):
         raise _unreadable(f"it is a {type(body).__name__}, not an object")
     # The table begins with the wire that others resemble most.
-    providers = reversed(PROVIDERS) if wire is None else (provider_named(wire),)
+    providers = reversed(PROVIDERS) if wire is None else (provider_named(wire, "wire"),)
     sender = next((provider for provider in providers if provider.is_request(body)), None)
     if sender is None:
         keys = ", ".join(repr(key) for key in list(body)[:12]) or "no keys"
-        raise _unreadable(f"it is an object with {cut(keys)}" + (f", not one of {wire}" if wire else ""))
+        names = f"one of {wire}" if wire else f"a request on any known wire ({', '.join(_READ_WIRES)})"
+        raise _unreadable(f"it is an object with {cut(keys)}, not {names}")
     return sender
 
 
@@ -165,7 +172,9 @@ class _Turns:
     def __init__(self, provider: Provider, recording: Recording) -> None:
         self._provider = provider
         self._sent_ids: dict[str, Any] = {}  # by the ids that the calls have here
+        self._first_number = 1  # of the ids that are made here; all before it are taken
         self._rounds: list[_Turn] = []
+        self._unanswered = UnansweredCalls()
         self.changes: list[Change] = []
         turns: list[tuple[list[Json], list[_Turn]]] = []
         for kind, run in groupby(recording.turns, type):
@@ -181,27 +190,16 @@ class _Turns:
             else:
                 answers.append((self._said_at_once(items), {}))
                 self._rounds.append(answers[-1])
+                self._expect_results(*answers[-1])
         self.rows = [self._row(parts, answers) for parts, answers in turns]
 
     def _said_at_once(self, readings: list[Reading]) -> ToolCalls:
         """Return what the model said between two others, its calls typed."""
-        whole = readings[0]
-        for latest in readings[1:]:
-            blocks = [
-                each.state["blocks"]
-                if each.state
-                else self._provider.plain_blocks(each.text, len(each.calls))
-                for each in (whole, latest)
-            ]
-            state = latest.state or whole.state
-            if state is not None and self._provider is not CHAT:  # whose state is one message
-                state = {**state, "blocks": [*blocks[0], *blocks[1]]}
-            text = in_paragraphs([whole.text, None, latest.text])
-            reasoning, calls = joined([whole.reasoning, latest.reasoning]), [*whole.calls, *latest.calls]
-            whole = latest._replace(text=text, reasoning=reasoning, calls=calls, state=state)
+        whole = readings[0] if len(readings) == 1 else self._joined(readings)
         ids = [original for original, _, _ in whole.calls]
         is_new = all(isinstance(each, str) and each not in self._sent_ids for each in ids)
-        turn_calls = typed_calls(whole, earlier_ids=() if is_new else self._sent_ids)
+        earlier_ids = () if is_new else self._sent_ids
+        turn_calls = typed_calls(whole, self._id_maker(ids), earlier_ids)
         if turn_calls is None:
             turn_calls = ToolCalls(turn=Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state))
         for (original, _, _), call in zip(whole.calls, turn_calls.in_order(), strict=True):
@@ -211,15 +209,54 @@ class _Turns:
             self.changes.append(Change(f"/said/{len(self._rounds)}", "lowered", why))
         return turn_calls
 
+    def _joined(self, readings: list[Reading]) -> Reading:
+        """Return several readings as one."""
+        texts: list[str | None] = []
+        calls: list[Any] = []
+        blocks: list[Json] = []
+        state: Json | None = None
+        for reading in readings:
+            if state is None and reading.state is not None and texts:
+                blocks += self._provider.plain_blocks(in_paragraphs(texts), len(calls))
+            state = reading.state or state
+            if reading.state:
+                blocks += reading.state["blocks"]
+            elif state is not None:
+                blocks += self._provider.plain_blocks(reading.text, len(reading.calls))
+            texts += [None, reading.text] if texts else [reading.text]
+            calls += reading.calls
+        if state is not None and self._provider is not CHAT:  # whose state is one message
+            state = {**state, "blocks": blocks}
+        reasoning = joined([reading.reasoning for reading in readings])
+        return readings[-1]._replace(text=in_paragraphs(texts), reasoning=reasoning, calls=calls, state=state)
+
+    def _id_maker(self, originals: list[Any]) -> Callable[[int], str]:
+        """Return a function that makes the next free `call_<n>` for the call at an index of a turn."""
+        # `unique_ids` makes the same, but begins at 1 in every turn.
+        taken = {each for each in originals if isinstance(each, str)}
+        while f"call_{self._first_number}" in self._sent_ids:
+            self._first_number += 1
+        latest = self._first_number - 1
+
+        def made_id(index: int) -> str:
+            nonlocal latest
+            latest = max(latest, index) + 1
+            while f"call_{latest}" in self._sent_ids or f"call_{latest}" in taken:
+                latest += 1
+            return f"call_{latest}"
+
+        return made_id
+
+    def _expect_results(self, calls: ToolCalls, answers: dict[str, RecordedResult]) -> None:
+        """Let the results that follow find the calls of a turn."""
+        self._unanswered.begin_turn()
+        for call in calls.in_order():
+            self._unanswered.add(call, self._sent_ids[call.id], answers)
+
     def _answer(self, result: RecordedResult) -> None:
         """Pair a result with its call."""
-        for calls, answers in reversed(self._rounds):
-            for call in calls.in_order():
-                original = self._sent_ids[call.id]
-                is_its = result.id == original if result.id and original else result.name == call.name
-                if is_its and call.id not in answers:
-                    answers[call.id] = result
-                    return
+        if self._unanswered.answer(result):
+            return
         why = f"a result of call {cut(repr(result.id or result.name))}, which no model made, is left out"
         self.changes.append(Change(pointer(result.where), "dropped", why))
 

@@ -21,7 +21,8 @@ from sigadapt.schemas.json_values import Json, compact, equal_json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.tool_texts import ToolTexts, split_name, with_texts
-from sigadapt.trust.masking import MASK, secrets_in
+from sigadapt.trust.echoes import MASK
+from sigadapt.trust.masking import secrets_in
 
 _LONGEST = 600  # characters of a text
 _MOST_SHOWN = 8  # failures in a reflection

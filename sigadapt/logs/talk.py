@@ -7,6 +7,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.request.messages import assistant_message, read, result_message
+from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_array
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -52,7 +53,10 @@ class PlainAdapter(ChatAdapter):
                 rows += map(result_message, each.results)
             if event.get("answer") or (not last_calls and last_calls.turn.state is not None):
                 rows.append(assistant_message((), last_calls.turn, event.get("answer")))
-        if rows and rows[-1]["role"] == "system":  # every provider requires a message to answer
+        if not rows:
+            reason = "the conversation holds nothing to say to a model"
+            raise InvalidHistory(reason, code="unreadable_history", fix="Give a question, or a history.")
+        if rows[-1]["role"] == "system":  # every provider requires a message to answer
             rows.append({"role": "user", "content": rows[-1]["content"]})
         return rows
 

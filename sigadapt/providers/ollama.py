@@ -92,7 +92,8 @@ class Ollama(Provider):
                 name = message.get("tool_name") or message.get("name")
                 record.tell((message.get("tool_call_id"), name), content, where, failed=None)
             else:
-                images = [{"image": data} for data in message.get("images") or ()]
+                sent_images: Any = message.get("images")
+                images = [{"image": data} for data in sent_images] if is_array(sent_images) else []
                 record.ask([*([content] if content else []), *images], where)
         return record
 

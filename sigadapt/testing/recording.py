@@ -19,8 +19,11 @@ from sigadapt.schemas.json_values import is_array, is_object, pointer
 from sigadapt.schemas.subschemas import key_of
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
 from sigadapt.testing.exchange import Response
+from sigadapt.testing.private_files import open_private
 from sigadapt.testing.script import Received
-from sigadapt.trust.masking import HARMLESS_QUERY, Echoes, Masking, query_of
+from sigadapt.testing.stream_pieces import without_pieces
+from sigadapt.trust.echoes import Echoes
+from sigadapt.trust.masking import HARMLESS_QUERY, Masking, query_of
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 
@@ -63,14 +66,18 @@ class Exchange(NamedTuple):
             (b'Bad key: ***', ('/response',))
         """
         echoes, places = Echoes(secrets), dict.fromkeys(self.masked)
-        line = self._asdict() | {"response": self.response.decode("utf-8", "surrogateescape")}
+        response = self.response.decode("utf-8", "surrogateescape")
+        whole = without_pieces(response, echoes)
+        if whole != response:
+            places["/response"] = None
+        line = self._asdict() | {"response": whole}
         fields = {
             name: echoes.hidden_in(line[name], (name,), places) for name in ("path", "request", "response")
         }
-        response = fields.pop("response").encode("utf-8", "surrogateescape")
+        content = fields.pop("response").encode("utf-8", "surrogateescape")
         # By steps: a secret with a slash is another text in a pointer.
         steps = [[echoes.hidden(key_of(step)) for step in place.split("/")[1:]] for place in places]
-        return self._replace(**fields, response=response, masked=tuple(dict.fromkeys(map(pointer, steps))))
+        return self._replace(**fields, response=content, masked=tuple(dict.fromkeys(map(pointer, steps))))
 
     @property
     def reply(self) -> Reply:
@@ -95,7 +102,8 @@ def exchanges_in(lines: str | bytes | Iterable[str]) -> Iterator[Exchange]:
         True
     """
     text = lines.decode("utf-8", "replace") if isinstance(lines, bytes) else lines
-    for number, line in enumerate(text.splitlines() if isinstance(text, str) else text, 1):
+    # A line feed alone ends a line: a JSON text may hold U+2028 and other characters that `splitlines` knows.
+    for number, line in enumerate(text.split("\n") if isinstance(text, str) else text, 1):
         if not line.strip():
             continue
         exchange = _exchange_in(line)
@@ -127,7 +135,7 @@ def record(path: Path, received: Received, response: Response, unmasked: Iterabl
     body = b"".join(response.chunks)
     fields = received.wire, received.path, request, response.status, response.content_type, body
     exchange = Exchange(*fields, tuple(masking.places)).without(masking.secrets)
-    with path.open("a", encoding="utf-8") as file:
+    with open_private(path, "a") as file:
         file.write(f"{exchange.line()}\n")
 
 

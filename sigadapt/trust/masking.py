@@ -2,21 +2,20 @@
 
 A list of bad names is never whole, so these are lists of good ones: headers, names in a query, members of a
 body, and members of a tool. A value under any other name is a secret. It is masked, and so is each echo of it
-in the request and the response, in the encodings that servers and clients write.
+in the request and the response (`echoes.py`).
 """
 
 import json
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from html import escape
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 from sigadapt.schemas.json_values import Json, is_array, is_object, pointer
+from sigadapt.trust.echoes import MASK, octets_of
 
-MASK = "***"
 LOOPBACK_KEY = "loopback"
 """The key that a loopback provider is asked with unless a test gives another; no secret."""
 _OWN = frozenset((LOOPBACK_KEY, f"Bearer {LOOPBACK_KEY}"))
@@ -65,6 +64,9 @@ _MEMBERS_OF_TOOLS = frozenset(
     google_search_retrieval functionCallingConfig retrievalConfig container fileSearch file_search
     """)
 )
+_SCHEMA_NAMES = frozenset(("properties", "patternProperties", "$defs", "definitions"))
+_SCHEMA_VALUES = frozenset(("default", "const", "example"))
+_SCHEMA_LISTS = frozenset(("enum", "examples"))
 _ADDRESSES = frozenset(("url", "server_url", "serverUrl", "base_url"))
 
 _SECRET_MEMBER = re.compile(
@@ -133,14 +135,44 @@ class Masking:
         harmless: Json = {}
         for key, part in value.items():
             inner = *place, key
-            if key in _MEMBERS_OF_TOOLS or self._is_kept(inner):
+            if self._is_kept(inner):
                 harmless[key] = part
+            elif key in _MEMBERS_OF_TOOLS:
+                harmless[key] = self._schema(part, inner)
             elif key in _PARTS_OF_TOOLS:
                 harmless[key] = self._tools(part, inner)
             elif key in _ADDRESSES and isinstance(part, str):
                 harmless[key] = self._address(part, inner)
             else:
                 harmless[key] = self._mask(part, inner)
+        return harmless
+
+    def _schema(self, value: Any, place: tuple[str, ...], *, is_secret: bool = False) -> Any:
+        """Return a schema without the values of parameters that are named as credentials."""
+        if is_array(value):
+            return [self._schema(part, (*place, str(n)), is_secret=is_secret) for n, part in enumerate(value)]
+        if not is_object(value):
+            return value
+        harmless: Json = {}
+        for key, part in value.items():
+            inner = *place, key
+            if self._is_kept(inner):
+                harmless[key] = part
+            elif is_secret and key in _SCHEMA_VALUES:
+                harmless[key] = self._mask(part, inner)
+            elif is_secret and key in _SCHEMA_LISTS and is_array(part):
+                harmless[key] = [MASK] if self._mask(part, inner) == MASK else part
+            elif key in _SCHEMA_VALUES or key in _SCHEMA_LISTS:
+                harmless[key] = part
+            elif key in _SCHEMA_NAMES and is_object(part):
+                harmless[key] = {
+                    name: self._schema(
+                        schema, (*inner, name), is_secret=is_secret or bool(_SECRET_MEMBER.search(name))
+                    )
+                    for name, schema in part.items()
+                }
+            else:
+                harmless[key] = self._schema(part, inner, is_secret=is_secret)
         return harmless
 
     def _address(self, url: str, place: tuple[str, ...]) -> str:
@@ -197,7 +229,7 @@ class Masking:
         for word in [word for word in words if len(word) % 4 == 0 and _IN_BASE64.fullmatch(word)]:
             # The password of Basic.
             words |= {*b64decode(word).decode("utf-8", "surrogateescape").split(":", 1)}
-        words |= {_octets(word).decode("latin-1") for word in words}  # as some write headers
+        words |= {octets_of(word).decode("latin-1") for word in words}  # as some write headers
         words -= _MEMBERS | _TOOLS | _PARTS_OF_TOOLS | _MEMBERS_OF_TOOLS  # what JSON is made of
         return {word for word in words if len(word) >= _SHORTEST_SECRET and word not in _OWN}
 
@@ -210,43 +242,8 @@ def query_of(text: str) -> Iterator[tuple[str, str]]:
             yield (name, value) if value else ("", name)
 
 
-class Echoes:
-    """Masks secrets in texts and JSON values, in any of the forms that servers and clients write them."""
-
-    def __init__(self, secrets: Iterable[str]) -> None:
-        forms = [form for secret in sorted(secrets, key=len, reverse=True) for form in _forms(secret)]
-        self._pattern = re.compile("|".join(forms)) if forms else None
-
-    def hidden(self, text: str) -> str:
-        """Return a text without them. Of digits, each becomes a 9, which is JSON wherever a number is."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(
-            lambda it: _NUMBER.sub("9", it[0]) if _DIGITS.fullmatch(it[0]) else MASK, text
-        )
-
-    def hidden_in(self, value: Any, place: tuple[str, ...], places: dict[str, None]) -> Any:
-        """Return a JSON value without them, and note where they were."""
-        if is_object(value):
-            parts = {self.hidden(key): (key, part) for key, part in value.items()}
-            if parts.keys() != value.keys():
-                places[pointer(place)] = None
-            return {name: self.hidden_in(part, (*place, key), places) for name, (key, part) in parts.items()}
-        if is_array(value):
-            return [self.hidden_in(part, (*place, str(n)), places) for n, part in enumerate(value)]
-        if value is None or isinstance(value, bool):
-            return value
-        text = value if isinstance(value, str) else json.dumps(value)
-        masked = self.hidden(text)
-        if masked == text:
-            return value
-        places[pointer(place)] = None
-        return masked if isinstance(value, str) else json.loads(masked)
-
-
-_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-_DIGITS = re.compile(r"[\d.eE+-]*\d[\d.eE+-]*")
 _NUMBER = re.compile(r"\d")
+_IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def secrets_in(body: Any) -> Iterator[str]:
@@ -262,46 +259,7 @@ def secrets_in(body: Any) -> Iterator[str]:
                 pending += [(name, json.loads(value))] if value.lstrip().startswith(("{", "[")) else []
         elif is_object(value):
             pending += value.items()
+            if _SECRET_MEMBER.search(name):  # the schema of such a parameter
+                pending += [(name, value[key]) for key in _SCHEMA_VALUES | _SCHEMA_LISTS if key in value]
         elif is_array(value):
             pending += [(name, item) for item in value]
-
-
-def _forms(secret: str) -> Iterator[str]:
-    """Yield patterns of a secret as text, JSON, HTML, an address, base64 and hexadecimal digits write it."""
-    octets = _octets(secret)
-    yield "".join(map(_written, secret))
-    yield f"(?i:{octets.hex()})"
-    # It may stand behind other octets, as a password behind a name.
-    for shift, unknown in enumerate((0, 2, 3)):
-        digits = b64encode(bytes(shift) + octets).decode()
-        whole = digits[unknown:].rstrip("=")
-        if digits.endswith("="):  # the last character holds a part of what follows
-            whole = whole[:-1]
-        safe = "".join(_BASE64.get(char) or char for char in whole)
-        yield rf"{safe}[\w+/-]?(?:=|%3[dD]|\\{{1,8}}u003[dD]){{0,2}}"
-
-
-def _octets(text: str) -> bytes:
-    """Return a text in UTF-8. A header may be none, and a body may hold half of a surrogate pair."""
-    return text.encode("utf-8", "surrogatepass" if _HALF.search(text) else "surrogateescape")
-
-
-def _written(char: str) -> str:
-    """Return a pattern of a character as itself, or as JSON, HTML and addresses escape it, also twice."""
-    octets = _octets(char)
-    units = char.encode("utf-16-be", "surrogatepass").hex()
-    forms = [
-        rf"\\{{0,8}}{re.escape(char)}" if char in "\"'/\\" else re.escape(char),
-        "".join(f"%(?:25){{0,3}}{octet:02x}" for octet in octets),
-        "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
-        f"&(?:amp;){{0,3}}#(?:0{{0,5}}{ord(char)}|x0{{0,5}}{ord(char):x});",
-    ]
-    if char == " ":  # in a form
-        forms.append(r"\+")
-    if (entity := escape(char)) != char:
-        forms.append(f"&(?:amp;){{0,3}}{entity[1:]}")
-    return f"(?:{forms[0]}|(?i:{'|'.join(forms[1:])}))"
-
-
-_IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_BASE64 = {"+": f"(?:{_written('+')}|-)", "/": f"(?:{_written('/')}|_)"}

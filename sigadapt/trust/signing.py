@@ -1,21 +1,29 @@
 """Sign what the server made, so that it can tell it from what a client wrote.
 
-A mark is an HMAC of the canonical JSON of one call, request or result, and of what it belongs to: its kind,
-the context, and, for a result, the call that it answers. All of it is one JSON object, so no part can be
-taken for another, and no two can run together.
+A mark is an HMAC of the canonical JSON of one part, and of what it belongs to: its kind, the context, and, of
+a result, the call that it answers. All of it is one JSON object, so no part can be taken for another, and no
+two can run together.
+
+| version | parts |
+|---|---|
+| v1 | calls, requests and results, as every release has written them |
+| v2 | turns with more than a text, such as provider state, each with a call; a whole run that waits |
+
+The version is in what is hashed. What only v2 covers has no mark of v1, so old marks cannot vouch for it.
 """
 
 import hashlib
 import hmac
+import json
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import dspy
 
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, cut, is_iterable, is_sequence, is_unicode
-from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.schemas.json_values import Json, cut, is_iterable, is_object, is_sequence, is_unicode
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.tool_call import was_sent
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -27,12 +35,20 @@ Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall | Confir
 Secret: TypeAlias = str | bytes
 Secrets: TypeAlias = Secret | Sequence[Secret]
 
-_VERSION = "v1"
+_FIRST, _SECOND = "v1", "v2"
 _SHORTEST_SECRET = 16
 
 
+class _Part(NamedTuple):
+    """What one mark covers, and the call, result, turn or run that it is of."""
+
+    content: bytes
+    subject: Any
+    version: str = _FIRST
+
+
 def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str | None = None) -> list[str]:
-    """Return a signature for each call, request and result in a value, for a client to send back with it.
+    """Return a signature for each part of a value, for a client to send back with it.
 
     Args:
         value: calls, results, a history, a request for confirmation, a ConfirmationNeeded, or a list of
@@ -42,8 +58,11 @@ def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str 
             context only. Without one, what was signed for one user or conversation verifies in every other.
 
     Returns:
-        A mark each, `v1:` and HMAC-SHA256 in hex. It covers a call's id, name and arguments; of a result,
-        these of its call and everything that the result says.
+        Marks, each a version (`v1:` or `v2:`) and HMAC-SHA256 in hex: one for each call and request, which
+        covers its id, name and arguments; one for each result, which covers its call and everything that the
+        result says; one for each call whose turn has provider state, shown reasoning or searches, which
+        covers the turn; and one for a ConfirmationNeeded, which covers all that it saves. The text beside the
+        calls of a turn without state, and the other fields of a history, are the client's word.
 
     Raises:
         InvalidHistory: `not_signable`, for anything else.
@@ -60,7 +79,7 @@ def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str 
         False
     """
     key = _keys(secret, context)[0]
-    return [_mark(part, key) for part, _ in _parts_of(value)]
+    return [_mark(part, key) for part in _parts_of(value)]
 
 
 def is_signed(
@@ -70,7 +89,7 @@ def is_signed(
     *,
     context: str | None = None,
 ) -> bool:
-    """Return whether every call, request and result in a value was signed with the secret.
+    """Return whether every part of a value was signed with the secret.
 
     Check a request for confirmation with it before `approved()`, if the request came from a client.
 
@@ -90,19 +109,23 @@ def is_signed(
 def unsigned(
     value: object, signatures: Collection[str], secret: Secrets, context: str | None
 ) -> Iterator[Any]:
-    """Yield each call, request and result in a value that has no signature."""
+    """Yield each call, request, result, turn and run in a value that has no signature."""
     # The marks of the server's own secrets are made of the data and looked up. A look-up says nothing about a
     # mark that is nearly right, because a set compares hashes first, and one look-up a part is all the work
     # that a client can cause, whatever it sends as signatures.
     marks = {each for each in signatures if isinstance(each, str)} if is_iterable(signatures) else set[str]()
     keys = _keys(secret, context)
-    for part, thing in _parts_of(value):
+    for part in _parts_of(value):
         if not any(_mark(part, key) in marks for key in keys):
-            yield thing
+            yield part.subject
 
 
-def _keys(secret: object, context: object) -> list["hmac.HMAC"]:
-    """Return an HMAC for each secret, which has read the context."""
+_Key: TypeAlias = "dict[str, hmac.HMAC]"
+"""A secret as an HMAC for each version, which has read the context."""
+
+
+def _keys(secret: object, context: object) -> list[_Key]:
+    """Return the key of each secret."""
     secrets = secret if is_sequence(secret) else [secret]
     keys = [each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in secrets]
     valid = [key for key in keys if isinstance(key, bytes) and len(key) >= _SHORTEST_SECRET]
@@ -110,18 +133,22 @@ def _keys(secret: object, context: object) -> list["hmac.HMAC"]:
         raise InvalidOption(f"a secret has at least {_SHORTEST_SECRET} bytes", field="secret")
     if context is not None and not (isinstance(context, str) and is_unicode(context)):
         raise InvalidOption(f"a context is a text, not {cut(repr(context))}", field="context")
-    place = canonical({"sigadapt": _VERSION, "context": context}) + b"\n"
-    return [hmac.new(key, place, hashlib.sha256) for key in valid]
+    places = {
+        version: canonical({"sigadapt": version, "context": context}) + b"\n" for version in (_FIRST, _SECOND)
+    }
+    return [
+        {version: hmac.new(key, place, hashlib.sha256) for version, place in places.items()} for key in valid
+    ]
 
 
-def _mark(part: bytes, key: "hmac.HMAC") -> str:
-    digest = key.copy()
-    digest.update(part)
-    return f"{_VERSION}:{digest.hexdigest()}"
+def _mark(part: _Part, key: _Key) -> str:
+    digest = key[part.version].copy()
+    digest.update(part.content)
+    return f"{part.version}:{digest.hexdigest()}"
 
 
-def _parts_of(value: object, request_kind: str = "request") -> Iterator[tuple[bytes, Any]]:
-    """Yield what is signed of each call, request and result in a value, and that call, request or result."""
+def _parts_of(value: object, request_kind: str = "request") -> Iterator[_Part]:
+    """Yield the parts of a value that are signed."""
     # `request_kind` is the kind of a call with the name of requests. What a model wrote in a turn is none.
     # The one place that walks a conversation here.
     values = value if is_sequence(value) else [value]
@@ -130,13 +157,14 @@ def _parts_of(value: object, request_kind: str = "request") -> Iterator[tuple[by
             turn = dspy.History(messages=[each.event])  # which may hold the results of earlier turns
             yield from _parts_of(each.calls, "call")
             yield from _parts_of([each.requests, each.history, turn])
+            yield _run(each)
         elif isinstance(each, ToolCalls):
-            results = each.tool_call_results
-            answers = read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
-            yield from _turn(each, answers, request_kind)
+            yield from _turn(each, _results_inside(each), request_kind)
         elif isinstance(each, ToolResults):
             for each_round in each.rounds:
-                yield from _turn(each_round.calls, each_round.results, "call")
+                # Calls that an agent's history answered bring their results along.
+                results = (*each_round.results, *_results_inside(each_round.calls))
+                yield from _turn(each_round.calls, results, "call")
         elif isinstance(each, dspy.History):
             for field in ({key: part} for event in each.messages for key, part in event.items()):
                 if (calls := collection_in(field)) is not None:
@@ -150,14 +178,28 @@ def _parts_of(value: object, request_kind: str = "request") -> Iterator[tuple[by
             )
 
 
-def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) -> Iterator[tuple[bytes, Any]]:
+def _results_inside(calls: ToolCalls) -> Sequence[Any]:
+    """Return the results that calls hold themselves, as `dspy.ReActV2` writes them."""
+    results = calls.tool_call_results
+    return read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
+
+
+def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) -> Iterator[_Part]:
     """Yield the parts of one turn. A result holds its call as a hash, so that no call is written twice."""
     every = calls.in_order() if isinstance(calls, ToolCalls) else calls
+    own_turn = calls.turn if isinstance(calls, ToolCalls) else None
     hashes: dict[str, str] = {}
+    turns: list[tuple[str | None, Turn]] = []
     for call in every:
         part = _canonical(_said(call, request_kind))
         hashes[call.id] = hashlib.sha256(part).hexdigest()
-        yield part, call
+        yield _Part(part, call)
+        turn = call.turn if isinstance(call, ToolCall) else own_turn
+        if turn is not None:
+            turns.append((hashes[call.id], turn))
+    if own_turn is not None and all(turn != own_turn for _, turn in turns):
+        turns.append((None, own_turn))
+    yield from _turn_parts(turns)
     for result in results:
         if result.call_id not in hashes:
             raise _not_signable(
@@ -165,7 +207,46 @@ def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) ->
             )
         # All fields, also those that a later version adds: none may be left out of a signature by oversight.
         fields = dict(result) if isinstance(result, ToolResult) else result.model_dump(mode="json")
-        yield _canonical({"kind": "result", "call": hashes[result.call_id], "result": fields}), result
+        content = {"kind": "result", "call": hashes[result.call_id], "result": fields}
+        yield _Part(_canonical(content), result)
+
+
+def _turn_parts(turns: list[tuple[str | None, Turn]]) -> Iterator[_Part]:
+    """Yield a part for each call whose turn says more than a text, which goes out as the model's own."""
+    # Each call has its own mark, so that a request verifies by itself. A turn may be long and have many
+    # calls: it is hashed once.
+    hashes: dict[int, str | None] = {}
+    for call_hash, turn in turns:
+        if id(turn) not in hashes:
+            fields = _turn_fields(turn)
+            is_plain = fields.keys() <= {"text"}
+            hashes[id(turn)] = None if is_plain else hashlib.sha256(_canonical(fields)).hexdigest()
+        turn_hash = hashes[id(turn)]
+        if turn_hash is not None:
+            yield _Part(_canonical({"kind": "turn", "call": call_hash, "turn": turn_hash}), turn, _SECOND)
+
+
+def _turn_fields(turn: Turn) -> Json:
+    """Return what a turn holds, without what is empty, so that a later field leaves old marks as they are."""
+    # The state as a value: storage may change the order of its keys.
+    fields: Json = turn.model_dump(exclude={"state", "before"})
+    fields |= {"state": turn.state, "before": [*map(_turn_fields, turn.before)]}
+    return {name: part for name, part in fields.items() if part}
+
+
+def _run(error: ConfirmationNeeded) -> _Part:
+    """Return all of a run that waits, as it is saved, as one part."""
+    try:
+        saved: Json = json.loads(error.model_dump_json())
+    except InvalidHistory as why:
+        raise _not_signable(why.reason, "Give inputs that JSON can hold.") from why
+    # What is empty is left out, so that a later member leaves old marks as they are.
+    run: Json = {}
+    for name, part in saved.items():
+        whole = {key: inner for key, inner in part.items() if inner is not None} if is_object(part) else part
+        if whole:
+            run[name] = whole
+    return _Part(_canonical({"kind": "run", "run": run}), error, _SECOND)
 
 
 def _said(call: ToolCall | InvalidToolCall, request_kind: str) -> Json:
@@ -204,6 +285,10 @@ def name_of(part: Any) -> str:
     """Name a part that is not signed, and say if it may be the server's own, as a browser rounded it."""
     if isinstance(part, (ToolCall, InvalidToolCall)):
         what, value = f"call {cut(repr(part.id))} of {cut(repr(part.name))}", getattr(part, "args", None)
+    elif isinstance(part, Turn):
+        what, value = "the provider state of a turn", part.state
+    elif isinstance(part, ConfirmationNeeded):
+        what, value = "a run that waits", None
     else:
         what, value = f"the result of call {cut(repr(part.call_id))}", part.value
     is_refused = isinstance(part, RefusedToolCall)  # whose arguments cannot be read

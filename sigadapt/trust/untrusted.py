@@ -50,9 +50,9 @@ def untrusted_history(
         characters: the most characters of the history as JSON.
 
     Returns:
-        A new History. Provider state, shown reasoning and approvals (`altered`) of its turns are left out. A
-        number in arguments that a browser rounded is as the model wrote it. What the model is said to have
-        answered is the client's word.
+        A new History. It leaves out the provider state, shown reasoning and approvals (`altered`) of its
+        turns, and results in the calls of a round, which has its own. A number in arguments that a browser
+        rounded is as the model wrote it. What the model is said to have answered is the client's word.
 
     Raises:
         InvalidHistory: `untrusted_history`, for a call or a result that is not signed, for a history over a
@@ -107,11 +107,14 @@ def _without_state(key: str, value: Any, results: str | None) -> Any:
     if calls is not None:
         return _plain_calls(calls)
     rounds = rounds_in({key: value}, results)
-    plain = (Round(calls=_plain_calls(each.calls), results=each.results) for each in rounds)
+    # A round holds its results itself. Calls may bring them too, for a reader that looks there.
+    plain = (
+        Round(calls=_plain_calls(each.calls, keeps_results=False), results=each.results) for each in rounds
+    )
     return ToolResults(rounds=tuple(plain)) if rounds else value
 
 
-def _plain_calls(original: ToolCalls) -> ToolCalls:
+def _plain_calls(original: ToolCalls, *, keeps_results: bool = True) -> ToolCalls:
     """Return calls without state, and with arguments as their text has them where a browser rounded."""
     turn = Turn(text=original.text)
     calls: list[Any] = []
@@ -125,7 +128,8 @@ def _plain_calls(original: ToolCalls) -> ToolCalls:
             plain = calls[-1] = plain.model_copy(update={"args": args})
         if says_args(plain):  # else what was altered is signed
             calls[-1] = plain.model_copy(update={"altered": ()})
-    others = {"invalid": original.invalid, "tool_call_results": original.tool_call_results}
+    results = original.tool_call_results if keeps_results else None
+    others = {"invalid": original.invalid, "tool_call_results": results}
     return ToolCalls.model_validate({"tool_calls": calls, "turn": turn, **others})
 
 

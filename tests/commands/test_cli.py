@@ -246,3 +246,15 @@ def test_a_terminal_sees_what_is_waited_for(tmp_path: Path) -> None:
     assert "asking the embedded provider" in shell("demo", cwd=tmp_path, terminal=True).stdout
     piped = shell("demo", cwd=tmp_path)
     assert "asking" not in piped.stdout + piped.stderr
+
+
+@pytest.mark.parametrize("option", ["wire", "dialect"])
+def test_an_unknown_wire_names_the_option_that_was_typed(
+    option: str, answer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """command-line: A wire has one name."""
+    assert main(["read", str(answer), f"--{option}", "x"]) == 2
+    said = capsys.readouterr().err
+    assert option in said
+    assert "anthropic" in said
+    assert ("dialect" in said) == (option == "dialect")

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from internals import main
 from logs.test_adopt import asks, said, talk
 
 from sigadapt import ToolCalls
+from sigadapt.commands.logs.compare import asked_before, rows_in
+from sigadapt.logs import compare as agreement
 from sigadapt.logs.compare import OUTCOMES, outcome_of, sign_test
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received, Reply
 
@@ -129,3 +132,25 @@ def test_refused(folder: Path, tmp_path: Path, capsys: Any) -> None:
         (folder / f"{name}.jsonl").write_text("", encoding="utf-8")
     assert main(["compare", str(folder), "--model", "openai/x"]) == 2
     assert "no rows" in capsys.readouterr().err
+
+
+def test_saved_rows_of_another_shape_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """logs: A comparison that was stopped goes on."""
+    path = tmp_path / "rows.jsonl"
+    lines = [
+        '{"question": "a\u2028b"}',
+        '"text"',
+        "5",
+        "[]",
+        "null",
+        "{",
+        '{"row": "k"}',
+        '{"row": 5, "asked": 5}',
+    ]
+    path.write_text("\r\n".join(lines), encoding="utf-8")
+    rows = rows_in(path)
+    assert rows == [{"question": "a\u2028b"}, {"row": "k"}, {"row": 5, "asked": 5}]
+    assert capsys.readouterr().err.count("is left out") == 5
+    reply = agreement.Reply("same_call", calls=({"name": "f", "args": {}},), tokens=(1, 2))
+    entry = {"row": "k", "asked": json.loads(json.dumps(asdict(reply)))}
+    assert asked_before([*rows, entry]) == {"k": reply}

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from internals import PROVIDERS
 
 import sigadapt
-from sigadapt import Conversation, InvalidHistory, InvalidToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt import (
+    Conversation,
+    InvalidHistory,
+    InvalidOption,
+    InvalidToolCall,
+    ToolCalls,
+    ToolDecls,
+    ToolResults,
+    conversation_from_request,
+)
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -506,3 +515,49 @@ async def test_async() -> None:
         dspy.context(lm=dspy.LM(**provider.lm_options("openai"))),
     ):
         assert (await conversation.program().acall(**conversation.inputs())).answer == "ok"
+
+
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
+LATER: dict[str, Any] = {
+    "model": "claude-opus-5",
+    "max_tokens": 9,
+    "tools": [
+        {"name": "now", "input_schema": EMPTY},
+        {"name": "later", "input_schema": EMPTY, "defer_loading": True},
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+    ],
+    "messages": [{"role": "user", "content": "?"}],
+}
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai", "responses", "gemini"])
+def test_a_deferred_tool_loses_no_field_that_it_never_had(wire: str) -> None:
+    """logs: A tool that was deferred loses nothing."""
+    conversation = conversation_from_request(LATER)
+    with LoopbackProvider([Answer(text="ok")]) as provider:
+        lm: Any = dspy.LM(**provider.lm_options(wire))
+        with dspy.context(lm=lm):
+            conversation.program()(**conversation.inputs())
+        changes: list[str] = [str(each) for entry in lm.history for each in entry.get("changes") or ()]
+    assert not any("namespace" in each for each in changes)
+    if wire == "anthropic":
+        assert [*conversation.changes, *changes] == []
+        [later] = [tool for tool in provider.received[0].body["tools"] if tool["name"] == "later"]
+        assert later["defer_loading"] is True
+
+
+def test_an_unknown_wire_is_told_with_those_that_are_known() -> None:
+    """logs: What is no request of a chat is refused."""
+    aurora = {"model": "aurora-1", "dialogue": [{"speaker": "human", "says": "Weather?"}]}
+    with pytest.raises(InvalidHistory) as caught:
+        conversation_from_request(aurora)
+    assert all(each in str(caught.value) for each in ("dialogue", "openai-chat", "anthropic", "gemini"))
+    assert "cohere" not in str(caught.value)  # whose requests are not read
+    with pytest.raises(InvalidOption) as unknown:
+        conversation_from_request(aurora, wire="x")
+    assert (unknown.value.field, "anthropic" in str(unknown.value)) == ("wire", True)
+    nothing = conversation_from_request({"model": "m", "messages": [{"role": "assistant", "content": "Hi."}]})
+    with LoopbackProvider([Answer(text="ok")]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm), pytest.raises(InvalidHistory, match="nothing to say"):
+            nothing.program()(question=None)

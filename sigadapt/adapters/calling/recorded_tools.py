@@ -18,12 +18,13 @@ def as_recorded(decls: ToolDecls, wire: str, route: Route) -> tuple[ToolDecls, t
         entry: Any = each
         extras: Json = getattr(entry, "extras", None) or {}
         is_deferred = bool(extras.get("defer_loading"))
-        if wire == route.wire and is_deferred:  # without a group of its own, it was recorded in none
+        if wire == route.wire and is_deferred and route.search and route.search.namespaces:
+            # Without a group, it was recorded in none, and is sent in none.
             entries.append(with_fields(entry, extras={"namespace": None, **extras}))
         elif wire != route.wire and isinstance(entry, NativeTool):
             why = f"{cut(entry.kind)} is a tool of the wire that it was recorded on"
             changes.append(Change(f"/tools/{number}", "dropped", why))
-        elif is_deferred:
+        elif wire != route.wire and is_deferred:
             why = "it was found by a search on the wire that it was recorded on, and is sent loaded"
             changes.append(Change(f"/tools/{number}", "lowered", why))
             fields = {key: part for key, part in extras.items() if key != "defer_loading"}

@@ -44,8 +44,9 @@ def paired_events(events: Sequence[Any]) -> tuple[list[Any], tuple[Change, ...]]
             if not (is_sequence(calls) and is_sequence(results) and calls and len(calls) == len(results)):
                 continue
             pairs = [*zip(calls, results, strict=True)]
-            ids = {result.get("call_id") for _, result in pairs if is_mapping(result)}
-            if len(ids) == len(calls) and None not in ids and all(_is_lost(*pair) for pair in pairs):
+            results_ids = [result.get("call_id") for _, result in pairs if is_mapping(result)]
+            ids = {call_id for call_id in results_ids if isinstance(call_id, str)}
+            if len(ids) == len(calls) and all(_is_lost(*pair) for pair in pairs):
                 calls_with_ids = [{**call, "id": result["call_id"]} for call, result in pairs]
                 copy = {**copy, key: {**value, "tool_calls": calls_with_ids}}
                 why = f"the calls of event {number} have no ids; they get those of their results, in order"

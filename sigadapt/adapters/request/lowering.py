@@ -63,7 +63,7 @@ def lower(request: Request, route: Route) -> Lowered:
         # A gateway gets the ids that it made; LiteLLM takes signatures off them.
         states = filter(None, map(state_of, request["messages"])) if route.client == "lm15" else ()
         gateways = [state for state in states if "endpoint" in state and route.replays(state)]
-        gateway_ids = {each for state in gateways for each in state["ids"]}
+        gateway_ids = {each for state in gateways for each in state.get("ids", ())}
         request, renames = with_sendable_ids(with_names(request, table), *route.ids, gateway_ids)
         request, moves = with_content(request, route)
         changes += (*renames, *moves)

@@ -55,8 +55,12 @@ def _fault(state: dict[str, Any], route: Route) -> str | None:
         items = state.get(key, () if key == "blocks" else [])
         if not is_array(items) or not all(isinstance(item, kind) for item in items):
             return f"its {key} are not a list of {'objects' if kind is dict else 'strings'}"
-    if not isinstance(state.get("fields", {}), dict):
-        return "its fields are not an object"
+    for key, kind, fault in (
+        ("fields", dict, "fields are not an object"),
+        ("endpoint", str, "endpoint is no text"),
+    ):
+        if not isinstance(state.get(key, kind()), kind):
+            return f"its {fault}"
     if route.replays(state):
         content = [state["blocks"], state.get("fields")]
         fault = fault_in(content, levels=ARGUMENT_LEVELS + 2, most=MOST_VALUES * len(state["blocks"]) + 1_000)

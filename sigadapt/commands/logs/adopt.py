@@ -12,7 +12,9 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.logs.adopt import adopted
 from sigadapt.logs.exchanges import Exchange, exchange_in
 from sigadapt.signatures.places import printable
-from sigadapt.trust.masking import Echoes, secrets_in
+from sigadapt.testing.private_files import open_private
+from sigadapt.trust.echoes import Echoes
+from sigadapt.trust.masking import secrets_in
 
 _MEANINGS = {
     "conversations": "conversations",
@@ -35,7 +37,7 @@ def adopt(
     an OpenTelemetry span. Secrets are masked. What cannot be read is counted.
     """
     quiet()
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+    texts = [path.read_bytes().decode("utf-8", "replace") for path in files]
     lines = [line for text in texts for line in text.split("\n") if line.strip()]
     exchanges: list[Exchange] = []
     unread: list[str] = []
@@ -65,7 +67,8 @@ def adopt(
     report = Group(*tables, *(f"Not read: {each}" for each in unread[:5]))
     output.mkdir(parents=True, exist_ok=True)
     for name, text in {**result.files(), "report.html": page(report)}.items():
-        (output / name).write_text(text, encoding="utf-8")
+        with open_private(output / name, "w") as file:
+            file.write(text)
     if as_json:
         emit("adopt", read=len(exchanges), unread=len(unread), **counts, failures=result.table())
     else:

@@ -3,11 +3,13 @@
 import json
 import runpy
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import dspy
+import pydantic
 import typer
 from rich.table import Table
 
@@ -16,9 +18,11 @@ from sigadapt.commands.arguments import load
 from sigadapt.commands.printing import AsJson, complain, draw, emit, progress, quiet, say
 from sigadapt.errors import InvalidOption
 from sigadapt.logs.compare import OUTCOMES, Agreement, Reply, ask, sign_tests
-from sigadapt.schemas.json_values import Json, compact, short_hash
+from sigadapt.schemas.json_values import Json, compact, is_object, short_hash
 from sigadapt.signatures.places import printable
+from sigadapt.testing.private_files import open_private
 
+_REPLY = pydantic.TypeAdapter(Reply)
 FolderOption = Annotated[Path, typer.Argument(help="What adopt wrote.", exists=True, file_okay=False)]
 
 
@@ -48,15 +52,17 @@ def compare(
     agreements: list[Agreement] = []
     for name, lm in models.items():
         journal = folder / f"asked-{short_hash(compact([name, lm.model, tools.fingerprint()]))}.jsonl"
-        before = {} if again else {each["row"]: each["asked"] for each in rows_in(journal)}
+        before = {} if again else asked_before(rows_in(journal))
 
-        def answer(row: Json, lm: Any = lm, before: Json = before, journal: Path = journal) -> Reply:
+        def answer(
+            row: Json, lm: Any = lm, before: dict[str, Reply] = before, journal: Path = journal
+        ) -> Reply:
             key = short_hash(compact(row))
             if key in before:
-                return Reply(**before[key])
+                return before[key]
             result = ask(program, lm, row, tools)
             if result.outcome != "error":
-                with journal.open("a", encoding="utf-8") as file:
+                with open_private(journal, "a") as file:
                     file.write(f"{compact({'row': key, 'asked': asdict(result)})}\n")
             return result
 
@@ -85,6 +91,15 @@ def compare(
             say(f"{each.model}: {asked.outcome.replace('_', ' ')}: {printable(asked.why)}")
 
 
+def asked_before(journal: list[Json]) -> dict[str, Reply]:
+    """Return the replies of an earlier run, by the hashes of their rows."""
+    replies: dict[str, Reply] = {}
+    for entry in journal:
+        with suppress(KeyError, pydantic.ValidationError):  # what is no reply is asked again
+            replies[str(entry["row"])] = _REPLY.validate_python(entry["asked"])
+    return replies
+
+
 def adopted_program(folder: Path) -> tuple[Any, Any]:
     """Return `program` and `TOOLS` of a folder's program.py."""
     try:
@@ -97,13 +112,16 @@ def adopted_program(folder: Path) -> tuple[Any, Any]:
 
 def rows_in(path: Path) -> list[Json]:
     """Return the rows of a file; none if it is not there. A line that was not written whole is left out."""
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    lines = path.read_bytes().decode("utf-8", "replace").split("\n") if path.exists() else []
     rows: list[Json] = []
     for line in filter(str.strip, lines):
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            complain(f"{path.name}: a line is no JSON, and is left out")
+        row: Any = None
+        with suppress(ValueError, RecursionError):
+            row = json.loads(line)
+        if is_object(row):
+            rows.append(row)
+        else:
+            complain(f"{path.name}: a line is no JSON object, and is left out")
     return rows
 
 

@@ -14,6 +14,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.logs.compare import sign_test
 from sigadapt.logs.improve import improve as improved
 from sigadapt.signatures.places import printable
+from sigadapt.testing.private_files import open_private
 from sigadapt.tool_texts import texts_of
 
 
@@ -57,7 +58,8 @@ def improve(
         cells = (printable(str(step.get(key, ""))) for key in ("text", "before", "now", "rows"))
         steps.add_row(*cells, "kept" if step["kept"] else f"undone: {step['why']}")
     rendering = Group(counts, steps, *(printable(f"{name}: {text}") for name, text in result.texts.items()))
-    (report or folder / "report.html").write_text(page(rendering), encoding="utf-8")
+    with open_private(report or folder / "report.html", "w") as file:
+        file.write(page(rendering))
     if as_json:
         emit("improve", **document)
     else:

@@ -40,14 +40,14 @@ def unique_ids(
     valid = [call_id for call_id in originals if isinstance(call_id, str) and call_id]
     if len(set(valid)) == len(originals) and not earlier_ids:
         return valid, set()
-    reserved = {*valid, *earlier_ids}
-    first = set(earlier_ids)
+    reserved = {*valid}
+    first: set[str] = set()
     ids: list[str] = []
     new_ids: set[int] = set()
     number = 0
     for index, call_id in enumerate(originals):
         has_id = isinstance(call_id, str) and call_id
-        if has_id and call_id not in first:
+        if has_id and call_id not in first and call_id not in earlier_ids:
             first.add(call_id)
             ids.append(call_id)
             continue
@@ -57,7 +57,7 @@ def unique_ids(
             ids.append(made_id(index))
             continue
         number = max(number, index) + 1
-        while f"call_{number}" in reserved:
+        while f"call_{number}" in reserved or f"call_{number}" in earlier_ids:
             number += 1
         ids.append(f"call_{number}")
     return ids, new_ids

@@ -300,7 +300,11 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         invalid = tuple(call for call in calls if isinstance(call, InvalidToolCall))
         if turn == NO_TURN and valid:
             turn = valid[0].turn
-        return {**fields, "tool_calls": valid, "turn": turn, **({"invalid": invalid} if invalid else {})}
+        content = {**fields, "tool_calls": valid, "turn": turn, **({"invalid": invalid} if invalid else {})}
+        results: object = fields.get("tool_call_results")
+        if results is not None:  # DSPy leaves saved ones as they are
+            content["tool_call_results"] = dspy.ToolCallResults.model_validate(results)
+        return content
 
     @pydantic.model_serializer()
     def serialize_model(self) -> dict[str, Any]:

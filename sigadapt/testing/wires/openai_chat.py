@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sigadapt.providers.wire.values import an_object
 from sigadapt.testing.answers import Answer
 from sigadapt.testing.script import Received
 from sigadapt.testing.wires.wire import SSE, Event, calls_made, sse
@@ -35,7 +36,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
     head = _head(request, "chat.completion.chunk")
-    options: dict[str, Any] = request.body.get("stream_options") or {}
+    options = an_object(request.body.get("stream_options"))
     usage = options.get("include_usage") is True
     blank = {"usage": None} if usage else {}
     deltas = [(delta, None) for delta in _deltas(answer, request)]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from sigadapt.schemas.json_values import is_array
+from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing.answers import Answer, dumps
 from sigadapt.testing.script import Received
 
@@ -29,10 +29,14 @@ def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
 def calls_made(request: Received) -> int:
     """Count the calls that the conversation in a request holds, on any wire whose calls have ids."""
     value = request.body.get("messages") or request.body.get("input")
-    rows: list[Any] = value if is_array(value) else []
-    blocks = [block for row in rows if is_array(row.get("content")) for block in row["content"]]
-    of_blocks = sum(each.get("type") in ("function_call", "tool_use") for each in (*rows, *blocks))
-    return of_blocks + sum(len(row.get("tool_calls") or ()) for row in rows)
+    rows = [row for row in value if is_object(row)] if is_array(value) else list[dict[str, Any]]()
+    count = 0
+    for row in rows:
+        content, calls = row.get("content"), row.get("tool_calls")
+        blocks = [block for block in content if is_object(block)] if is_array(content) else []
+        count += sum(each.get("type") in ("function_call", "tool_use") for each in (row, *blocks))
+        count += len(calls) if is_array(calls) else 0
+    return count
 
 
 class Format(Protocol):

@@ -1,0 +1,157 @@
+"""What holds conversations is its owner's alone, and JSON lines end at line feeds."""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from internals import main
+from support import lm_of
+
+import sigadapt
+from sigadapt.testing import Answer, Exchange, LoopbackError, LoopbackProvider, exchanges_in
+from sigadapt.testing.private_files import open_private
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes of files")
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("mode", ["a", "w"])
+def test_a_new_file_is_its_owners(mode: Any, tmp_path: Path) -> None:
+    """loopback-provider: A recording is its owner's alone."""
+    path = tmp_path / "file"
+    for _ in range(2):
+        with open_private(path, mode) as file:
+            file.write("é\u2028\n")
+        assert mode_of(path) == 0o600
+    assert path.read_bytes() == "é\u2028\n".encode() * (2 if mode == "a" else 1)
+
+
+def test_a_file_that_others_can_read_loses_that(tmp_path: Path) -> None:
+    """loopback-provider: A recording is its owner's alone."""
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(0o664)
+    open_private(path, "a").close()
+    assert mode_of(path) == 0o600
+    path.chmod(0o700)
+    open_private(path, "a").close()
+    assert mode_of(path) == 0o700
+    device = Path(os.devnull)
+    before = mode_of(device)
+    open_private(device, "a").close()
+    assert mode_of(device) == before
+
+
+def test_a_recording_is_its_owners(tmp_path: Path) -> None:
+    """loopback-provider: A recording is its owner's alone."""
+    path = tmp_path / "recording.jsonl"
+    with LoopbackProvider([Answer(text="Hi.")], record=path) as provider:
+        lm_of(provider)("Hello.")
+    assert mode_of(path) == 0o600
+
+
+LINE: dict[str, Any] = {
+    "request": {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Weather?\u2028\u0085\u2029"}],
+        "tools": [{"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}],
+    },
+    "response": {
+        "choices": [
+            {
+                "message": {
+                    "role": "assistant",
+                    "tool_calls": [
+                        {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+                    ],
+                },
+                "finish_reason": "tool_calls",
+            }
+        ]
+    },
+}
+
+
+def test_what_adopt_writes_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """logs: What a verb writes of a log is its owner's alone."""
+    log = tmp_path / "log.jsonl"
+    log.write_bytes((json.dumps(LINE, ensure_ascii=False) + "\r\n\r\n").encode())
+    assert main(["adopt", str(log), "-o", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["read"] == 1
+    written = [*(tmp_path / "out").iterdir()]
+    assert len(written) > 4
+    assert {path.name: mode_of(path) for path in written} == {path.name: 0o600 for path in written}
+
+
+@pytest.mark.parametrize(
+    "said", ["a\u2028b", "a\u0085b", "a\u2029b", "a\x1cb", "a\x0bb", "a\x0cb"], ids=ascii
+)
+def test_a_line_feed_alone_ends_a_line(said: str) -> None:
+    """loopback-provider: A recording is read back byte for byte."""
+    first = Exchange("openai", "/v1", {"said": said}, 200, "application/json", said.encode())
+    # A client may write its JSON without escapes; control characters are escaped in any JSON.
+    lines = [first.line(), json.dumps(json.loads(first.line()), ensure_ascii=False)]
+    for end in ("\n", "\r\n", "\n\n", "\r\n\r\n"):
+        text = end.join(lines)
+        for form in (text, text.encode(), text.split("\n")):
+            assert [*exchanges_in(form)] == [first, first]
+    with pytest.raises(LoopbackError, match="line 2"):
+        list(exchanges_in(f"{lines[1]}\n{{"))
+
+
+def test_credentials_in_a_schema_are_not_recorded(tmp_path: Path) -> None:
+    """loopback-provider: What is not known to be harmless is masked."""
+    secret = {
+        "type": "string",
+        "default": "Zq9x-1",
+        "examples": ["Zq9x-2"],
+        "description": "As in Zq9x-long-4.",
+    }
+    properties: dict[str, Any] = {
+        "api_key": {**secret, "enum": ["Zq9x-3", "Zq9x-long-4"]},
+        "login": {
+            "type": "object",
+            "properties": {"password": {"anyOf": [{"const": "Zq9x-5"}, {"type": "null"}]}},
+        },
+        "unit": {"type": "string", "default": "celsius", "enum": ["celsius", "kelvin"]},
+        "access_token": {"type": "string", "default": ""},
+        "default": {"type": "string", "default": "plain"},
+    }
+    schema = {"type": "object", "properties": properties}
+    function = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    claude = {"name": "g", "input_schema": schema}
+    masking = sigadapt.trust.masking.Masking({}, "")
+    body = masking.request({"model": "m", "tools": [function, claude]})
+    for parameters in (body["tools"][0]["function"]["parameters"], body["tools"][1]["input_schema"]):
+        held = parameters["properties"]
+        assert held["api_key"]["default"] == "***"
+        assert held["api_key"]["enum"] == held["api_key"]["examples"] == ["***"]
+        assert held["login"]["properties"]["password"] == {"anyOf": [{"const": "***"}, {"type": "null"}]}
+        assert {name: held[name] for name in ("unit", "access_token", "default")} == {
+            name: properties[name] for name in ("unit", "access_token", "default")
+        }
+    assert "/request/tools/0/function/parameters/properties/api_key/default" in masking.places
+    path = tmp_path / "recording.jsonl"
+    with LoopbackProvider([Answer(text="Hi.")], record=path) as provider:
+        sent = {"model": "m", "messages": [], "tools": [function], "response_format": {"schema": schema}}
+        httpx.post(f"{provider.url}/v1/chat/completions", json=sent)
+    assert "Zq9x-long-4" not in path.read_text("utf-8")
+    keep = sigadapt.trust.masking.Masking({}, "", ["/request/tools"])
+    assert keep.request({"model": "m", "tools": [function]})["tools"] == [function]

@@ -1,0 +1,158 @@
+"""Marks and pins that a release made go on to verify: a new form has a new version.
+
+If a test here fails, kept marks and pins have become worthless. Give what you changed a new version.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigadapt import (
+    ConfirmationNeeded,
+    ToolCalls,
+    ToolDecl,
+    ToolResults,
+    drift_of,
+    is_signed,
+    pins_of,
+    sign,
+)
+
+SECRET, SECOND = "s" * 32, "t" * 32
+PLAIN = ToolCalls([{"id": "a", "name": "f", "args": {"n": 5, "t": "x", "b": True, "z": None}}])
+ODD_ARGS: dict[str, Any] = {
+    "x": 1.5,
+    "big": 12345678901234567890,
+    "e": 1e21,
+    "neg": -0.0,
+    "u": "a\u2028b",
+    "o": {"b": 1, "a": [1, 2, {}]},
+}
+ODD = ToolCalls([{"id": "\u00e9", "name": "f.g", "args": ODD_ARGS}])
+BAD = {"id": "b", "name": "f", "arguments": "{", "index": 0, "code": "invalid_json", "message": "cut"}
+INVALID = ToolCalls.model_validate({"tool_calls": [], "invalid": [BAD]})
+STATE = {"dialect": "anthropic", "blocks": [{"type": "text", "text": "Hm.", "n": 2**53 + 1}]}
+STATEFUL = ToolCalls.model_validate(
+    {"tool_calls": [*PLAIN], "turn": {"text": "Hm.", "reasoning": "So.", "state": STATE}}
+)
+RUN = ConfirmationNeeded.model_validate_json(Path(__file__).with_name("kept_run.json").read_bytes())
+FAILED = ToolResults.of(PLAIN, ["No."], errors=[True])
+
+MARKS: dict[str, tuple[Any, list[str]]] = {
+    "a call": (
+        PLAIN,
+        [
+            "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
+        ],
+    ),
+    "odd numbers and characters": (
+        ODD,
+        [
+            "v1:ceab9127502af920e42444a4e830473f99369156fe14a4906b69be23d23f1d27",
+        ],
+    ),
+    "a bad call": (
+        INVALID,
+        [
+            "v1:0484b682770d47e84bdf993eab90b03b06fb96c638da58a7349662451cd642ec",
+        ],
+    ),
+    "a turn with state": (
+        STATEFUL,
+        [
+            "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
+            "v2:3667c9a2af98993963bf4401550fa8a36cf032fff4bb4db24319e8ad535dd2ad",
+        ],
+    ),
+    "a failed result": (
+        FAILED,
+        [
+            "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
+            "v1:8cfdf238c0735c66b61dc096bcc135678ab88bea64aead94e4bcc62d1b7a7e99",
+        ],
+    ),
+    "requests": (
+        RUN.requests,
+        [
+            "v1:9b84c96ee689ef39d7c62d0011abba6878dcd1ac28291e97c4d5fa233fa04d62",
+            "v2:e5b726a5307daa35b0b4376e180d867ca9c222dbc0d196085a3dd5c1efea9caf",
+        ],
+    ),
+    "a run": (
+        RUN,
+        [
+            "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
+            "v2:3667c9a2af98993963bf4401550fa8a36cf032fff4bb4db24319e8ad535dd2ad",
+            "v1:9b84c96ee689ef39d7c62d0011abba6878dcd1ac28291e97c4d5fa233fa04d62",
+            "v2:e5b726a5307daa35b0b4376e180d867ca9c222dbc0d196085a3dd5c1efea9caf",
+            "v1:ceab9127502af920e42444a4e830473f99369156fe14a4906b69be23d23f1d27",
+            "v1:6ec963dbf2855dab7cd348c3865d4b7c659044808f468e6c33325d60b74f48dc",
+            "v2:5489176dcfddd31e518d9ae699f9191467ef04c2e6f9fb2f5fa7f7dbb6295b14",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_marks_are_as_they_were(name: str) -> None:
+    """conversations: An old mark covers what it covered."""
+    value, marks = MARKS[name]
+    assert sign(value, [SECRET, SECOND], context="user 1") == marks
+    assert is_signed(value, marks, [SECOND, SECRET], context="user 1")
+
+
+def test_the_first_marks_verify() -> None:
+    """conversations: An old mark covers what it covered."""
+    old = ["v1:dd218b52966cc06f85cfbdaf4d85e05c6358996bdaf1019e00c0dea14ded51d5"]
+    assert sign(PLAIN, SECRET) == old
+    odd = ["v1:1c725c7c13fd0215be11b0f0db6ed59623b9663ce65b7107b31860884a79a3e0"]
+    assert sign(ODD, SECRET) == odd
+    result = [*old, "v1:72d0bceb030186252586e372845af2d57f118b63212f0c655d20c1f76d613eab"]
+    assert sign(ToolResults.of(PLAIN, ["ok"]), SECRET) == result
+
+
+def search(query: str, limit: int = 10) -> str:
+    """Search."""
+    return query + str(limit)
+
+
+PINNED: list[Any] = [
+    ToolDecl.of(search, requires_confirmation=True, strict=False),
+    {
+        "name": "g",
+        "description": "G.",
+        "parameters": {"type": "object", "properties": {"n": {"maximum": 2**60}}},
+    },
+    {"type": "web_search", "max_uses": 2},
+]
+PINS: dict[str, Any] = {
+    "search": {
+        "/description": "v1:320d8ab2baa030a6d11a36bfc2db877990b3d65acb7f03992d1f134685ed1d87",
+        "/parameters/type": "v1:626992da9517ee49930ee1340383a0cc334563d9aa429619a17842d0eeecb524",
+        "/parameters/properties/query": "v1:00404e686415370f1711c4d7acfa2905444d3cf23cef2e10c47d445ebe690f96",
+        "/parameters/properties/limit": "v1:56b50f3a057429011142546d9fd2f6ba66b4d843cb860ed4a9201b1c135189eb",
+        "/parameters/required": "v1:505ff151e09e4abb25a421353c03fa0ef8e108fe7a78caf71f38dc6f337814a0",
+        "/parameters/additionalProperties": "v1:"
+        "fcbcf165908dd18a9e49f7ff27810176db8e9f63b4352213741664245224f8aa",
+        "/returns/type": "v1:e9e5c1c9e4f6277339d1bcde0733a59bd42f8731f449da6dc13010a916930d48",
+        "/requires_confirmation": "v1:b5bea41b6c623f7c09f1bf24dcae58ebab3c0cdd90ad966bc43a45b44867e12b",
+        "/strict": "v1:fcbcf165908dd18a9e49f7ff27810176db8e9f63b4352213741664245224f8aa",
+    },
+    "g": {
+        "/description": "v1:3417f380bf0c12b8f097a0c588513bb0981f7bb90aab051bd3cefe7ff2e84051",
+        "/parameters/type": "v1:626992da9517ee49930ee1340383a0cc334563d9aa429619a17842d0eeecb524",
+        "/parameters/properties/n": "v1:8d958b1ca661e002046936add266226bfbc82a51aba43a70cfe40267ffed4c4a",
+    },
+    "<web_search>": {
+        "/type": "v1:6acf037c8a691e01742cdd590e4af551cad093a6cee85a13d2605ede5518b4b5",
+        "/max_uses": "v1:d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35",
+    },
+}
+
+
+def test_pins_are_as_they_were() -> None:
+    """toolsets: A changed tool is told from its pin."""
+    assert pins_of(PINNED) == PINS
+    assert drift_of(PINNED, json.loads(json.dumps(PINS))) == []
