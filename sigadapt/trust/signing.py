@@ -39,6 +39,9 @@ _FIRST, _SECOND = "v1", "v2"
 _SHORTEST_SECRET = 16
 
 
+_LATER_FIELDS = ("altered", "note")
+
+
 class _Part(NamedTuple):
     """What one mark covers, and the call, result, turn or run that it is of."""
 
@@ -206,7 +209,9 @@ def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) ->
                 f"a result of call {cut(repr(result.call_id))} has no such call", "Give it with its call."
             )
         # All fields, also those that a later version adds: none may be left out of a signature by oversight.
+        # What is empty of the fields that came after the first marks is left out, so that these verify.
         fields = dict(result) if isinstance(result, ToolResult) else result.model_dump(mode="json")
+        fields = {name: part for name, part in fields.items() if part or name not in _LATER_FIELDS}
         content = {"kind": "result", "call": hashes[result.call_id], "result": fields}
         yield _Part(_canonical(content), result)
 
