@@ -26,7 +26,8 @@ _SPACE = re.compile(r"\s{1,80}\Z")
 _CHARACTERS = re.compile(
     r"(?:[^\"\\]|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u(?![dD][89abAB])[\da-fA-F]{4}|\\[^u])*"
 )
-_STRING, _SIGN = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r'["{}\[\],:]')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SIGN = re.compile(r'["{}\[\],:]')
 
 
 class MarkedText:

@@ -20,7 +20,7 @@ from sigadapt.text.formats import FORMATS
 from sigadapt.text.formats.bare_json import HEAD
 from sigadapt.text.formats.json_calls import OBJECT
 from sigadapt.text.layout import NO_LAYOUT, Layout
-from sigadapt.text.openers import grammar_of, opened
+from sigadapt.text.openers import CALL_LANGUAGES, grammar_of, opened
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
 from sigadapt.text.reader import read_text
 from sigadapt.text.scan import Scan
@@ -43,17 +43,18 @@ _SILENT = re.compile(SILENT)
 # Whether a sentence goes on behind it is not known yet.
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
+_PRINT = "print("
 # Trying every opener at every character is slow. All begin with one of these.
 _BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
 _FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*[\"'](?:{0})[\"']|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
 _WORD_BEHIND = re.compile(r"[ \t]*\S")
-_NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:)?\s*\[\s*\]))"
+_NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:\s*)?\[\s*\]))"
 # A call without markup: a bracket, Harmony without its special tokens, or the name of a tool, which a model
 # may write in other ways (`Tools.name_of`).
 _BARE = (
-    r"\s*(?:</think(?:ing)?>\s*)?(?!{field})(?:{json}|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
+    r"\s*+(?:</think(?:ing)?>\s*+)?(?!{field})(?:{json}|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
     r"|(?:{tools})(?:\[(?:ARGS|CALL_ID)\]|(?:\n\s*)?\{{)"
     r"|(?:\[\s*)?['\"]?(?:{spelled})\s*\(\s*(?:\)|\*\*\{{|(?:[\w-]|\\_)++\s*=(?!=)))"
 )
@@ -270,6 +271,8 @@ class TextGate:
             return self._behind_code(opener)
         begin = scan.space(fence.inner)
         is_beside = self._is_begun or bool(self._near[self._begin : at].strip())
+        if is_beside and fence.info in CALL_LANGUAGES and self._may_hold_calls(begin):
+            return None
         if begin == len(self._near) or self._is_asked or not is_beside:
             token = self._openers.match(self._near, begin, partial=True)
             is_call = fence.info.startswith("tool") or begin == len(self._near)
@@ -278,6 +281,11 @@ class TextGate:
                 return None
         self._around = _Quotation(closing(opener[0])[1])
         return self._behind_quotation(fence.inner)
+
+    def _may_hold_calls(self, begin: int) -> bool:
+        """Return whether the content of a fence may begin with a call, printed or not."""
+        printed = self._near[begin : begin + len(_PRINT)]
+        return _PRINT.startswith(printed) or self._bare.match(self._near, begin, partial=True) is not None
 
     def _as_read(self) -> str:
         """Read the text before the next call, and pass what it says if nothing in it is still open."""

@@ -24,7 +24,8 @@ IDS = ("id", "tool_call_id")
 _FENCE = re.compile(r"\s*```[\w-]*[ \t\r]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
 _STRAY = re.compile(r"\s*[\]}]+(?=\s*</)")
-_OTHER = re.compile(r"\s*[\]}]*\s*[,;]?\s*[{\[]")
+# Each run of blanks begins behind a character that is none: runs side by side cost their length squared.
+_OTHER = re.compile(r"\s*(?:[\]}]+\s*)?(?:[,;]\s*)?[{\[]")
 OBJECT = r"[\[\s]*\{\s*[\"']"
 """How one object, several or a list begin."""
 _GAP = 40  # characters between two objects
