@@ -22,7 +22,7 @@ from sigadapt.text.formats.json_calls import OBJECT
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, grammar_of, opened
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
-from sigadapt.text.reader import read_text
+from sigadapt.text.reader import BYTE_ORDER_MARK, read_text
 from sigadapt.text.scan import Scan
 from sigadapt.text.thinking import CLOSER, OPENER, SILENT, is_mention
 from sigadapt.text.written_values import space
@@ -112,6 +112,7 @@ class TextGate:
 
     def take(self, piece: str) -> str:
         """Take a piece of the answer's text, and return the text that may pass now."""
+        piece = piece.removeprefix(BYTE_ORDER_MARK) if not self._length else piece
         self._pieces.append(piece)
         self._waiting.append(piece)
         self._length += len(piece)
@@ -128,7 +129,8 @@ class TextGate:
 
     def remaining(self, answer: str | None) -> str:
         """Return what has not passed of the answer's text, as it is finally read."""
-        final, before = answer or "", "".join(self._output)
+        final = (answer or "").removeprefix(BYTE_ORDER_MARK)
+        before = "".join(self._output)
         for bare in (str, str.lstrip, str.strip):  # the reading takes space away that has passed
             if bare(final).startswith(bare(before)):
                 return bare(final)[len(bare(before)) :]

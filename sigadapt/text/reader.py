@@ -25,13 +25,17 @@ from sigadapt.text.formats import FORMATS, calls_field, harmony
 from sigadapt.text.formats.bare_json import announces_example, shows_call
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, Grammar, grammar_of, opened
-from sigadapt.text.scan import Scan, Spent
+from sigadapt.text.scan import COMMENT, Scan, Spent
 
+BYTE_ORDER_MARK = "\ufeff"
+"""What some servers put before an answer: no part of what begins there."""
 _DEEPEST = 2  # readings inside of readings: of a fence that is the whole answer, of a calls field's value
 _BEFORE = 160  # characters before a call that are searched for the beginning of its sentence
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _SENTENCE_GOES_ON = re.compile(r"[,;)]?[^\S\n]{0,3}[a-z]")
 _CUT_MARKUP = re.compile(r"[<\[\]})`][^\s\"']{0,40}\s*\Z|\Z")
+_LONGEST_COMMENT = 207
+_COMMENT_BEFORE = re.compile(rf"{COMMENT}\Z")
 _BACKTICKS = re.compile(r"(`+) ?\Z")
 
 
@@ -54,6 +58,12 @@ def read_text(
     layout: Layout = NO_LAYOUT,
 ) -> TextReading:
     """Read what a model wrote, in all formats or in those that the caller named."""
+    if text.startswith(BYTE_ORDER_MARK):
+        how: dict[str, Any] = {"undeclared": undeclared, "call_format": call_format, "layout": layout}
+        reading = read_text(
+            text[1:], schemas, formats, starts_in_reasoning=starts_in_reasoning, **how
+        )
+        return reading._replace(text=text) if reading.text == text[1:] else reading
     scan = Scan(text, frozenset(each.name for each in formats or ()), call_format)
     grammar = grammar_of(FORMATS if formats is None else tuple(formats))
     reader = _Reader(scan, Tools(schemas, undeclared=undeclared), grammar, layout)
@@ -398,19 +408,25 @@ class _Reader:
         """Return where the tags around a call begin and end."""
         low = begin
         while True:
-            bare = low
-            while bare > self.done and self.text[bare - 1].isspace():
-                bare -= 1
+            bare = self._before_space(low)
+            if comment := _COMMENT_BEFORE.search(self.text, max(self.done, bare - _LONGEST_COMMENT), bare):
+                bare = self._before_space(comment.start())
             tag = next((tag for tag in self.grammar.before if self.text.endswith(tag, self.done, bare)), None)
             if tag is None or self.layout.is_element(tag):
                 break
             low = bare - len(tag)
         high = end
-        while closing := self.grammar.after.match(self.text, self.scan.space(high)):
+        while closing := self.grammar.after.match(self.text, self.scan.gap(high)):
             if self.layout.is_element(closing[0]):
                 break
             high = closing.end()
         return low, high
+
+    def _before_space(self, place: int) -> int:
+        """Return where the white space before a place begins."""
+        while place > self.done and self.text[place - 1].isspace():
+            place -= 1
+        return place
 
     def _take_calls(self, name: str, span: Calls, around: tuple[int, int]) -> int:
         """Take calls that were read, and return the place behind them."""

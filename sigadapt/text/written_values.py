@@ -13,6 +13,7 @@ Nothing is evaluated (nothing is executed): `literal_at` is a parser of its own,
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,6 +29,8 @@ _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9]*)?|\.[0-9]+)(?:
 _DIGITS = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_OCTAL = re.compile(r"0[0-7]{1,2}")
+_CHARACTER_NAME = re.compile(r"N\{(?P<name>[^{}\n]{0,100})\}")
 _WORD = re.compile(r"(?:[Tt]rue|[Ff]alse|None|null)\b")
 _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": "", "/": "/"}
@@ -126,7 +129,21 @@ def _escape(text: str, at: int) -> tuple[str, int]:
             return "\\" + char, at + 1
     if char in ("\\", "'", '"'):
         return char, at + 1
+    octal = _OCTAL.match(text, at)
+    if octal is not None:
+        return chr(int(octal[0], 8)), octal.end()
+    if text.startswith("N{", at):
+        return _named_character(text, at)
     return _ESCAPES.get(char, "\\" + char), at + 1
+
+
+def _named_character(text: str, at: int) -> tuple[str, int]:
+    """Return the character that an escape such as `\\N{EM DASH}` names; NoLiteral if no character has the name."""
+    escape = _CHARACTER_NAME.match(text, at)
+    try:
+        return unicodedata.lookup(escape["name"] if escape else ""), escape.end() if escape else at
+    except KeyError:
+        raise NoLiteral("no character has this name", at) from None
 
 
 def _bracketed(text: str, at: int, close: str, level: int, *, is_strict: bool) -> tuple[Any, int]:
