@@ -12,6 +12,7 @@ A slow machine changes both times, and what takes less than a few milliseconds i
 
 import ast
 import importlib
+import json
 import pkgutil
 import re
 import sys
@@ -19,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,13 +49,19 @@ MATCHED = frozenset(
     )
 )
 # The end of a piece of at most 160 characters is searched for them.
-SEARCHED_IN_A_PIECE = frozenset(("_BEGUN", "_BACKTICKS"))
+SEARCHED_IN_A_PIECE = frozenset(("_BEGUN", "_BACKTICKS", "_SILENT_END", "_SPACE"))
 SHORT, LONG = 1_000, 4_000
 LEAST = 0.005
 """Seconds below which a match of the long text is linear: 4,000 characters squared take more."""
+LEAST_OF_READING = 0.05
 MOST_GROWTH = 8
+LONGEST_FOR_RECHECK = 2_000
+RUNS = (" ", "\n", "\n\n    ", '"', "'", "[", "]", "{", "}", "(", "<", "`", "\\", ",")
+"""What a model may write without end, around and in its calls."""
 MANY = 30
 """A repetition that may go on longer than this is pumped."""
+BEHIND = ("", "\0", "!\n", ">", "]")
+"""What may make a match fail behind what was repeated."""
 CHARACTERS = " \n\ta0_-.\"'[]{}<>`|:=,;/\\#é"
 
 
@@ -127,7 +135,9 @@ def noted(modules: tuple[Any, ...]) -> dict[tuple[str, int], set[tuple[Any, Any,
             file = Path(frame.f_code.co_filename)
             if file.is_relative_to(PACKAGE):
                 place = file.relative_to(PACKAGE).as_posix(), frame.f_lineno
-                flags = next((each for each in (*others, *named.values()) if isinstance(each, re.RegexFlag)), 0)
+                flags = next(
+                    (each for each in (*others, *named.values()) if isinstance(each, re.RegexFlag)), 0
+                )
                 notes.setdefault(place, set()).add((engine, getattr(pattern, "pattern", pattern), int(flags)))
             return function(pattern, *others, **named)
 
@@ -156,7 +166,9 @@ def run_readers() -> None:
     layouts = [Layout("calls", marker, ("answer",)) for marker in ("[[ ## {} ## ]]", "<{}>", '"{}":')]
     for each in FORMATS:
         choice_from_text(f"<think>a</think> `b`\n~~~\nc\n~~~\n{each.example}", tools)
-        TextGate(schemas, ["answer"], call_format=each.name).take(f"`a`\n```\n{each.example}")
+    choice_from_text("a\n</seed:think>\nb", tools)
+    for call_format in ("hermes", "plain-json", "gemma3-tool-code"):
+        TextGate(schemas, ["answer"], call_format=call_format).take("`a`\n```\nb")
     for layout in layouts:
         TextGate(schemas, ["answer"], layout=layout).take("a")
         read_text('{"calls": [', schemas, layout=layout)
@@ -179,7 +191,9 @@ def patterns() -> tuple[list[Pattern], list[str]]:
     source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     found, unknown = dict[Pattern, None](), list[str]()
     for place in places():
-        module = modules["sigadapt." + place.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")]
+        module = modules[
+            "sigadapt." + place.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        ]
         engine = regex if place.code.startswith("regex") else re
         lines = range(place.first, place.last + 1)
         known = {note for line in lines for note in notes.get((place.file, line), ())}
@@ -211,7 +225,9 @@ def is_searched(place: Place, source: str) -> bool:
     if place.name in SEARCHED_IN_A_PIECE:
         return False
     name = re.escape(place.name)
-    return re.search(rf"\b{name}(?:\[\w+\])?\.(?:{'|'.join(SEARCHING)})\b|search\({name}\b", source) is not None
+    return (
+        re.search(rf"\b{name}(?:\[\w+\])?\.(?:{'|'.join(SEARCHING)})\b|search\({name}\b", source) is not None
+    )
 
 
 # What could make them slow
@@ -246,7 +262,9 @@ def characters_of(code: Any, value: Any) -> str:
     if code is codes.NOT_LITERAL:
         return CHARACTERS.replace(chr(value), "")
     matching = "".join(each for each in CHARACTERS if _is_in(value, each))
-    return matching or next(chr(it if op is codes.LITERAL else it[0]) for op, it in value if op in ONE_OR_MORE)
+    return matching or next(
+        chr(it if op is codes.LITERAL else it[0]) for op, it in value if op in ONE_OR_MORE
+    )
 
 
 ONE_OR_MORE = (codes.LITERAL, codes.RANGE)
@@ -281,7 +299,11 @@ def attacks(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
             inner = value[2]
             if value[1] > MANY:
                 yield from ((before, texts_of(inner, turn)) for turn in range(3))
-            if value[1] > MANY and len(inner) == 1 and inner[0][0] in (codes.IN, codes.ANY, codes.NOT_LITERAL):
+            if (
+                value[1] > MANY
+                and len(inner) == 1
+                and inner[0][0] in (codes.IN, codes.ANY, codes.NOT_LITERAL)
+            ):
                 yield from ((before, character) for character in characters_of(*inner[0]))
             yield from attacks(inner, before)
         elif code is codes.BRANCH:
@@ -296,14 +318,14 @@ def attacks(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
         yield "", texts_of([(code, value)], 1)
 
 
-def seconds(match: Callable[[Any], Any], text: Any) -> float:
+def seconds(match: Callable[[Any], Any], text: Any, least: float = LEAST) -> float:
     """Return the processor time of a match, the least of three."""
     times: list[float] = []
     for _ in range(3):
         begun = time.process_time()
         match(text)
         times.append(time.process_time() - begun)
-        if times[-1] < LEAST:
+        if times[-1] < least:
             break
     return min(times)
 
@@ -325,10 +347,8 @@ def slow_text(pattern: Pattern) -> str | None:
         methods.append(partial(methods[0], partial=True))
     for method in methods:
         for before, pump in sorted(each for each in pumps if each[1]):
-            for behind in ("", "\0", "!\n"):
-                short, long = (
-                    before + pump * max(2, size // len(pump)) + behind for size in (SHORT, LONG)
-                )
+            for behind in BEHIND:
+                short, long = (before + pump * max(2, size // len(pump)) + behind for size in (SHORT, LONG))
                 if isinstance(pattern.text, bytes):
                     short, long = (each.encode("latin-1", "replace") for each in (short, long))
                 took = seconds(method, long)
@@ -337,16 +357,55 @@ def slow_text(pattern: Pattern) -> str | None:
     return None
 
 
+def as_javascript(pattern: Pattern) -> dict[str, Any]:
+    """Return a pattern as recheck reads it, which knows JavaScript's."""
+    text = pattern.text.decode("latin-1") if isinstance(pattern.text, bytes) else pattern.text
+    text = re.sub(r"\(\?P<\w+>", "(", text).replace("(?P=q)", "[\"']")
+    text = text.replace("(?s)", "").replace(r"\Z", "$").replace(r"\A", "^").replace("(?i:", "(?:")
+    source = text if pattern.is_searched else f"^(?:{text})"
+    return {"place": pattern.place, "source": source, "flags": "is" if pattern.flags & re.IGNORECASE else "s"}
+
+
+def is_for_recheck(pattern: Pattern) -> bool:
+    """Return whether recheck can judge a pattern: it knows nothing possessive, and gives long ones up."""
+    return len(pattern.text) <= LONGEST_FOR_RECHECK and pattern.engine is re
+
+
+def slow_formats() -> list[str]:
+    """Return the formats of calls that are read slowly with a long run somewhere in the call, in words."""
+    from sigadapt import choice_from_text
+    from sigadapt.text.formats import FORMATS
+
+    tools = [{"name": "get_weather", "parameters": {"type": "object"}}]
+    read = partial(choice_from_text, tools=tools)
+    faults: list[str] = []
+    for each in FORMATS:
+        parts = re.findall(r"\w+|\s+|[^\w\s]+", each.example)
+        for place, run in product(range(len(parts) + 1), RUNS):
+            before, behind = "".join(parts[:place]), "".join(parts[place:])
+            short, long = (before + run * (size // len(run)) + behind for size in (SHORT, LONG))
+            took = seconds(read, long, LEAST_OF_READING)
+            if took > LEAST_OF_READING and took > MOST_GROWTH * seconds(read, short, LEAST_OF_READING):
+                faults.append(f"{each.name} is slow on {before!r} + {run!r} * n + {behind!r} ({took:.3f} s)")
+    return faults
+
+
 def main() -> None:
-    """Print the places of which no pattern is known, and the patterns that take more than a text's length."""
+    """Print `formats` that are read slowly, the patterns for `javascript`, or by default slow patterns."""
+    if sys.argv[1:] == ["formats"]:
+        faults = slow_formats()
+        print("\n".join((*faults, f"{len(faults)} faults")))
+        return
     found, faults = patterns()
+    if sys.argv[1:] == ["javascript"]:
+        print(json.dumps([as_javascript(pattern) for pattern in found if is_for_recheck(pattern)]))
+        return
     for pattern in found:
         print(f"pumping {pattern.place}: {pattern.text!r}", file=sys.stderr, flush=True)
         slow = slow_text(pattern)
         if slow is not None:
             faults.append(f"{pattern.place}: {pattern.text!r} is slow on {slow}")
-    print("\n".join(faults))
-    print(f"{len(found)} patterns, {len(faults)} faults")
+    print("\n".join((*faults, f"{len(found)} patterns, {len(faults)} faults")))
 
 
 if __name__ == "__main__":

@@ -138,7 +138,6 @@ class JsonText:
             self._before = sign[0]
         return True
 
-
     def _read_string(self, field: str, pieces: list[Piece]) -> bool:
         """Read more of a value that is a string, and return whether it ended and more follows."""
         characters: Any = _CHARACTERS.match(self._buffer)
@@ -148,7 +147,9 @@ class JsonText:
         if self._buffer.startswith('"'):
             self._buffer, self._field = self._buffer[1:], None
             return bool(self._buffer)
-        if len(self._buffer) >= _LONGEST_ESCAPE:  # an escape that JSON does not have: no string goes on behind it
+        if (
+            len(self._buffer) >= _LONGEST_ESCAPE
+        ):  # an escape that JSON does not have: no string goes on behind it
             self._is_broken, self._buffer = True, ""
         return False
 

@@ -60,9 +60,7 @@ def read_text(
     """Read what a model wrote, in all formats or in those that the caller named."""
     if text.startswith(BYTE_ORDER_MARK):
         how: dict[str, Any] = {"undeclared": undeclared, "call_format": call_format, "layout": layout}
-        reading = read_text(
-            text[1:], schemas, formats, starts_in_reasoning=starts_in_reasoning, **how
-        )
+        reading = read_text(text[1:], schemas, formats, starts_in_reasoning=starts_in_reasoning, **how)
         return reading._replace(text=text) if reading.text == text[1:] else reading
     scan = Scan(text, frozenset(each.name for each in formats or ()), call_format)
     grammar = grammar_of(FORMATS if formats is None else tuple(formats))
