@@ -1,13 +1,13 @@
-"""Hold each regular expression of the package to linear time: `python tests/pattern_load.py` prints the others.
+"""Hold each regular expression of the package to linear time; print those that take more.
 
-The patterns come from the places of the code that compile one, or give one to `re`: those of modules are noted
-while the package is imported, those of functions while the readers run; a place that compiles none is printed
-too. From a pattern's own parts come the texts that could make it slow: what leads to a repetition, and then
-what is repeated, a thousand times and four thousand times. Four times the text may take twelve times as long.
-A slow machine changes both times, and what takes less than a few milliseconds is linear on any.
+The patterns come from the places of the code that compile one, or give one to `re`. Those of modules are
+noted while the package is imported, those of functions while the readers run; a place of which no pattern is
+known is printed too. From a pattern's own parts come the texts that could make it slow: what leads to a
+repetition, and then what is repeated. Four times the text may take eight times as long. A slow machine
+changes both times, and what takes less than a few milliseconds is linear on any.
 """
 
-# ruff: noqa: S307, T201  (a script that prints; it evaluates expressions of the package's own source)
+# ruff: noqa: PLC0415, S307, T201  (a script that prints, notes what is imported, and evaluates the package)
 # pyright: basic
 
 import ast

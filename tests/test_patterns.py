@@ -18,7 +18,7 @@ HARD_STOP = 600
 def test_time_grows_with_length(what: list[str]) -> None:
     """text-calls: Time grows with length."""
     paths = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603
         [sys.executable, SCRIPT, *what],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,

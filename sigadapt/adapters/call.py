@@ -461,7 +461,7 @@ class Prepared(NamedTuple):
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
     def _known_names(self) -> set[str]:
-        """Return the names that a call can have: declared ones, their aliases, and those of the adapter's tools."""
+        """Return the names that a call can have: of declared tools, their aliases, the adapter's tools."""
         return {*map(name_in, self.request.get("tools", ())), *self._schemas(), *self.lowered.names.values()}
 
     def _names_by_sent(self) -> Callable[[str], str]:

@@ -81,7 +81,7 @@ class OutputFormat:
 
 
 def without_end_marker(text: str) -> str:
-    """Return a text without a marker of its end that stands on a line of its own, and the blanks around it."""
+    """Return a text without a marker of its end on its last line, and the blanks around it."""
     # No pattern: one that begins with a run of blanks is tried at each blank of a long run.
     end = text.rstrip()
     if not end.endswith(_END):

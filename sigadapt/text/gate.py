@@ -23,7 +23,7 @@ from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, grammar_of, opened
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
 from sigadapt.text.reader import BYTE_ORDER_MARK, read_text
-from sigadapt.text.scan import Scan
+from sigadapt.text.scan import COMMENT, Scan
 from sigadapt.text.thinking import CLOSER, OPENER, SILENT, is_mention
 from sigadapt.text.written_values import space
 
@@ -43,7 +43,9 @@ _SILENT = re.compile(SILENT)
 # Whether a sentence goes on behind it is not known yet.
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
+_COMMENT = regex.compile(COMMENT)
 _PRINT = "print("
+_FENCE_SIGNS = "`~"
 # Trying every opener at every character is slow. All begin with one of these.
 _BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
@@ -150,8 +152,8 @@ class TextGate:
     def _behind_quotation(self, place: int) -> int:
         """Return the place behind the fence that is open, or up to which it goes on at least."""
         end = self._around.closer.search(self._near, place) if self._around.closer else None
-        if end is None:
-            return len(self._near)
+        if end is None:  # what closes the fence may come in pieces
+            return max(place, len(self._near.rstrip(_FENCE_SIGNS)))
         if end.end() == len(self._near):  # the line may go on
             return end.start()
         line = self._near[self._near.rfind("\n", 0, end.start()) + 1 : end.start()]
@@ -205,12 +207,21 @@ class TextGate:
             tag = next((tag for tag in self._tags if self._near.startswith(tag, at)), "")
             if token is None and not tag:
                 return False
-            at = space(self._near, at + len(tag) if tag or token is None else token.end())
+            at = self._behind_comments(at + len(tag) if tag or token is None else token.end())
             if at < len(self._near) and not self._near.startswith(_NOTHING, at) and not tag:
                 return False
             if not tag or self._near.startswith(_NOTHING, at):
                 return True
         return True
+
+    def _behind_comments(self, at: int) -> int:
+        """Return the place behind white space and comments, the last of which may go on."""
+        at = space(self._near, at)
+        while (comment := _COMMENT.match(self._near, at, partial=True)) is not None:
+            if comment.partial:
+                return len(self._near)
+            at = space(self._near, comment.end())
+        return at
 
     def _begins_call(self, at: int, token: regex.Match[str] | None) -> bool:
         """Return whether the text from a place on may begin a call, a thinking or a silent token."""

@@ -306,7 +306,7 @@ class _Reader:
         return behind or self._last_fences(begin) or fence.end
 
     def _last_fences(self, begin: int) -> int | None:
-        """Read fences in a call language that follow words and end the answer; None if anything else is there."""
+        """Read fences of calls that follow words and end the answer; None if they are anything else."""
         if self.calls or self.open_thought or self.depth >= _DEEPEST or begin < self.text_fences_end:
             return None
         line = self.text[self.text.rfind("\n", 0, begin) + 1 : begin]
@@ -329,7 +329,7 @@ class _Reader:
         return len(self.text)
 
     def _call_fence(self, begin: int) -> tuple[str, Calls] | None:
-        """Read the calls in a fence of a call language, and the format's name; None if it is no such fence."""
+        """Return the format and the calls of a fence in a call language; None if it is no such fence."""
         fence = quotations.fence_at(self.scan, begin)
         if fence is None or fence.info not in CALL_LANGUAGES:
             return None

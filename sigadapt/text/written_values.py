@@ -33,7 +33,19 @@ _OCTAL = re.compile(r"0[0-7]{1,2}")
 _CHARACTER_NAME = re.compile(r"N\{(?P<name>[^{}\n]{0,100})\}")
 _WORD = re.compile(r"(?:[Tt]rue|[Ff]alse|None|null)\b")
 _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": "", "/": "/"}
+_ESCAPES = {
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "0": "\0",
+    "\n": "",
+    "/": "/",
+}
 _HEX = {"x": 2, "u": 4, "U": 8}
 NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
 """The schema of a value that a format writes without the marks of a string."""
@@ -127,18 +139,17 @@ def _escape(text: str, at: int) -> tuple[str, int]:
             return chr(int(digits, 16)), at + 1 + _HEX[char]
         except (ValueError, OverflowError):
             return "\\" + char, at + 1
-    if char in ("\\", "'", '"'):
-        return char, at + 1
-    octal = _OCTAL.match(text, at)
-    if octal is not None:
-        return chr(int(octal[0], 8)), octal.end()
     if text.startswith("N{", at):
         return _named_character(text, at)
-    return _ESCAPES.get(char, "\\" + char), at + 1
+    if octal := _OCTAL.match(text, at):
+        char, at = chr(int(octal[0], 8)), octal.end() - 1
+    else:
+        char = _ESCAPES.get(char, "\\" + char)
+    return char, at + 1
 
 
 def _named_character(text: str, at: int) -> tuple[str, int]:
-    """Return the character that an escape such as `\\N{EM DASH}` names; NoLiteral if no character has the name."""
+    """Return the character that an escape names, such as EM DASH; NoLiteral if none has the name."""
     escape = _CHARACTER_NAME.match(text, at)
     try:
         return unicodedata.lookup(escape["name"] if escape else ""), escape.end() if escape else at

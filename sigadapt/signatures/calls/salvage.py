@@ -1,4 +1,4 @@
-"""Salvage invalid calls: repair broken JSON and names, and unwrap JSON that was encoded twice. Off by default.
+"""Salvage invalid calls: repair JSON and names, and unwrap JSON that was encoded twice. Off by default.
 
 A salvaged call is marked in `altered`, and is then checked like any other call. A call that is `truncated`,
 has a duplicate key or holds two objects in a row stays invalid: the text does not show what was meant.
@@ -22,7 +22,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ROW = re.compile(r"\}[^{}\"':=]*\{")
 """The end of an object and the beginning of the next, which has no key."""
-_TEMPLATE_TOKEN = re.compile(r"<[|｜][^<>|｜]{1,40}[|｜]>")
+_TEMPLATE_TOKEN = re.compile(r"<[|\uff5c][^<>|\uff5c]{1,40}[|\uff5c]>")  # DeepSeek's bars are wide
 _MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 microseconds for each
 
 
@@ -32,7 +32,7 @@ def repair(calls: ToolCalls) -> ToolCalls:
 
 
 def without_leaked_tokens(calls: ToolCalls, names: Container[str]) -> ToolCalls:
-    """Cut off what a server leaked of its template behind a declared name. Such calls are marked `repaired`."""
+    """Cut off the template's tokens that a server left in names. Such calls are marked `repaired`."""
 
     def repaired(call: Any) -> Any:
         name = name_before_token(call.name, names) if call.name else call.name
@@ -49,7 +49,7 @@ def without_leaked_tokens(calls: ToolCalls, names: Container[str]) -> ToolCalls:
 
 
 def name_before_token(name: str, names: Container[str]) -> str:
-    """Return the declared name before a token of a template, as in `ls<|channel|>commentary`; else the name."""
+    """Return the declared name before a template's token, as in `ls<|channel|>commentary`; else the name."""
     token = None if name in names else _TEMPLATE_TOKEN.search(name)
     declared = name[: token.start()].rstrip() if token else name
     return declared if declared in names else name

@@ -24,11 +24,12 @@ _EXAMPLES = re.compile(
     r"|would|could|might|illustrat\w+|placeholder|definitions?|signature|documentation|docs)\b",
     re.IGNORECASE,
 )
-# Polite questions hold `would` and `could`, so before a fence of calls only words about the call itself count.
+# Polite questions hold `would` and `could`: before a fence of calls, only words about the call itself count.
 _SHOWS = re.compile(
-    r"\b(?:examples?|e\.g\.|for instance|like (?:this|so)|looks? like|syntax|templates?|illustrat\w+|placeholder"
-    r"|documentation|docs|schemas?|writes?|written|formatted|how (?:to|you|one)|definitions?|signature"
-    r"|(?:would|could|might|may|can) (?:be(?=\W{0,9}\Z)|call|look|say|use|write)|(?:call|function|tool)'?s? (?:form|format))\b",
+    r"\b(?:examples?|e\.g\.|for instance|like (?:this|so)|looks? like|syntax|templates?|illustrat\w+"
+    r"|placeholder|documentation|docs|schemas?|writes?|written|formatted|how (?:to|you|one)|definitions?"
+    r"|signature|(?:would|could|might|may|can) (?:be(?=\W{0,9}\Z)|call|look|say|use|write)"
+    r"|(?:call|function|tool)'?s? (?:form|format))\b",
     re.IGNORECASE,
 )
 _NEW_SENTENCE = re.compile(r"[.!?][\"')*]{0,3}\s{1,9}(?=[^a-z\s])")

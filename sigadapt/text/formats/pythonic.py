@@ -242,6 +242,6 @@ FORMATS: tuple[TextFormat, ...] = (
         FENCE_OPENER,
         read_fence,
         f"```tool_code\n{_CALL}\n```",
-        "A fence that says `tool_code` and is the whole answer; if named, any. One of Python is code.",
+        "A fence that says `tool_code` and is or ends the answer; if named, any. One of Python is code.",
     ),
 )
