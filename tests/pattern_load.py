@@ -114,9 +114,10 @@ def places() -> list[Place]:
 
 
 def _function(node: ast.expr) -> str:
-    is_call = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    is_pattern = is_call and node.value.id in ("re", "regex") and node.attr in FUNCTIONS
-    return node.attr if is_pattern else ""
+    """Return the name of a function of `re` or `regex` that takes a pattern; empty for anything else."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return ""
+    return node.attr if node.value.id in ("re", "regex") and node.attr in FUNCTIONS else ""
 
 
 def _flags(node: ast.Call) -> Iterator[ast.expr]:
@@ -207,7 +208,7 @@ def patterns() -> tuple[list[Pattern], list[str]]:
             unknown.append(f"{place.file}:{place.first}: no pattern is known of {place.code}")
         searched = is_searched(place, source if not place.name.startswith("_") else text_of(place.file))
         where = f"{place.file}:{place.first}"
-        found.update(dict.fromkeys(Pattern(where, *each, searched) for each in known))
+        found.update({Pattern(where, engine, text, flags, searched): None for engine, text, flags in known})
     return list(found), unknown
 
 

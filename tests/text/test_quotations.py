@@ -345,8 +345,8 @@ def test_comments_hold_and_separate_calls() -> None:
     assert choice_from_text(f"<!-- {TAGGED} -->", TOOLS).tool_calls is None
     assert choice_from_text("\ufeffGood day.", TOOLS).text == "\ufeffGood day."
     value = '<tool_call>{"name": "get_weather", "arguments": {"city": "<!-- a -->"}}</tool_call>'
-    (call,) = choice_from_text(value, TOOLS).tool_calls or ()
-    assert call.args == {"city": "<!-- a -->"}
+    calls = choice_from_text(value, TOOLS).tool_calls or ()
+    assert [call.args for call in calls] == [{"city": "<!-- a -->"}]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
