@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sigadapt import ChatAdapter
+
 SCRIPT = Path(__file__).with_name("pattern_load.py")
 ROOT = SCRIPT.parents[1]
 HARD_STOP = 600
@@ -29,3 +31,17 @@ def test_time_grows_with_length(what: list[str]) -> None:
     *faults, count = done.stdout.splitlines() or [done.stderr]
     assert faults == []
     assert count.endswith(" 0 faults")
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a \n\n[[ ## completed ## ]]\n ", "a "),
+        ("\n [[ ## completed ## ]]", ""),
+        ("a [[ ## completed ## ]]", "a [[ ## completed ## ]]"),
+        ("a" + "\n" * 100_000 + "b", "a" + "\n" * 100_000 + "b"),
+    ],
+)
+def test_the_marker_of_an_end_is_taken_away(text: str, plain: str) -> None:
+    """text-calls: Time grows with length."""
+    assert ChatAdapter().plain(text) == plain
