@@ -445,5 +445,6 @@ def test_a_leaked_token_is_in_no_event(wire: str) -> None:
         events = watch(dspy.ReActV2(ANSWER, tools=[ASYNC]), question="?")
     names = {each.name for each in of(sigadapt.CallDelta, events)}
     assert names <= {"find", "submit"}
-    assert [each.call.altered for each in of(sigadapt.CallReady, events)][0] == ("repaired",)
+    first, *_ = of(sigadapt.CallReady, events)
+    assert first.call.altered == ("repaired",)
     assert "<|channel|>" not in json.dumps(net.received[1].body)
