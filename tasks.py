@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent
 SHARED = ROOT.parent / "shared"
 VENV = ROOT / ".venv"
 OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
+RECHECK = "recheck@4.5.0"  # judges regular expressions
 OPENSPEC = "@fission-ai/openspec@1.13.2"
 # The npm packages that read what sigadapt.ui writes, and what builds the page of examples/use_chat.py.
 UI_CLIENTS = ("ai@6", "@ag-ui/core@1", "@ai-sdk/react@3", "react@19", "react-dom@19", "esbuild@0.28")
@@ -196,6 +197,23 @@ def ui() -> None:
         runs = SHARED / "conformance" / "runs.py"
         if runs.exists():
             run(command(VENV, "python"), runs, "--only", "ui", "--npm", folder)
+
+
+def patterns() -> None:
+    """Have recheck judge every regular expression of the package, and pump each (needs node)."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        say("patterns: skipped, node is missing")
+        return
+    install(TESTS)
+    script = ROOT / "tests" / "pattern_load.py"
+    with tempfile.TemporaryDirectory() as folder:
+        run(npm, "install", "--no-audit", "--no-fund", "--prefix", folder, RECHECK)
+        written = Path(folder, "patterns.json")
+        with written.open("w", encoding="utf-8") as file:
+            run(command(VENV, "python"), script, "javascript", stdout=file.fileno())
+        run(node, ROOT / "tests" / "check_patterns.mjs", folder, written)
+    run(command(VENV, "python"), "-m", "pytest", "-n", "0", "-m", "slow", "tests/test_patterns.py")
 
 
 def answers() -> None:
@@ -486,6 +504,7 @@ RECIPES: dict[str, Callable[..., None]] = {
             talks,
             scale,
             fuzz,
+            patterns,
             mutate,
             house,
             nightly,

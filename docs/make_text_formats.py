@@ -36,6 +36,10 @@ get_weather(city='Paris') ('recovered',) Let me look.
 - A code fence holds calls only if it is the whole answer. With words beside it, it is a quotation, whatever
   the words say: there is no table of words that announce a call. If you name the form
   (`formats=["fenced-json"]`, `call_format="fenced-json"`), any such fence is read.
+- One exception: a fence that says `tool_code`, `tool_call` or `tool_calls`, holds only calls of declared
+  tools and ends the answer is a call after words too, as Gemma writes it. It is a quotation if the sentence
+  before it announces an example, or if anything follows it.
+- A byte order mark before an answer and comments between tags (`<!-- ... -->`) say nothing.
 - Markup inside a value is part of the value. If a value holds tags of its own format that do not pair, or if
   anything stands between a call and its closing tag, the call is bad: you never get its first half.
 - Where the schema allows a text, only JSON's numbers are read as numbers: `007` and `+33` stay text.

@@ -46,7 +46,7 @@ from sigadapt.schemas.json_values import (
 from sigadapt.signatures import tool_decl
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.calls import RefusedToolCall, Turn
-from sigadapt.signatures.calls.salvage import repair, unwrap
+from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tokens
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.rendering import Cell, Rendered
 from sigadapt.signatures.sources import annotations
@@ -148,5 +148,6 @@ __all__ = [
     "tool_decl",
     "transport",
     "unwrap",
+    "without_leaked_tokens",
     "writers",
 ]

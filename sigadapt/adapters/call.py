@@ -19,7 +19,7 @@ An Answer is one record that grows. It holds:
     failure    the error that ended asking again, if one did
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
@@ -95,7 +95,7 @@ from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
-from sigadapt.signatures.calls.salvage import repair, unwrap
+from sigadapt.signatures.calls.salvage import name_before_token, repair, unwrap, without_leaked_tokens
 from sigadapt.signatures.server.tools import McpServer
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.signatures.toolset import RequestContext, resolving
@@ -448,6 +448,8 @@ class Prepared(NamedTuple):
         calls = choice.tool_calls
         if any(decl.requires_confirmation is not False for decl in self.decls.tools):
             calls = with_request_hash(calls, self.made_ids.request_hash)
+        if self.call.adapter.options.repair:
+            calls = without_leaked_tokens(calls, self._known_names())
         if self.lowered.names:
             calls = with_declared_names(calls, self.lowered.names)
         if self.route.turns.writes_arguments and not from_text:
@@ -460,6 +462,23 @@ class Prepared(NamedTuple):
             names = [name_in(tool) for tool in self.request.get("tools", ())]
             calls = of_allowed_tools(calls, names, "the request offers")
         return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
+
+    def _known_names(self) -> set[str]:
+        """Return the names that a call can have: of declared tools, their aliases, the adapter's tools."""
+        return {*map(name_in, self.request.get("tools", ())), *self._schemas(), *self.lowered.names.values()}
+
+    def _names_by_sent(self) -> Callable[[str], str]:
+        """Return what gives the declared name for one that the answer has."""
+        declared = {alias: name for name, alias in self.lowered.names.items()}
+        if not self.call.adapter.options.repair:
+            return lambda name: declared.get(name, name)
+        known = self._known_names()
+
+        def declared_name(name: str) -> str:
+            name = name_before_token(name, known)
+            return declared.get(name, name)
+
+        return declared_name
 
     def _schemas(self) -> dict[str, Json]:
         """Return the schemas of the tools that a call in a text can name."""
@@ -520,7 +539,7 @@ class Prepared(NamedTuple):
             stream,
             field=self.streamed_field,
             read=self.read_choice,
-            aliases=self.lowered.names,
+            declared_name=self._names_by_sent(),
             earlier=len(self.earlier.ids),
             identities=self.earlier.identities,
             made_id=self.made_ids,

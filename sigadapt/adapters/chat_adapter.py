@@ -38,7 +38,8 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             `"reasoning_content"`, or a mapping from model names to one, sends it in that field, also to
             another server.
         validate_args: whether calls are checked against the declarations.
-        repair: whether to repair arguments that are not JSON, if possible; such a call is marked `repaired`.
+        repair: whether to repair arguments that are not JSON, if possible, and to cut template tokens off
+            names (`ls<|channel|>commentary`); such a call is marked `repaired`.
         unwrap: whether to decode arguments that were encoded as JSON text twice; marked `unwrapped`.
         strict: whether to ask for the provider's strict mode; a declaration's own `strict` comes first.
         hooks: objects called around the model call, in order (`adapters/hooks.py`).

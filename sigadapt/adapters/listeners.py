@@ -18,7 +18,7 @@ listens to calls, it is a `CallSubscription`, which sends their `StreamResponse`
  f. Where calls are read from text, `text/gate.py` holds their markup back from the listeners to text.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -151,7 +151,7 @@ class CallSubscription(CallTap):
         stream: DSPy's stream.
         field: the calls field.
         read: returns the Choice of an Answer, its calls typed and checked.
-        aliases: the names under which declared tools were sent.
+        declared_name: returns the declared name for one that the answer has.
         earlier: how many calls the answers before a reask made.
         identities: the `identity` of each good one of these, which no listener gets again.
         made_id: returns the id of a call without one, by its index.
@@ -167,7 +167,7 @@ class CallSubscription(CallTap):
         *,
         field: str,
         read: Callable[[Answer], Choice],
-        aliases: Mapping[str, str],
+        declared_name: Callable[[str], str],
         earlier: int,
         identities: Collection[str],
         made_id: Callable[[int], str],
@@ -181,7 +181,7 @@ class CallSubscription(CallTap):
         self._gate = gate
         self._latest: Any = None
         self._read = read
-        self._names = {alias: name for name, alias in aliases.items()}
+        self._declared_name = declared_name
         self._earlier = earlier
         self._identities = identities
         self._made_id = made_id
@@ -231,7 +231,7 @@ class CallSubscription(CallTap):
         call = self._fold.add(fragment)
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial and not (self._adapter_tools and call.name in (None, *self._adapter_tools)):
-            name = self._names.get(call.name or "", call.name)
+            name = self._declared_name(call.name) if call.name else call.name
             call_id = call.id or self._made_id(index)
             # A run gets the piece alone: the whole text for each piece is work that grows with its square.
             start, self._sizes[call] = self._sizes.get(call, 0), len(call.pieces)

@@ -3,7 +3,6 @@
 Half of its methods are DSPy's own. Their signature has no tool fields (`Plan.text_signature`).
 """
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +14,7 @@ from sigadapt.adapters.options import Options
 CHAT_MARKER = "[[ ## {} ## ]]"
 """How DSPy's chat form marks a field, where a line begins; its end is marked as a field `completed`."""
 
-_END = re.compile(rf"(?:\A|\n)\s*{re.escape(CHAT_MARKER.format('completed'))}\s*\Z")
+_END = CHAT_MARKER.format("completed")
 
 
 class OutputFormat:
@@ -78,4 +77,18 @@ class OutputFormat:
 
     def plain(self, text: str) -> str:
         """Return a text that marks no field, without the marker of its end, which the prompt asks for."""
-        return _END.sub("", text) if self.field_marker == CHAT_MARKER else text
+        return without_end_marker(text) if self.field_marker == CHAT_MARKER else text
+
+
+def without_end_marker(text: str) -> str:
+    """Return a text without a marker of its end on its last line, and the blanks around it."""
+    # No pattern: one that begins with a run of blanks is tried at each blank of a long run.
+    end = text.rstrip()
+    if not end.endswith(_END):
+        return text
+    before = end[: -len(_END)]
+    value = before.rstrip()
+    line_break = before.find("\n", len(value))
+    if value and line_break < 0:
+        return text
+    return before[:line_break] if value else ""

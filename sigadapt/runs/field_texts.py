@@ -26,7 +26,9 @@ _SPACE = re.compile(r"\s{1,80}\Z")
 _CHARACTERS = re.compile(
     r"(?:[^\"\\]|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u(?![dD][89abAB])[\da-fA-F]{4}|\\[^u])*"
 )
-_STRING, _SIGN = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r'["{}\[\],:]')
+_LONGEST_ESCAPE = 12  # of a surrogate pair
+_KEY_CHARACTERS = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
+_SIGN = re.compile(r'["{}\[\],:]')
 
 
 class MarkedText:
@@ -93,9 +95,13 @@ class JsonText:
         self._is_object: bool | None = None
         self._depth, self._key, self._before = 0, NOWHERE, ""
         self._field: str | None = None  # of the string that is being read
+        self._key_pieces: list[str] | None = None  # of the key that is being read
+        self._is_broken = False
 
     def take(self, text: str) -> list[Piece]:
         """Take a piece of the text, and return what may be emitted now."""
+        if self._is_broken:
+            return []
         self._buffer += text
         if self._is_object is None:
             self._buffer = self._buffer.lstrip()
@@ -113,23 +119,15 @@ class JsonText:
     def _read(self, pieces: list[Piece]) -> bool:
         """Read the next part of the object, and return whether it was there."""
         if self._field is not None:
-            characters: Any = _CHARACTERS.match(self._buffer)
-            if characters[0] and self._field != NOWHERE:
-                pieces.append((self._field, json.loads(f'"{characters[0]}"', strict=False)))
-            self._buffer = self._buffer[characters.end() :]
-            if not self._buffer.startswith('"'):
-                return False
-            self._buffer, self._field = self._buffer[1:], None
-            return bool(self._buffer)
+            return self._read_string(self._field, pieces)
+        if self._key_pieces is not None:
+            return self._read_key(self._key_pieces)
         sign = _SIGN.search(self._buffer) if self._depth else re.search(r"\{", self._buffer)
         if sign is None:
             self._buffer = ""
             return False
         if sign[0] == '"' and self._depth == 1 and self._before in "{,":
-            key = _STRING.match(self._buffer, sign.start())
-            if key is None:
-                return False
-            self._key, self._buffer, self._before = key[0][1:-1], self._buffer[key.end() :], ""
+            self._buffer, self._key_pieces = self._buffer[sign.end() :], []
             return True
         self._buffer = self._buffer[sign.end() :]
         if sign[0] == '"':
@@ -138,6 +136,33 @@ class JsonText:
         else:
             self._depth += (sign[0] in "{[") - (sign[0] in "}]")
             self._before = sign[0]
+        return True
+
+    def _read_string(self, field: str, pieces: list[Piece]) -> bool:
+        """Read more of a value that is a string, and return whether it ended and more follows."""
+        characters: Any = _CHARACTERS.match(self._buffer)
+        if characters[0] and field != NOWHERE:
+            pieces.append((field, json.loads(f'"{characters[0]}"', strict=False)))
+        self._buffer = self._buffer[characters.end() :]
+        if self._buffer.startswith('"'):
+            self._buffer, self._field = self._buffer[1:], None
+            return bool(self._buffer)
+        if (
+            len(self._buffer) >= _LONGEST_ESCAPE
+        ):  # an escape that JSON does not have: no string goes on behind it
+            self._is_broken, self._buffer = True, ""
+        return False
+
+    def _read_key(self, key: list[str]) -> bool:
+        """Read more of a key, and return whether it ended."""
+        # A key may never end: what was read of it is not looked at again.
+        characters: Any = _KEY_CHARACTERS.match(self._buffer)
+        key.append(characters[0])
+        self._buffer = self._buffer[characters.end() :]
+        if not self._buffer.startswith('"'):
+            return False
+        self._key, self._before, self._key_pieces = "".join(key), "", None
+        self._buffer = self._buffer[1:]
         return True
 
 

@@ -20,10 +20,10 @@ from sigadapt.text.formats import FORMATS
 from sigadapt.text.formats.bare_json import HEAD
 from sigadapt.text.formats.json_calls import OBJECT
 from sigadapt.text.layout import NO_LAYOUT, Layout
-from sigadapt.text.openers import grammar_of, opened
+from sigadapt.text.openers import CALL_LANGUAGES, grammar_of, opened
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
-from sigadapt.text.reader import read_text
-from sigadapt.text.scan import Scan
+from sigadapt.text.reader import BYTE_ORDER_MARK, read_text
+from sigadapt.text.scan import COMMENT, Scan
 from sigadapt.text.thinking import CLOSER, OPENER, SILENT, is_mention
 from sigadapt.text.written_values import space
 
@@ -43,17 +43,20 @@ _SILENT = re.compile(SILENT)
 # Whether a sentence goes on behind it is not known yet.
 _SILENT_END = re.compile(rf"(?:{SILENT}|{CLOSER})[ \t]*\Z")
 _MARK = "§"
+_COMMENT = regex.compile(COMMENT)
+_PRINT = "print("
+_FENCE_SIGNS = "`~"
 # Trying every opener at every character is slow. All begin with one of these.
 _BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
 _FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*[\"'](?:{0})[\"']|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
 _WORD_BEHIND = re.compile(r"[ \t]*\S")
-_NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:)?\s*\[\s*\]))"
+_NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:\s*)?\[\s*\]))"
 # A call without markup: a bracket, Harmony without its special tokens, or the name of a tool, which a model
 # may write in other ways (`Tools.name_of`).
 _BARE = (
-    r"\s*(?:</think(?:ing)?>\s*)?(?!{field})(?:{json}|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
+    r"\s*+(?:</think(?:ing)?>\s*+)?(?!{field})(?:{json}|to=|(?:assistant)?(?:analysis[A-Z]|commentary\s+to=)"
     r"|(?:{tools})(?:\[(?:ARGS|CALL_ID)\]|(?:\n\s*)?\{{)"
     r"|(?:\[\s*)?['\"]?(?:{spelled})\s*\(\s*(?:\)|\*\*\{{|(?:[\w-]|\\_)++\s*=(?!=)))"
 )
@@ -111,6 +114,7 @@ class TextGate:
 
     def take(self, piece: str) -> str:
         """Take a piece of the answer's text, and return the text that may pass now."""
+        piece = piece.removeprefix(BYTE_ORDER_MARK) if not self._length else piece
         self._pieces.append(piece)
         self._waiting.append(piece)
         self._length += len(piece)
@@ -127,7 +131,8 @@ class TextGate:
 
     def remaining(self, answer: str | None) -> str:
         """Return what has not passed of the answer's text, as it is finally read."""
-        final, before = answer or "", "".join(self._output)
+        final = (answer or "").removeprefix(BYTE_ORDER_MARK)
+        before = "".join(self._output)
         for bare in (str, str.lstrip, str.strip):  # the reading takes space away that has passed
             if bare(final).startswith(bare(before)):
                 return bare(final)[len(bare(before)) :]
@@ -147,8 +152,8 @@ class TextGate:
     def _behind_quotation(self, place: int) -> int:
         """Return the place behind the fence that is open, or up to which it goes on at least."""
         end = self._around.closer.search(self._near, place) if self._around.closer else None
-        if end is None:
-            return len(self._near)
+        if end is None:  # what closes the fence may come in pieces
+            return max(place, len(self._near.rstrip(_FENCE_SIGNS)))
         if end.end() == len(self._near):  # the line may go on
             return end.start()
         line = self._near[self._near.rfind("\n", 0, end.start()) + 1 : end.start()]
@@ -202,12 +207,21 @@ class TextGate:
             tag = next((tag for tag in self._tags if self._near.startswith(tag, at)), "")
             if token is None and not tag:
                 return False
-            at = space(self._near, at + len(tag) if tag or token is None else token.end())
+            at = self._behind_comments(at + len(tag) if tag or token is None else token.end())
             if at < len(self._near) and not self._near.startswith(_NOTHING, at) and not tag:
                 return False
             if not tag or self._near.startswith(_NOTHING, at):
                 return True
         return True
+
+    def _behind_comments(self, at: int) -> int:
+        """Return the place behind white space and comments, the last of which may go on."""
+        at = space(self._near, at)
+        while (comment := _COMMENT.match(self._near, at, partial=True)) is not None:
+            if comment.partial:
+                return len(self._near)
+            at = space(self._near, comment.end())
+        return at
 
     def _begins_call(self, at: int, token: regex.Match[str] | None) -> bool:
         """Return whether the text from a place on may begin a call, a thinking or a silent token."""
@@ -270,6 +284,8 @@ class TextGate:
             return self._behind_code(opener)
         begin = scan.space(fence.inner)
         is_beside = self._is_begun or bool(self._near[self._begin : at].strip())
+        if is_beside and fence.info in CALL_LANGUAGES and self._may_hold_calls(begin):
+            return None
         if begin == len(self._near) or self._is_asked or not is_beside:
             token = self._openers.match(self._near, begin, partial=True)
             is_call = fence.info.startswith("tool") or begin == len(self._near)
@@ -278,6 +294,11 @@ class TextGate:
                 return None
         self._around = _Quotation(closing(opener[0])[1])
         return self._behind_quotation(fence.inner)
+
+    def _may_hold_calls(self, begin: int) -> bool:
+        """Return whether the content of a fence may begin with a call, printed or not."""
+        printed = self._near[begin : begin + len(_PRINT)]
+        return _PRINT.startswith(printed) or self._bare.match(self._near, begin, partial=True) is not None
 
     def _as_read(self) -> str:
         """Read the text before the next call, and pass what it says if nothing in it is still open."""

@@ -17,6 +17,9 @@ from sigadapt.text.quotations import ENTITY
 FENCE_OPENER = r"(?<![^\n])```"
 """The opener of formats that are a code fence. They are asked before a fence is taken for a quotation."""
 
+CALL_LANGUAGES = ("tool_code", "tool_call", "tool_calls")
+"""What a fence says that holds calls, and no code: such a fence is a call behind words, too."""
+
 # Trying every opener at every character is slow. All begin with one of these.
 _BEGINS = r"(?=[<\[{&`~>◁\]fAH]|\n[ \t]*\n(?: {4}| {0,3}\t))"
 _LINE = r"(?<![^\n])"

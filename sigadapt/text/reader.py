@@ -4,7 +4,8 @@ The text is gone through once, from opener to opener (`openers.py`), from the ou
 
  a. Thinking comes first: calls in a thinking that was closed are only thought of.
  b. What is quoted is no call, whatever it holds (`quotations.py`), and neither is JSON that is no call
-    itself. A fence is no quotation if it is the whole answer and holds calls alone: many models call so.
+    itself. A fence is no quotation if it is the whole answer and holds calls alone: many models call so. One
+    that says `tool_code` may also follow words, if it ends the answer and they announce no example.
  c. A format reads where its opener stands. Where it reads nothing, the opener is text. Whatever stands inside
     of a call's value is that value. The calls field is a format like the others.
  d. Tags around a call that say nothing by themselves are taken away with it.
@@ -21,16 +22,20 @@ from sigadapt.text import quotations, thinking
 from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools
 from sigadapt.text.faulty_calls import begins_block, read_faulty
 from sigadapt.text.formats import FORMATS, calls_field, harmony
-from sigadapt.text.formats.bare_json import announces_example
+from sigadapt.text.formats.bare_json import announces_example, shows_call
 from sigadapt.text.layout import NO_LAYOUT, Layout
-from sigadapt.text.openers import Grammar, grammar_of, opened
-from sigadapt.text.scan import Scan, Spent
+from sigadapt.text.openers import CALL_LANGUAGES, Grammar, grammar_of, opened
+from sigadapt.text.scan import COMMENT, Scan, Spent
 
+BYTE_ORDER_MARK = "\ufeff"
+"""What some servers put before an answer: no part of what begins there."""
 _DEEPEST = 2  # readings inside of readings: of a fence that is the whole answer, of a calls field's value
 _BEFORE = 160  # characters before a call that are searched for the beginning of its sentence
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _SENTENCE_GOES_ON = re.compile(r"[,;)]?[^\S\n]{0,3}[a-z]")
 _CUT_MARKUP = re.compile(r"[<\[\]})`][^\s\"']{0,40}\s*\Z|\Z")
+_LONGEST_COMMENT = 207
+_COMMENT_BEFORE = re.compile(rf"{COMMENT}\Z")
 _BACKTICKS = re.compile(r"(`+) ?\Z")
 
 
@@ -53,6 +58,10 @@ def read_text(
     layout: Layout = NO_LAYOUT,
 ) -> TextReading:
     """Read what a model wrote, in all formats or in those that the caller named."""
+    if text.startswith(BYTE_ORDER_MARK):
+        how: dict[str, Any] = {"undeclared": undeclared, "call_format": call_format, "layout": layout}
+        reading = read_text(text[1:], schemas, formats, starts_in_reasoning=starts_in_reasoning, **how)
+        return reading._replace(text=text) if reading.text == text[1:] else reading
     scan = Scan(text, frozenset(each.name for each in formats or ()), call_format)
     grammar = grammar_of(FORMATS if formats is None else tuple(formats))
     reader = _Reader(scan, Tools(schemas, undeclared=undeclared), grammar, layout)
@@ -82,6 +91,8 @@ class _Reader:
         """Where the element of another output field ends, which may hold calls but no calls field."""
         self.value_start = -1
         """Where another output's value begins: that value, if the calls stand in their own field."""
+        self.text_fences_end = 0
+        """Where fences of calls end that something follows, so that each of them is text."""
         self.calls_were_thoughts = False
         """Whether calls were read that a thinking holds, as its end shows now."""
 
@@ -290,7 +301,47 @@ class _Reader:
             return self._take_calls(*read, self._around(begin, read[1].end))
         behind = self._faulty(begin, self.grammar.fences)
         is_answer = begin == self.scan.content_start and not self.calls and self.depth < _DEEPEST
-        return behind or (self._whole_answer(begin) if is_answer else None) or fence.end
+        if behind is None and is_answer:
+            behind = self._whole_answer(begin)
+        return behind or self._last_fences(begin) or fence.end
+
+    def _last_fences(self, begin: int) -> int | None:
+        """Read fences of calls that follow words and end the answer; None if they are anything else."""
+        if self.calls or self.open_thought or self.depth >= _DEEPEST or begin < self.text_fences_end:
+            return None
+        line = self.text[self.text.rfind("\n", 0, begin) + 1 : begin]
+        if line.strip() or shows_call(self.text, begin):
+            return None
+        calls, place = list[tuple[str, TextCall]](), begin
+        while place < len(self.text):
+            read = self._call_fence(place)
+            if read is None:
+                self.text_fences_end = place
+                return None
+            name, span = read
+            calls += [(name, call) for call in span.calls]
+            place = self._behind_silent(span.end)
+        if self._is_quoted(begin, len(self.text)):
+            return None
+        self._say(begin)
+        self._skip(len(self.text))
+        self._take(calls)
+        return len(self.text)
+
+    def _call_fence(self, begin: int) -> tuple[str, Calls] | None:
+        """Return the format and the calls of a fence in a call language; None if it is no such fence."""
+        fence = quotations.fence_at(self.scan, begin)
+        if fence is None or fence.info not in CALL_LANGUAGES:
+            return None
+        read = self._calls_at(begin, self.grammar.fences)
+        return None if read is None or read[1].between else read
+
+    def _behind_silent(self, place: int) -> int:
+        """Return the place behind white space and tokens that say nothing."""
+        place = self.scan.space(place)
+        while silent := thinking.SILENT_TOKEN.match(self.text, place):
+            place = self.scan.space(silent.end())
+        return place
 
     def _whole_answer(self, begin: int) -> int | None:
         """Read fences that are the whole answer and hold calls alone; None if they do not."""
@@ -311,9 +362,7 @@ class _Reader:
                 texts += reader.texts
                 calls += reader.calls
                 place = fence.end
-            place = self.scan.space(place)
-            while silent := thinking.SILENT_TOKEN.match(self.text, place):
-                place = self.scan.space(silent.end())
+            place = self._behind_silent(place)
         self.texts += texts
         self._skip(len(self.text))
         self._take(calls)
@@ -357,19 +406,25 @@ class _Reader:
         """Return where the tags around a call begin and end."""
         low = begin
         while True:
-            bare = low
-            while bare > self.done and self.text[bare - 1].isspace():
-                bare -= 1
+            bare = self._before_space(low)
+            if comment := _COMMENT_BEFORE.search(self.text, max(self.done, bare - _LONGEST_COMMENT), bare):
+                bare = self._before_space(comment.start())
             tag = next((tag for tag in self.grammar.before if self.text.endswith(tag, self.done, bare)), None)
             if tag is None or self.layout.is_element(tag):
                 break
             low = bare - len(tag)
         high = end
-        while closing := self.grammar.after.match(self.text, self.scan.space(high)):
+        while closing := self.grammar.after.match(self.text, self.scan.gap(high)):
             if self.layout.is_element(closing[0]):
                 break
             high = closing.end()
         return low, high
+
+    def _before_space(self, place: int) -> int:
+        """Return where the white space before a place begins."""
+        while place > self.done and self.text[place - 1].isspace():
+            place -= 1
+        return place
 
     def _take_calls(self, name: str, span: Calls, around: tuple[int, int]) -> int:
         """Take calls that were read, and return the place behind them."""

@@ -15,6 +15,8 @@ from sigadapt.text.written_values import NoLiteral, literal_at, space
 _DECODE = json.JSONDecoder(strict=False).raw_decode
 _TIMES, _LEAST, _DEEP = 16, 1_000_000, 50_000
 _PIECE, _MARGIN = 2_000, 16
+COMMENT = r"<!--[^<>]{0,200}-->"
+_COMMENTS = re.compile(rf"(?:\s*{COMMENT})+")
 
 
 class Spent(Exception):
@@ -75,6 +77,11 @@ class Scan:
     def space(self, at: int) -> int:
         """Return the place behind white space."""
         return space(self.text, at)
+
+    def gap(self, at: int) -> int:
+        """Return the place behind white space and comments, which models write between tags."""
+        comments = _COMMENTS.match(self.text, at)
+        return self.space(comments.end() if comments else at)
 
     def value_at(self, at: int) -> tuple[Any, int]:
         """Decode the JSON value at a place; ValueError if there is none."""

@@ -13,6 +13,7 @@ Nothing is evaluated (nothing is executed): `literal_at` is a parser of its own,
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,9 +29,23 @@ _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9]*)?|\.[0-9]+)(?:
 _DIGITS = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_OCTAL = re.compile(r"0[0-7]{1,2}")
+_CHARACTER_NAME = re.compile(r"N\{(?P<name>[^{}\n]{0,100})\}")
 _WORD = re.compile(r"(?:[Tt]rue|[Ff]alse|None|null)\b")
 _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": "", "/": "/"}
+_ESCAPES = {
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "0": "\0",
+    "\n": "",
+    "/": "/",
+}
 _HEX = {"x": 2, "u": 4, "U": 8}
 NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
 """The schema of a value that a format writes without the marks of a string."""
@@ -124,9 +139,22 @@ def _escape(text: str, at: int) -> tuple[str, int]:
             return chr(int(digits, 16)), at + 1 + _HEX[char]
         except (ValueError, OverflowError):
             return "\\" + char, at + 1
-    if char in ("\\", "'", '"'):
-        return char, at + 1
-    return _ESCAPES.get(char, "\\" + char), at + 1
+    if text.startswith("N{", at):
+        return _named_character(text, at)
+    if octal := _OCTAL.match(text, at):
+        char, at = chr(int(octal[0], 8)), octal.end() - 1
+    else:
+        char = _ESCAPES.get(char, "\\" + char)
+    return char, at + 1
+
+
+def _named_character(text: str, at: int) -> tuple[str, int]:
+    """Return the character that an escape names, such as EM DASH; NoLiteral if none has the name."""
+    escape = _CHARACTER_NAME.match(text, at)
+    try:
+        return unicodedata.lookup(escape["name"] if escape else ""), escape.end() if escape else at
+    except KeyError:
+        raise NoLiteral("no character has this name", at) from None
 
 
 def _bracketed(text: str, at: int, close: str, level: int, *, is_strict: bool) -> tuple[Any, int]:

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 import dspy
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import field_texts
@@ -69,3 +70,19 @@ def test_text_without_marks_is_the_default(cuts: list[int]) -> None:
         }
         assert told(marker, "It is sunny.", cuts, "answer") == {"answer": "It is sunny."}
     assert told("[[ ## {} ## ]]", "It is sunny.", cuts) == told("", "It is sunny.", cuts) == {}
+
+
+@pytest.mark.parametrize("begin", ['{"', '{"answer": "\\uZZZZ', '{"score": "\\uZZZZ'])
+def test_an_endless_string_is_read_once(begin: str) -> None:
+    """watching-runs: A key that never ends is read once."""
+    reader: Any = field_texts(FIELDS, '"{}"', "")
+    reader.take(begin)
+    for _ in range(1_000):
+        reader.take("a" * 64)
+        assert len(reader._buffer) < 100
+
+
+def test_a_key_with_escapes() -> None:
+    """watching-runs: A key that never ends is read once."""
+    text = '{"\\"answer\\\\": "x", "answer": "y"}'
+    assert told('"{}"', text, [*range(len(text))]) == {"answer": "y"}

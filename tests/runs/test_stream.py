@@ -435,3 +435,16 @@ def test_settings(program: dspy.Module) -> None:
     with play(script), dspy.context(callbacks=[callback]):
         assert set(asyncio.run(settings())) == {None, True}
     assert heard[0] == type(program).__name__
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_leaked_token_is_in_no_event(wire: str) -> None:
+    """asked-for-leniency: A leaked token is cut from a name."""
+    script = [Answer(calls=[Call("find<|channel|>commentary", {"city": "Rome"})]), DONE]
+    with play(script, wire, sigadapt.ChatAdapter(repair=True)) as net:
+        events = watch(dspy.ReActV2(ANSWER, tools=[ASYNC]), question="?")
+    names = {each.name for each in of(sigadapt.CallDelta, events)}
+    assert names <= {"find", "submit"}
+    first, *_ = of(sigadapt.CallReady, events)
+    assert first.call.altered == ("repaired",)
+    assert "<|channel|>" not in json.dumps(net.received[1].body)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Flaw, parse_arguments, repair, unwrap
+from internals import Flaw, parse_arguments, repair, unwrap, without_leaked_tokens
 
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls
 from sigadapt.errors import CallCode
@@ -142,3 +142,31 @@ def test_repair_never_raises_and_never_invents_a_good_call_of_a_good_one(argumen
 def test_a_text_over_the_limit_is_not_repaired() -> None:
     calls = bad('{"a":"' + "x" * 50_001)
     assert repair(calls) == calls
+
+
+NAMES = ("f", "get_weather", "g<|x|>")
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("f<|channel|>commentary", "f"),
+        ("f <|constrain|>json", "f"),
+        ("get_weather<|channel|>commentary<|constrain|>json", "get_weather"),
+        ("f<｜tool▁sep｜>", "f"),  # noqa: RUF001
+        ("g<|x|>", "g<|x|>"),
+        ("ff<|channel|>commentary", None),
+        ("<|channel|>f", None),
+        ("f_", None),
+        ("f<b>", None),
+        ("f|channel|", None),
+    ],
+)
+def test_a_leaked_token_is_cut(name: str, cut: str | None) -> None:
+    """asked-for-leniency: A leaked token is cut from a name."""
+    good = ToolCalls([ToolCall(id="c", name=name, args={})])
+    for calls in (good, bad("{", name=name)):
+        (call,) = without_leaked_tokens(calls, NAMES).in_order()
+        is_cut = cut not in (None, name)
+        assert call.name == (cut or name)
+        assert call.altered == (("repaired",) if is_cut else ())

@@ -59,7 +59,28 @@ QUOTED = [
     f"&amp;lt;tool_call&amp;gt;\n{CALL}\n&amp;lt;/tool_call&amp;gt;",
     f"&#60;tool_call&#62;\n{CALL}\n&#60;/tool_call&#62; so.",
     f"Here is the call:\n```json\n{CALL}\n```",
-    "I call it now:\n```tool_code\nget_weather(city='Paris')\n```",
+    *(
+        f"{words}\n```tool_code\nget_weather(city='Paris')\n```"
+        for words in (
+            "Here's an example of a call:",
+            "It looks like this:",
+            "I could call the tool:",
+            "The call would be:",
+            "It would be wrong to act. Models write:",
+            "How to call it:",
+        )
+    ),
+    "I call it now:\n~~~tool_code\nget_weather(city='Paris')\n~~~",
+    "I call it now:\n````tool_code\nget_weather(city='Paris')\n````",
+    "I call it now:\n- ```tool_code\n  get_weather(city='Paris')\n  ```",
+    "I call it now:\n```tool_code\nget_weather(city='Paris')\n```\nThen I wait.",
+    "I call it now:\n```tool_code\nget_weather(city='Paris')\n```\n```python\nprint(1)\n```",
+    "I call it now:\n```tool_code\nget_weather(city='Paris')\nprint(1)\n```",
+    "I call it now:\n```tool_code\ncity = 'Paris'\nget_weather(city=city)\n```",
+    "I call it now:\n```tool_code\ndrop_table(name='users')\n```",
+    "I call it now:\n```tool_code\nNone\n```",
+    "I call it now:\n```python\nget_weather(city='Paris')\n```",
+    "I call it now:\n```\nget_weather(city='Paris')\n```",
     f"Ich lehne ab:\n~~~tool_call\n{CALL}\n~~~",
     f"```json\n{CALL}\n```\nThis was refused.",
     f"1. First\r\n   ```json\r\n   {CALL}\r\n   ```\r\n2. Then",
@@ -248,3 +269,90 @@ def test_a_header_that_never_ends_is_read_soon() -> None:
     for form in (text, "<tool_call>" * 2_000):
         gate, said = TextGate(SCHEMAS, ("answer",)), read_text(form, SCHEMAS).text
         assert "".join(map(gate.take, form)) + gate.remaining(said) == said
+
+
+FENCE = "```tool_code\nget_weather(city='Paris')\n```"
+LAST_FENCES = [
+    ("I call it now:\n", FENCE),
+    (
+        "Would you like me to look? I could.\n\n",
+        "```tool_code\nprint(get_weather(city='Paris'))\n```\n<end_of_turn>",
+    ),
+    ("As an example says.\n\nI look.\n", "```tool_code\n[get_weather(city='Paris')]\n```\n"),
+    ("I call it now:\n", f"```tool_call\n{CALL}\n```"),
+    ("I call it now:\n```python\nx = 1\n```\nand\n", f"```tool_code\n{CALL}\n```"),
+    ("I call it now:\n", FENCE.removesuffix("\n```")),
+]
+
+
+@pytest.mark.parametrize(("words", "fence"), LAST_FENCES)
+def test_a_fence_of_calls_behind_words_is_a_call(words: str, fence: str) -> None:
+    """text-calls: A fence of calls ends an answer."""
+    choice = choice_from_text(words + fence, TOOLS)
+    assert choice.tool_calls is not None
+    assert [(call.name, call.args) for call in choice.tool_calls] == PARIS
+    assert choice.tool_calls.invalid == ()
+    assert choice.text == words.strip()
+
+
+@pytest.mark.parametrize("size", [1, 5, 40])
+@pytest.mark.parametrize(("words", "fence"), LAST_FENCES)
+def test_no_half_of_such_a_fence_streams(words: str, fence: str, size: int) -> None:
+    """text-calls: A fence of calls ends an answer."""
+    text = words + fence
+    gate = TextGate(SCHEMAS, ["answer"])
+    passed = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
+    assert words.startswith(passed)
+    assert (passed + gate.remaining(read_text(text, SCHEMAS).text)).strip() == words.strip()
+
+
+def test_several_fences_end_an_answer() -> None:
+    """text-calls: A fence of calls ends an answer."""
+    calls = choice_from_text(f"I look twice.\n{FENCE}\n\n{FENCE}", TOOLS).tool_calls
+    assert [call.name for call in calls or ()] == ["get_weather", "get_weather"]
+    many = f"I look.\n{FENCE}\n" * 2_000
+    assert choice_from_text(f"{many}Done.", TOOLS).tool_calls is None
+
+
+BETWEEN_TAGS = [
+    f"\ufeff{CALL}",
+    f"\ufeff```json\n{CALL}\n```",
+    f"<tool_call><!-- a -->{CALL}</tool_call>",
+    f"<tool_call>\n<!-- a -->\n<!-- b -->\n```json\n{CALL}\n```\n</tool_call>",
+    f"<tool_call>{CALL}\n<!-- a -->\n</tool_call>",
+    "<tool_call><!-- a --><function=get_weather>\n<parameter=city>Paris</parameter>\n</function></tool_call>",
+    "<function=get_weather><!-- a -->\n<parameter=city>\nParis\n</parameter>\n<!-- b --></function>",
+    '<invoke name="get_weather"><!-- a --><parameter name="city">Paris</parameter><!-- b --></invoke>',
+    f"<tool_calls><!-- a --><tool_call>{CALL}</tool_call><!-- b --></tool_calls>",
+]
+
+
+@pytest.mark.parametrize("text", BETWEEN_TAGS)
+def test_what_stands_between_tags_says_nothing(text: str) -> None:
+    """text-calls: What stands between tags says nothing."""
+    choice = choice_from_text(text, TOOLS)
+    assert choice.tool_calls is not None
+    assert [(call.name, call.args) for call in choice.tool_calls] == PARIS
+    assert (choice.tool_calls.invalid, choice.text) == ((), None)
+    gate = TextGate(SCHEMAS, ["answer"])
+    assert "".join(map(gate.take, text)) + gate.remaining(None) == ""
+
+
+def test_comments_hold_and_separate_calls() -> None:
+    """text-calls: What stands between tags says nothing."""
+    twice = choice_from_text(f"<tool_call>[{CALL}, <!-- a --> {CALL}]</tool_call>", TOOLS)
+    assert (len(twice.tool_calls or ()), twice.text) == (2, None)
+    assert choice_from_text(f"<!-- {TAGGED} -->", TOOLS).tool_calls is None
+    assert choice_from_text("\ufeffGood day.", TOOLS).text == "\ufeffGood day."
+    value = '<tool_call>{"name": "get_weather", "arguments": {"city": "<!-- a -->"}}</tool_call>'
+    calls = choice_from_text(value, TOOLS).tool_calls or ()
+    assert [call.args for call in calls] == [{"city": "<!-- a -->"}]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_fence_that_closes_in_pieces_is_closed(size: int) -> None:
+    """text-calls: A fence of calls ends an answer."""
+    text = f"So:\n```python\nx = 1\n```\nand\n{TAGGED}"
+    gate = TextGate(SCHEMAS, ["answer"])
+    passed = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
+    assert passed.strip() == "So:\n```python\nx = 1\n```\nand"

@@ -142,3 +142,19 @@ def test_a_key_twice_is_kept_twice() -> None:
     assert calls is not None
     (bad,) = calls.invalid
     assert (bad.code, bad.arguments) == ("duplicate_key", '{"a":{"b":[{"a":1,"a":2}]}}')
+
+
+@pytest.mark.parametrize(
+    "written", [r"'a\N{EM DASH}b'", r"'\N{latin small letter e with acute}'", r"'\033[1m'", r"'\0'"]
+)
+def test_escapes_mean_what_python_means(written: str) -> None:
+    """text-calls: Escapes mean what Python means."""
+    assert literal(written) == ast.literal_eval(written)
+
+
+@pytest.mark.parametrize("written", [r"'\N{NO SUCH CHARACTER}'", r"'\N{'", r"'\N{}'"])
+def test_a_name_of_no_character_is_no_value(written: str) -> None:
+    """text-calls: Escapes mean what Python means."""
+    with pytest.raises(ValueError, match="N"):
+        literal(written)
+    assert literal(r"'C:\New'") == r"C:\New"

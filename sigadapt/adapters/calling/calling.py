@@ -92,7 +92,7 @@ _REFUSALS = (
     r"|no endpoints found that support tool use"  # OpenRouter
     # Ollama, TGI, Bedrock, gateways. `tool_choice`, parallel calls and streaming are other matters.
     rf"|(?:not|n't) support (?:native )?{_TOOLS}(?! use| call| in streaming)(?![\w-])"
-    r"|not support parameters: \[[^\]]*'tools'"  # LiteLLM, of a model of its table
+    r"|not support parameters: \[[^\[\]]*'tools'"  # LiteLLM, of a model of its table
     rf"|\b{_TOOLS}[`'\"]? (?:is|are) not (?:supported|enabled|available)"
 )
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))

@@ -1,4 +1,4 @@
-"""Salvage invalid calls: repair broken JSON, and unwrap JSON that was encoded twice. Off by default.
+"""Salvage invalid calls: repair JSON and names, and unwrap JSON that was encoded twice. Off by default.
 
 A salvaged call is marked in `altered`, and is then checked like any other call. A call that is `truncated`,
 has a duplicate key or holds two objects in a row stays invalid: the text does not show what was meant.
@@ -6,7 +6,7 @@ has a duplicate key or holds two objects in a row stays invalid: the text does n
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import json_repair
@@ -22,12 +22,37 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ROW = re.compile(r"\}[^{}\"':=]*\{")
 """The end of an object and the beginning of the next, which has no key."""
+_TEMPLATE_TOKEN = re.compile(r"<[|\uff5c][^<>|\uff5c]{1,40}[|\uff5c]>")  # DeepSeek's bars are wide
 _MOST_REPAIRED = 50_000  # characters; json_repair takes up to 80 microseconds for each
 
 
 def repair(calls: ToolCalls) -> ToolCalls:
     """Repair the arguments of `invalid_json` calls with json_repair. Repaired calls are marked `repaired`."""
     return _salvage(calls, _repair, "repaired")
+
+
+def without_leaked_tokens(calls: ToolCalls, names: Container[str]) -> ToolCalls:
+    """Cut off the template's tokens that a server left in names. Such calls are marked `repaired`."""
+
+    def repaired(call: Any) -> Any:
+        name = name_before_token(call.name, names) if call.name else call.name
+        if name == call.name:
+            return call
+        return call.model_copy(update={"name": name, "altered": (*call.altered, "repaired")})
+
+    good = [repaired(call) for call in calls.tool_calls]
+    bad = tuple(map(repaired, calls.invalid))
+    pairs = zip((*good, *bad), (*calls.tool_calls, *calls.invalid), strict=True)
+    if all(after is before for after, before in pairs):
+        return calls
+    return calls.model_copy(update={"tool_calls": good, "invalid": bad})
+
+
+def name_before_token(name: str, names: Container[str]) -> str:
+    """Return the declared name before a template's token, as in `ls<|channel|>commentary`; else the name."""
+    token = None if name in names else _TEMPLATE_TOKEN.search(name)
+    declared = name[: token.start()].rstrip() if token else name
+    return declared if declared in names else name
 
 
 def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
@@ -54,7 +79,8 @@ def _salvage(
         if args is None:
             bad.append(call)
             continue
-        fields = {**dict(call), "args": args, "altered": (*call.altered, mark), "turn": calls.turn}
+        altered = call.altered if mark in call.altered else (*call.altered, mark)
+        fields = {**dict(call), "args": args, "altered": altered, "turn": calls.turn}
         good.append(ToolCall.model_validate(fields))
     if len(bad) == len(calls.invalid):
         return calls

@@ -14,7 +14,7 @@ import re
 
 from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools, as_written, closed, writer
 from sigadapt.text.formats.json_calls import ARGUMENTS, IDS, NAMES, call_of
-from sigadapt.text.openers import FENCE_OPENER
+from sigadapt.text.openers import CALL_LANGUAGES, FENCE_OPENER
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Members, Scan
 
@@ -24,6 +24,15 @@ _EXAMPLES = re.compile(
     r"|would|could|might|illustrat\w+|placeholder|definitions?|signature|documentation|docs)\b",
     re.IGNORECASE,
 )
+# Polite questions hold `would` and `could`: before a fence of calls, only words about the call itself count.
+_SHOWS = re.compile(
+    r"\b(?:examples?|e\.g\.|for instance|like (?:this|so)|looks? like|syntax|templates?|illustrat\w+"
+    r"|placeholder|documentation|docs|schemas?|writes?|written|formatted|how (?:to|you|one)|definitions?"
+    r"|signature|(?:would|could|might|may|can) (?:be(?=\W{0,9}\Z)|call|look|say|use|write)"
+    r"|(?:call|function|tool)'?s? (?:form|format))\b",
+    re.IGNORECASE,
+)
+_NEW_SENTENCE = re.compile(r"[.!?][\"')*]{0,3}\s{1,9}(?=[^a-z\s])")
 BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""
 
@@ -41,6 +50,12 @@ def announces_example(text: str, at: int | None = None) -> bool:
     at = len(text) if at is None else at
     before = text[max(0, at - _BEFORE) : at].rstrip()
     return bool(_EXAMPLES.search(before.rpartition("\n\n")[2]))
+
+
+def shows_call(text: str, at: int) -> bool:
+    """Return whether the sentence before a fence of calls shows one, and makes none."""
+    before = text[max(0, at - _BEFORE) : at].rstrip().rpartition("\n\n")[2]
+    return bool(_SHOWS.search(_NEW_SENTENCE.split(before)[-1]))
 
 
 def read_plain(scan: Scan, at: int, tools: Tools) -> Calls | None:
@@ -61,7 +76,7 @@ def read_plain(scan: Scan, at: int, tools: Tools) -> Calls | None:
 def read_fence(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read calls in a code fence."""
     fence = _FENCE.match(scan.text, at)
-    if fence is None or fence[1] not in ("", "json", "tool_call", "tool_calls", "tool"):
+    if fence is None or fence[1] not in ("", "json", "tool", *CALL_LANGUAGES):
         return None
     calls = _read_wrapped(scan, fence.end(), tools, whole=True)
     return closed(scan, calls, "```") if calls else None

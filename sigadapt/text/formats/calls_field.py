@@ -22,7 +22,7 @@ from sigadapt.text.scan import Scan
 NAME = "calls-field"
 _FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
 _HEADER = re.compile(r"^[ \t]*(?=\[\[ ## \w+ ## \]\])", re.MULTILINE)
-_NOTHING = re.compile(r"\W*(?:none|null|n/?a|nothing|no (?:tool )?calls?)?\W*\Z", re.IGNORECASE)
+_NOTHING = re.compile(r"\W*(?:(?:none|null|n/?a|nothing|no (?:tool )?calls?)\W*)?\Z", re.IGNORECASE)
 _LONGEST_NOTHING = 40
 _WRAPPER = re.compile(r"""\A[^{\[]*(?:```[\w-]*\s*)?\{\s*["']tool_calls["']\s*:\s*""")
 _CALL_OPENER, _CALL_CLOSER = "<tool_call>\n", "\n</tool_call>"

@@ -117,6 +117,6 @@ FORMATS: tuple[TextFormat, ...] = (
         "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
         '{"city": "Paris"}<|call|>',
         "The recipient in the role or in the channel; messages whose special tokens the server dropped.",
-        head=r"<\|(?:start|channel|message)\|>\s*[^\s<>]{0,200}(?:\s+[^\s<>]{1,200}){0,5}\s*(?:<|\Z)",
+        head=r"<\|(?:start|channel|message)\|>\s*(?:[^\s<>]{1,200}(?:\s+[^\s<>]{1,200}){0,5}\s*)?(?:<|\Z)",
     ),
 )

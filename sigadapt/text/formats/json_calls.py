@@ -16,7 +16,7 @@ from sigadapt.schemas.arguments import CutOff, Flaw, Unread
 from sigadapt.schemas.json_values import RepeatedKeys, cut, is_object
 from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools, writer
 from sigadapt.text.quotations import without_closers
-from sigadapt.text.scan import Members, Scan
+from sigadapt.text.scan import COMMENT, Members, Scan
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
@@ -24,7 +24,8 @@ IDS = ("id", "tool_call_id")
 _FENCE = re.compile(r"\s*```[\w-]*[ \t\r]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
 _STRAY = re.compile(r"\s*[\]}]+(?=\s*</)")
-_OTHER = re.compile(r"\s*[\]}]*\s*[,;]?\s*[{\[]")
+# Each run of blanks begins behind a character that is none: runs side by side cost their length squared.
+_OTHER = re.compile(r"\s*(?:[\]}]+\s*)?(?:[,;]\s*)?[{\[]")
 OBJECT = r"[\[\s]*\{\s*[\"']"
 """How one object, several or a list begin."""
 _GAP = 40  # characters between two objects
@@ -36,8 +37,9 @@ def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: b
     opener = marker.match(scan.text, at)
     if opener is None:
         return None
-    fence = _FENCE.match(scan.text, opener.end())
-    place = fence.end() if fence else opener.end()
+    begin = scan.gap(opener.end())
+    fence = _FENCE.match(scan.text, begin)
+    place = fence.end() if fence else begin
     opening = scan.text[at : opener.end()].strip()
     calls = read_body(scan, place, tools, stops=(opening, "\n```"), keyed=keyed)
     if calls is None:
@@ -78,10 +80,10 @@ def read_body(
             others.append(scan.text[place:end])
         else:
             calls.append(call)
-        place = scan.space(end)
+        place = scan.gap(end)
         while scan.text.startswith(("]", ",", ";"), place):
             end = place + 1 if scan.text[place] == "]" else end
-            place = scan.space(place + 1)
+            place = scan.gap(place + 1)
     return Calls(calls, end, "\n".join(others)) if calls else None
 
 
@@ -218,7 +220,7 @@ def _format(
     """Return the row of calls between two tags. A marker is what else than the opening tag may begin one."""
     marker = marker or re.escape(opening)
     row = {"example": f"{opening}{call}{closing}", "after": (closing,) if closing else (), **row}
-    row["head"] = rf"(?:{marker})(?:\s*```[\w-]*)?{OBJECT}"
+    row["head"] = rf"(?:{marker})(?:\s*{COMMENT})*(?:\s*```[\w-]*)?{OBJECT}"
     return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
 
 

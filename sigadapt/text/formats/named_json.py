@@ -18,7 +18,7 @@ from sigadapt.text.scan import Scan
 _BAR, _LOW = "[｜|]", "▁"
 _NO_TAIL = ""
 _OPENING = ("[TOOL_CALLS]", ">>>", "<|tool_call_begin|>")
-_OBJECT = re.compile(r"\s*[,;]?\s*\{")
+_OBJECT = re.compile(r"\s*(?:[,;]\s*)?\{")
 
 
 def read(
@@ -159,7 +159,7 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "deepseek-v3.1",
         _DEEP_BEGIN,
-        rf"{_DEEP_BEGIN}\s*(?P<name>[^\n`<]{{1,128}}?)\s*{_DEEP_SEP}",
+        rf"{_DEEP_BEGIN}\s*(?P<name>[^\s`<][^\n`<]{{0,127}}?)\s*{_DEEP_SEP}",
         example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
         '{"city": "Paris"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
         write=writer(

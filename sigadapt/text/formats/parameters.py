@@ -72,7 +72,7 @@ def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags
     if opening is None or name is None:
         return None
     mine = tags or _invoke(opening["prefix"])
-    place = scan.space(opening.end())
+    place = scan.gap(opening.end())
     if scan.text.startswith("{", place) and not mine.pairs:
         return _json_body(scan, place, name, mine)
     schema = tools.schema_of(name)
@@ -133,13 +133,13 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
     while tags.pairs and (attribute := _ATTRIBUTE.match(scan.text, at)):  # `NAME key=value`
         raw.append((attribute["key"], attribute["value"].strip("\"'"), ""))
         at = attribute.end()
-    place, is_closed = scan.space(at), True
+    place, is_closed = scan.gap(at), True
     while (opener := tags.parameter.match(scan.text, place)) and tags.opens(opener):
         end, behind = _value_end(scan, opener.end(), schema, tags)
         if end is None or len(raw) >= MOST_PARAMETERS:
             return {}, len(scan.text), None
         raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
-        place, is_closed = scan.space(behind), behind > end
+        place, is_closed = scan.gap(behind), behind > end
     is_half = tags.pairs and scan.text.startswith(tags.pairs, place)
     pairs = [
         (key, _value(value, tag, property_of(schema, key, schema), schema, tags)) for key, value, tag in raw
@@ -193,7 +193,7 @@ def _closing_tag(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
         last = place
         while scan.text.startswith(tags.parameter_end, again := scan.space(last + len(tags.parameter_end))):
             last = again
-        if tags.goes_on.match(scan.text, again):
+        if tags.goes_on.match(scan.text, scan.gap(again)):
             return place, last + len(tags.parameter_end)
         if last > place:  # its double is markup that goes on
             return place, scan.text.rindex(tags.parameter_end, place, last) + len(tags.parameter_end)

@@ -24,7 +24,7 @@ _NAME = r"\w(?:[\w.-]|\\_){0,127}"  # models escape underscores for Markdown
 _HEAD = re.compile(rf"(?P<name>{_NAME})\s*\(")
 _KEY = re.compile(r"\s*(?P<key>(?:[^\W\d]|\\_)(?:[\w-]|\\_){0,127})\s*=(?!=)")
 _NEXT = re.compile(r"\s*(?P<mark>[,)])")
-_CALL_END = re.compile(rf"\)(?=['\"]?\s*(?:\]|[,;]\s*['\"]?{_NAME}\s*\(|;?\s*\Z))")
+_CALL_END = re.compile(rf"\)(?=['\"]?\s*(?:\]|[,;]\s*['\"]?{_NAME}\s*\(|(?:;\s*)?\Z))")
 _BEHIND_LIST = re.compile(r"(?:\(\))?[.;]?(?=[ \t\r]*(?:#[^\n]*)?(?:\n|\Z))")
 _FENCE = re.compile(r"[ \t]*```tool_(?:code|calls?)[ \t\r]*\n")
 
@@ -201,7 +201,7 @@ def _literal(value: Any) -> str:
 def _format(
     name: str, marker: str, *, reads: str = "With brackets or without, also JSON.", **row: Any
 ) -> TextFormat:
-    head = rf"(?:{marker})\s*\[?\s*{_HEAD.pattern}"
+    head = rf"(?:{marker})\s*(?:\[\s*)?{_HEAD.pattern}"
     return TextFormat(name, marker, partial(read, marker=re.compile(marker)), reads=reads, head=head, **row)
 
 
@@ -242,6 +242,6 @@ FORMATS: tuple[TextFormat, ...] = (
         FENCE_OPENER,
         read_fence,
         f"```tool_code\n{_CALL}\n```",
-        "A fence that says `tool_code` and is the whole answer; if named, any. One of Python is code.",
+        "A fence that says `tool_code` and is or ends the answer; if named, any. One of Python is code.",
     ),
 )
