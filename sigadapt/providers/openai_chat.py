@@ -44,6 +44,7 @@ from sigadapt.providers.wire.ends import (
     mark_last_cut_off,
     with_reported_call,
 )
+from sigadapt.providers.wire.questions import as_written, named_chat_block, only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
@@ -463,9 +464,12 @@ _ROUTE = Route(
     choices=Choices(forms=ALL_CHOICES | {"custom"}),
     tools=Tools(strict=True, custom=True),
     ids=Limits(UNSIGNED, 40),
+    question_block=named_chat_block,
 )
-_OVER_LITELLM = _ROUTE._replace(client="litellm", as_chat=True, models=Models(), choices=Choices(NO_SUBSET))
-_TEXT_ONLY = _OVER_LITELLM._replace(results=ResultRules(behind=chat_text))
+_OVER_LITELLM = _ROUTE._replace(
+    client="litellm", as_chat=True, models=Models(), choices=Choices(NO_SUBSET), question_block=as_written
+)
+_TEXT_ONLY = _OVER_LITELLM._replace(results=ResultRules(behind=chat_text), question_block=only("text"))
 """For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
 _WITH_REASONING = _ROUTE.turns._replace(reasoning_field="reasoning_content")
 

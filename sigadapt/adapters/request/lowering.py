@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.adapters.request.question_content import shows_content, with_questions
 from sigadapt.adapters.request.result_content import with_content
 from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, without_searches
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
@@ -51,6 +52,9 @@ def lower(request: Request, route: Route) -> Lowered:
         request = {**request, "tools": tools}
     request = _without_halves(request, changes)
     table = aliases(names_in(request), *route.names)
+    if any(map(shows_content, request["messages"])):
+        request, losses = with_questions(request, route)
+        changes += losses
     if table or any(row["role"] in ("assistant", "tool") or "parts" in row for row in request["messages"]):
         refuse_unreadable_states(request, route)
         request = _custom_calls(request, route, changes)
