@@ -491,11 +491,11 @@ def _chat_question_block(block: Json, model: str) -> Json | None:
     """Return a block of a question as LiteLLM takes it; None if that does not reach Claude."""
     part = part_of_chat(block) if kind_of(block) == "file" else None
     if part is not None and "file_id" not in part:  # LiteLLM drops a file's name, but passes a document on
-        return question_block(block, model)
+        return chat_block(part, model) if part["type"] == "image" else question_block(block, model)
     return as_written(block, model) if kind_of(block) in _OVER_LITELLM else None
 
 
-_AS_CLAUDE_HAS_THEM = frozenset({"document", "image", "search_result"})
+_AS_CLAUDE_HAS_THEM = frozenset({"document", "image"})
 _OVER_LITELLM = frozenset({"text", "image_url", "document", "file"})
 """What `anthropic_messages_pt` of litellm 1.106 writes of a question. It leaves out all else in silence."""
 

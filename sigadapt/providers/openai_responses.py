@@ -480,9 +480,8 @@ def question_block(block: Json, model: str) -> Json | None:
     part, kind = part_of_question(block), kind_of(block)
     if part is None:
         return block if kind.startswith("input_") and kind != "input_audio" else None
-    if part["type"] == "audio":  # as lm15 writes it
-        form = part["mime_type"].removeprefix("audio/")
-        return {"type": "input_audio", "audio": part["data"], "format": form} if "data" in part else None
+    if kind == "input_audio":  # `ResponseInputAudioParam` of OpenAI's SDK 2.54; lm15 writes other fields
+        return block
     text = text_of_file(block) if kind == "document" else None
     if text is not None:
         return {"type": "input_text", "text": text}

@@ -14,7 +14,7 @@ from dspy import lm15
 from sigadapt.adapters.lm.native_rows import NativeRows, native_rows
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.question_content import shows_content
+from sigadapt.adapters.request.content.question_content import shows_content
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_WIRE, CHAT

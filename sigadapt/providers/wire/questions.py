@@ -41,15 +41,17 @@ def as_written(block: Json, model: str) -> Json | None:
 
 
 def as_part(block: Json, model: str) -> Json | None:
-    """Return a block as a part, for an engine of the user's, which takes lm15's types."""
-    return part_of_question(block)
+    """Return a block as a part without a name, as an engine of the user's takes it: in lm15's types."""
+    part = part_of_question(block)
+    return None if part is None else {key: value for key, value in part.items() if key != "name"}
 
 
 def named_chat_block(block: Json, model: str) -> Json | None:
     """Return a block as DSPy writes it; a file with a name and as a data URI, which OpenAI asks for."""
-    part = part_of_chat(block)
-    is_file = part is not None and block.get("type") == "file" and "data" in part
-    return chat_block({**part, "type": "file"}, model) if is_file else as_written(block, model)
+    part = part_of_chat(block) if block.get("type") == "file" else None
+    if part is None or "data" not in part:
+        return as_written(block, model)
+    return chat_block({**part, "type": "file"}, model)
 
 
 def only(*kinds: str) -> Callable[[Json, str], Json | None]:

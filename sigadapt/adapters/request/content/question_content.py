@@ -13,8 +13,9 @@ from sigadapt.errors import InvalidHistory
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.questions import part_of_question
 from sigadapt.providers.wire.values import kind_of
-from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.schemas.json_values import Json, compact, cut, is_object, is_unicode
 
+HALVES = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
 _CLIENTS = {"lm15": "DSPy's native engine", "litellm": "LiteLLM", "engine": "a custom engine"}
 
 
@@ -30,8 +31,9 @@ def with_questions(request: Request, route: Route) -> tuple[Request, list[Change
     for number, row in enumerate(rows):
         if not shows_content(row):
             continue
+        content = [_block(item, route) for item in row["content"]]
         blocks: list[Json] = []
-        for place, block in enumerate(row["content"]):
+        for place, block in enumerate(content):
             written = route.question_block(block, request["model"])
             if written is None:
                 raise _unsendable(block, route)
@@ -39,9 +41,18 @@ def with_questions(request: Request, route: Route) -> tuple[Request, list[Change
             reason = _loss(block, written)
             if reason:
                 changes.append(Change(f"/messages/{number}/content/{place}", "lowered", reason))
-        parts = [part_of_question(block) or {"type": "json", "value": block} for block in row["content"]]
+        parts = [part_of_question(block) or {"type": "json", "value": block} for block in content]
         rows[number] = {**row, "parts": parts, "blocks": blocks}
     return {**request, "messages": rows}, changes
+
+
+def _block(item: Any, route: Route) -> Json:
+    """Return an item of a question, which a hook may have written, as a content block."""
+    if isinstance(item, str):
+        return {"type": "text", "text": item}
+    if not is_object(item):
+        raise _unsendable({"type": type(item).__name__}, route)
+    return item
 
 
 def _unsendable(block: Json, route: Route) -> InvalidHistory:
@@ -61,8 +72,10 @@ def _unsendable(block: Json, route: Route) -> InvalidHistory:
 def _loss(block: Json, written: Json) -> str:
     """Return what of a block does not arrive; empty if all of it does."""
     part = part_of_question(block)
-    if part is None or part["type"] == "text":
+    if part is None:
         return ""
+    if part["type"] == "text":
+        return "" if is_unicode(part["text"]) else HALVES
     if "text" in written:
         return "this route has no place for this file in a question; its text is sent"
     if kind_of(block) == "document" and kind_of(written) != "document":
