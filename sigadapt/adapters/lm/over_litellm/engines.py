@@ -19,7 +19,7 @@ from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngin
 from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_limit_behind
 from sigadapt.adapters.lm.exchange import is_empty, json_in, response_with_raw_body
 from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks, with_cut_call
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, first_choice, with_cut_call, with_native_end
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
 from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import body_of
@@ -123,6 +123,9 @@ class _WithState:
             return fallback
         if is_empty(response):
             refuse_error(plain(raw), self._extras.provider)
+        for text in self._bodies[-1:]:
+            if "native_finish_reason" in text:
+                body = with_native_end(body, first_choice(json_in(text)))
         return replace(response, provider_data=with_cut_call(body, self._extras.wire))
 
 
