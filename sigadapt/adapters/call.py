@@ -518,7 +518,7 @@ class Prepared(NamedTuple):
             field=self.streamed_field,
             read=self.read_choice,
             aliases=self.lowered.names,
-            earlier=len(self.earlier.ids),
+            earlier_ids=self.earlier.ids,
             identities=self.earlier.identities,
             made_id=self.made_ids,
             adapter_tools=SCHEMAS if self.offer else (),
