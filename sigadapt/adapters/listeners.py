@@ -296,7 +296,7 @@ class CallSubscription(CallTap):
                 yield call
 
     def _is_news(self, call: AnyCall) -> bool:
-        """Return whether the listeners got no call at this place, another one, or one that was good or bad."""
+        """Return whether no listener got this call, or it was good and is bad now, or the reverse."""
         earlier = self._by_index.get(call.index)
         if isinstance(call, InvalidToolCall):
             return not isinstance(earlier, InvalidToolCall)

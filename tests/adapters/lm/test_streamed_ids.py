@@ -61,8 +61,9 @@ def place_of(wire: str, event: Json) -> Any:
         calls = [call for each in event.get("choices", ()) for call in each["delta"].get("tool_calls") or ()]
         return calls[0]["index"] if calls else None
     if wire == "responses":
-        is_item = (event.get("item") or {}).get("type") == "function_call"
-        return event["output_index"] if is_item or "function_call" in event["type"] else None
+        item: Json = event.get("item") or {}
+        is_piece = item.get("type") == "function_call" or "function_call" in event["type"]
+        return event["output_index"] if is_piece else None
     is_block = wire == "anthropic" and event["type"].startswith("content_block") and event["index"] > 0
     return event["index"] if is_block else None
 
@@ -95,6 +96,13 @@ def sent(wire: str, engine: str, value: Any, *, mixed: bool) -> bytes:
     return b"".join(written.encode(interleaved(wire, events) if mixed else events))
 
 
+def is_lost_by_litellm(wire: str, engine: str, ids: str, *, mixed: bool) -> bool:
+    """Whether LiteLLM refuses such a stream, or loses names or arguments (measured on 1.106)."""
+    is_text = isinstance(IDS[ids], str) or IDS[ids] in (None, GONE)
+    is_read = (is_text and ids != "left out") or wire == "openai"
+    return engine == "litellm" and (not is_text or not is_read or (mixed and wire == "anthropic"))
+
+
 @pytest.mark.parametrize("mixed", [False, True], ids=["in order", "interleaved"])
 @pytest.mark.parametrize("ids", IDS)
 @pytest.mark.parametrize("engine", ENGINES)
@@ -107,8 +115,8 @@ def test_every_event_of_a_call_has_the_id_of_the_call(wire: str, engine: str, id
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
             try:
                 events = [*sigadapt.stream_sync(dspy.Predict(May), question="?", tools=[get_weather])]
-            except dspy.LMError:
-                if engine != "litellm":  # which refuses ids that are no texts
+            except (dspy.LMError, sigadapt.SigadaptError):
+                if not is_lost_by_litellm(wire, engine, ids, mixed=mixed):
                     raise
                 return
     ready: list[Any] = [event.call for event in events if isinstance(event, sigadapt.CallReady)]
