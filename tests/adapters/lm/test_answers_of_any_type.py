@@ -4,7 +4,7 @@ import copy
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -52,9 +52,9 @@ def sample(wire: str, is_streamed: bool) -> Any:
 
 
 def bytes_of(answer: Any, wire: str) -> bytes:
-    if not isinstance(answer, list):
+    events = cast("list[Any]", answer)
+    if isinstance(answer, dict):
         return json.dumps(answer).encode()
-    events: Any = answer
     if wire == "ollama":
         return b"".join(json.dumps(event).encode() + b"\n" for event in events)
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
