@@ -31,7 +31,7 @@ from sigadapt.adapters.calling.calling import Calling, calling_of, prompted_afte
 from sigadapt.adapters.calling.late_tools import offered_tools, with_late_tools
 from sigadapt.adapters.calling.recorded_tools import as_recorded
 from sigadapt.adapters.calling.tool_search import SCHEMAS, Offer, offer
-from sigadapt.adapters.hooks import HookContext, before_request, first_choice
+from sigadapt.adapters.hooks import CallsBefore, HookContext, before_request, first_choice, rebuilt
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.lm.native_types import native_values, without_native_fields
 from sigadapt.adapters.lm.routes import (
@@ -226,9 +226,11 @@ def _send_and_read(prepared: "Prepared") -> "Steps[list[Exchange]]":
         exchanges = [(prepared, Answer(None, choice=prepared.checked(replacement)))]
     for latest, answer in exchanges if options.hooks else ():
         before = latest.read_choice(answer)
-        choice = yield from first_choice(options.hooks, "after_choice", before, latest.context)
-        if choice is not None:
-            answer.choice = latest.checked(choice, before)
+        calls_before = CallsBefore(before)
+        replacement = yield from first_choice(options.hooks, "after_choice", before, latest.context)
+        choice = before if replacement is None else replacement
+        changed = calls_before.changed(choice)
+        answer.choice = choice if changed is None else latest.checked(changed)
     return exchanges
 
 
@@ -495,11 +497,14 @@ class Prepared(NamedTuple):
         is_weaker = choice_sent == "auto" or form_of(choice_sent) == "own"
         return None if is_weaker or (runs_own and choice == "required") else choice
 
-    def checked(self, choice: Choice, before: Choice | None = None) -> Choice:
-        """Return a Choice that a hook made, with its calls checked unless they are those from before it."""
+    def checked(self, choice: Choice) -> Choice:
+        """Return a Choice that a hook made, with its calls checked."""
         calls = choice.tool_calls
-        if calls is None or (before is not None and calls is before.tool_calls):
+        if calls is None:
             return choice
+        items: list[Any] = [*calls.tool_calls]
+        if not all(isinstance(item, ToolCall) for item in items):  # the list is a hook's to change
+            calls = rebuilt([*items, *calls.invalid], calls)
         return replace(choice, tool_calls=self._checked_calls(calls))
 
     def _checked_calls(self, calls: ToolCalls) -> ToolCalls:
@@ -540,7 +545,7 @@ class Prepared(NamedTuple):
             field=self.streamed_field,
             read=self.read_choice,
             declared_name=self._names_by_sent(),
-            earlier=len(self.earlier.ids),
+            earlier_ids=self.earlier.ids,
             identities=self.earlier.identities,
             made_id=self.made_ids,
             adapter_tools=SCHEMAS if self.offer else (),

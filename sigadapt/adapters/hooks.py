@@ -7,20 +7,25 @@ A hook is an object with at least one of these methods. They may be async if the
     on_error(error, context)         -> None, or a Choice that replaces the error
 
 Hooks are called in order. The next hook gets the Request that the one before it changed; the first Choice
-that a hook returns is used, and later hooks are not called. The design follows ADK-Go's model callbacks.
+that a hook returns is used, and later hooks are not called. Calls that a hook changes in place are checked as
+those of a Choice that it returns. The design follows ADK-Go's model callbacks.
 DSPy's own callbacks are called as usual.
 """
 
 import inspect
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.response.choice import Choice
-from sigadapt.errors import InvalidOption
+from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.schemas.json_values import is_mapping, is_sequence
 from sigadapt.signatures.awaiting import Await, Steps
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 
 METHODS = ("before_request", "after_choice", "on_error")
@@ -89,6 +94,48 @@ def first_choice(hooks: Any, method: str, subject: Any, context: HookContext) ->
             kind = type(answer).__name__
             raise InvalidOption(f"{method} returned a {kind}, not a Choice", field="hooks")
     return None
+
+
+class CallsBefore:
+    """The calls of a Choice before hooks got it, to notice a hook that changes them in place."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._calls = choice.tool_calls
+        self._items = [] if self._calls is None else [*self._calls.in_order()]
+        self._values = [deepcopy(_values_of(call)) for call in self._items]
+
+    def changed(self, choice: Choice) -> Choice | None:
+        """Return a Choice with calls that have to be checked; None if they are those from before."""
+        calls = choice.tool_calls
+        if calls is None or calls is not self._calls:
+            return None if calls is self._calls else choice
+        known = {id(call): values for call, values in zip(self._items, self._values, strict=True)}
+        left: list[Any] = [*calls.tool_calls, *calls.invalid]
+        fresh = [call if _values_of(call) == known.get(id(call)) else _without_text(call) for call in left]
+        if len(left) == len(known) and all(new is call for new, call in zip(fresh, left, strict=True)):
+            return None
+        return replace(choice, tool_calls=rebuilt(fresh, calls))
+
+
+def rebuilt(items: Sequence[Any], calls: ToolCalls) -> ToolCalls:
+    """Return ToolCalls of what a hook left in the list of a turn's calls, or raise why it cannot be read."""
+    try:
+        return ToolCalls(items, turn=calls.turn)
+    except (SigadaptError, ValueError, TypeError, RecursionError) as error:
+        reason = f"a hook left something that is no call in `choice.tool_calls`: {error}"
+        fix = "Return a Choice with ToolCalls([...]) of calls with a name and a dict of arguments."
+        raise InvalidOption(reason, field="hooks", fix=fix) from error
+
+
+def _values_of(call: Any) -> Any:
+    if isinstance(call, ToolCall):
+        return call.id, call.name, call.args
+    return call if isinstance(call, InvalidToolCall) else None
+
+
+def _without_text(call: Any) -> Any:
+    """Return a call that a hook changed without the text that the model wrote for its arguments."""
+    return {"id": call.id, "name": call.name, "args": call.args} if isinstance(call, ToolCall) else call
 
 
 def _ask(hook: Any, method: str, *arguments: Any) -> Steps[Any]:

@@ -152,7 +152,7 @@ class CallSubscription(CallTap):
         field: the calls field.
         read: returns the Choice of an Answer, its calls typed and checked.
         declared_name: returns the declared name for one that the answer has.
-        earlier: how many calls the answers before a reask made.
+        earlier_ids: the ids of the calls that the answers before a reask made.
         identities: the `identity` of each good one of these, which no listener gets again.
         made_id: returns the id of a call without one, by its index.
         adapter_tools: names of the adapter's own tools, whose calls are no partial calls.
@@ -168,7 +168,7 @@ class CallSubscription(CallTap):
         field: str,
         read: Callable[[Answer], Choice],
         declared_name: Callable[[str], str],
-        earlier: int,
+        earlier_ids: Collection[str],
         identities: Collection[str],
         made_id: Callable[[int], str],
         adapter_tools: Collection[str] = (),
@@ -182,7 +182,8 @@ class CallSubscription(CallTap):
         self._latest: Any = None
         self._read = read
         self._declared_name = declared_name
-        self._earlier = earlier
+        self._earlier = len(earlier_ids)
+        self._owners: dict[str, int] = dict.fromkeys(earlier_ids, -1)  # the index of the call with an id
         self._identities = identities
         self._made_id = made_id
         self._adapter_tools = adapter_tools
@@ -232,17 +233,21 @@ class CallSubscription(CallTap):
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial and not (self._adapter_tools and call.name in (None, *self._adapter_tools)):
             name = self._declared_name(call.name) if call.name else call.name
-            call_id = call.id or self._made_id(index)
             # A run gets the piece alone: the whole text for each piece is work that grows with its square.
             start, self._sizes[call] = self._sizes.get(call, 0), len(call.pieces)
             arguments = call.arguments if self._run is None else json_text(call.pieces[start:])
-            chunk = PartialCall(self._earlier + index, call_id, name, arguments)
+            chunk = PartialCall(self._earlier + index, self._id_of(call, index), name, arguments)
             for each in self._for_partial:
                 yield response_to(each, chunk, is_last=False, ends=False)
         newest = self._fold.calls[-1]
         for complete in before if call is newest else [call]:
             if complete is not newest:
                 yield from self._complete(complete)
+
+    def _id_of(self, call: Call, index: int) -> str:
+        """Return the id that the prediction's call will have: only the first call with an id keeps it."""
+        is_owner = call.id is not None and self._owners.setdefault(call.id, index) == index
+        return call.id if call.id is not None and is_owner else self._made_id(index)
 
     def on_end(self, answer: Answer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
@@ -266,6 +271,8 @@ class CallSubscription(CallTap):
         index, text = self._index[call], call.arguments
         if not self._listeners or index in self._by_index or call.is_custom:
             return  # the text of a custom tool's call is complete only when the answer ends
+        if not text:  # of a call that has just been opened, if the pieces of several calls are interleaved
+            return
         if not isinstance(parse_arguments(text), dict):
             return
         # All calls so far, because ids depend on them; each of the others is read by itself.
@@ -289,10 +296,10 @@ class CallSubscription(CallTap):
                 yield call
 
     def _is_news(self, call: AnyCall) -> bool:
-        """Return whether no listener got a call, or got a good one that is another or a bad one now."""
+        """Return whether no listener got this call, or it was good and is bad now, or the reverse."""
         earlier = self._by_index.get(call.index)
-        if not isinstance(earlier, ToolCall) or isinstance(call, InvalidToolCall):
-            return earlier is None or isinstance(earlier, ToolCall)
+        if isinstance(call, InvalidToolCall):
+            return not isinstance(earlier, InvalidToolCall)
         return (call.id, identity(call)) not in self._good
 
     def _responses(self, call: AnyCall, *, is_last: bool) -> Iterator[Any]:

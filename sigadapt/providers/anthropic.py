@@ -34,6 +34,7 @@ from sigadapt.providers.route import (
     Turns,
 )
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.questions import as_written
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.wire.stream_parts import Block, Blocks
@@ -55,6 +56,7 @@ from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.tool_results.dspy_media import part_of_chat
 
 NAME = "anthropic"
 
@@ -469,6 +471,35 @@ def block_of(part: Json, model: str) -> Json | None:
     return {"type": kind, "source": source, **title}
 
 
+def question_block(block: Json, model: str) -> Json | None:
+    """Return a block of a question, which DSPy writes as chat messages have it; None if Claude takes none."""
+    if kind_of(block) in _AS_CLAUDE_HAS_THEM:
+        return block
+    part = part_of_chat(block)
+    if part is None or part["type"] == "audio":
+        return None
+    written = block_of(part, model)
+    if written is None:  # of a type that Anthropic may come to take; until then, it says that it does not
+        kind = "image" if part["type"] == "image" else "document"
+        source = {"type": "base64", "media_type": part["mime_type"], "data": part["data"]}
+        written = {"type": kind, "source": source}
+    mark = block.get("cache_control")
+    return written if mark is None else {**written, "cache_control": mark}
+
+
+def _chat_question_block(block: Json, model: str) -> Json | None:
+    """Return a block of a question as LiteLLM takes it; None if that does not reach Claude."""
+    part = part_of_chat(block) if kind_of(block) == "file" else None
+    if part is not None and "file_id" not in part:  # LiteLLM drops a file's name, but passes a document on
+        return chat_block(part, model) if part["type"] == "image" else question_block(block, model)
+    return as_written(block, model) if kind_of(block) in _OVER_LITELLM else None
+
+
+_AS_CLAUDE_HAS_THEM = frozenset({"document", "image"})
+_OVER_LITELLM = frozenset({"text", "image_url", "document", "file"})
+"""What `anthropic_messages_pt` of litellm 1.106 writes of a question. It leaves out all else in silence."""
+
+
 def _part(block: Json) -> Json | None:
     """Return a content block as a part; None if it is no image, and no document with a source."""
     source, kind = an_object(block.get("source")), "image" if kind_of(block) == "image" else "file"
@@ -530,6 +561,7 @@ _ROUTE = Route(
         supports=_searches,
     ),
     ids=Limits(rf"(?!.*{SIGNED_ID}){PLAIN}", 64),
+    question_block=question_block,
 )
 
 PROVIDER = Anthropic(
@@ -547,5 +579,6 @@ PROVIDER = Anthropic(
             # `AnthropicInputSchema` of litellm 1.106, to which it reduces a schema's root.
             root_pattern=r"type|properties|required|additionalProperties|\$defs",
         ),
+        question_block=_chat_question_block,
     ),
 )

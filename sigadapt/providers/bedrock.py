@@ -16,6 +16,7 @@ from sigadapt.providers import anthropic
 from sigadapt.providers.provider import JsonText, Provider, Reading
 from sigadapt.providers.route import SIGNED_ID, Choices, Limits, Models, ResultRules, Route, Tools, Turns
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import Block, Blocks
@@ -228,6 +229,8 @@ PROVIDER = BedrockConverse(
             root_pattern=r"type|properties|required|additionalProperties|\$defs",
         ),
         ids=Limits(rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+", 64),  # LiteLLM changes any other in silence
+        # `_bedrock_converse_messages_pt` of litellm 1.106 leaves out all other kinds in silence.
+        question_block=only("text", "image_url", "file", "document"),
         caveat=_caveat,
     )
 )

@@ -32,6 +32,7 @@ from sigadapt.providers.route import (
     Turns,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import whole_arguments
@@ -43,6 +44,7 @@ from sigadapt.providers.wire.values import (
     in_paragraphs,
     is_text,
     joined,
+    kind_of,
     named_part,
     objects,
     one_call_each,
@@ -514,6 +516,35 @@ def content_part(part: Json, model: str) -> Json | None:
     return {"fileData": {**({"mimeType": mime} if mime else {}), "fileUri": uri}}
 
 
+def question_part(block: Json, model: str) -> Json | None:
+    """Return a block of a question, which DSPy writes as chat messages have it, as a part; else None."""
+    part = part_of_question(block)
+    text = text_of_file(block) if kind_of(block) == "document" else None
+    if part is None:
+        return None
+    if text is not None or part["type"] == "text":
+        return {"text": part["text"] if text is None else text}
+    written = content_part(part, model)
+    if written is not None and "fileData" in written:  # lm15 names a type where an address says none
+        default = "image/png" if part["type"] == "image" else "application/pdf"
+        return {"fileData": {"mimeType": default, **written["fileData"]}}
+    return written
+
+
+def _chat_question_block(block: Json, model: str) -> Json | None:
+    """Return a block of a question as LiteLLM takes it; None if that does not reach Gemini."""
+    # `_gemini_convert_messages_with_history` of litellm 1.106 leaves out all other kinds, and names of files.
+    kind, part = kind_of(block), part_of_question(block)
+    if kind == "document":
+        text = text_of_file(block)
+        shown = part if text is None else {"type": "text", "text": text}
+        return None if shown is None else chat_block(shown, model)
+    if kind == "file" and part is not None:
+        file = {key: value for key, value in block["file"].items() if key != "filename"}
+        return {**block, "file": file}
+    return as_written(block, model) if kind in ("text", "image_url", "input_audio") else None
+
+
 def stand_in(state: Json | None, model: str) -> Json | None:
     """Return what stands in for the missing signature of a turn's first call; None if it is not needed."""
     # Source: Google's "Thought Signatures" guide, FAQ (for calls that another model made, either of two dummy
@@ -546,6 +577,7 @@ _ROUTE = Route(
         result_schema="responseJsonSchema",
     ),
     names=Limits(r"[a-zA-Z_][a-zA-Z0-9_.:-]*", 64),  # Source: the same reference
+    question_block=question_part,
 )
 
 # The keywords of Gemini's `Schema` in LiteLLM, which leaves out any other (measured on 1.106).
@@ -588,6 +620,7 @@ PROVIDER = Gemini(
         # without a word (measured on 1.106).
         tools=Tools(lost_server_tools=frozenset({"WebSearch", "WebFetch", "FileSearch"})),
         ids=_ROUTE.ids._replace(pattern=ANY),  # LiteLLM takes its signatures off again
+        question_block=_chat_question_block,
         caveat=_caveat,
     ),
 )

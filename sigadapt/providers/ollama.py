@@ -13,6 +13,7 @@ from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider, RawCall, Reading
 from sigadapt.providers.route import Choices, Models, ResultRules, Route, Tools, Turns
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
+from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_image
 from sigadapt.providers.wire.values import (
@@ -122,6 +123,8 @@ _OVER_LITELLM = Route(
     ),
     results=_RESULTS,
     choices=_NO_CHOICES,
+    # LiteLLM leaves out files in silence, and fails at audio with an error about tokens (litellm 1.106).
+    question_block=only("text", "image_url"),
 )
 _IN_THE_PROMPT = _OVER_LITELLM._replace(models=Models(prefixes=frozenset({NAME})), caveat=_caveat)
 # lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.

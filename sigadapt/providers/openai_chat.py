@@ -44,6 +44,7 @@ from sigadapt.providers.wire.ends import (
     mark_last_cut_off,
     with_reported_call,
 )
+from sigadapt.providers.wire.questions import as_written, named_chat_block, only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
@@ -146,8 +147,8 @@ def _candidate(choice: Json, body: Json) -> Reading:
     is_refusal = refusal and is_text(refusal) and not calls
     finish = "refusal" if is_refusal else finish_word(choice.get("finish_reason"), _FINISH)
     why = error = None
-    if not _OF_GATEWAYS.isdisjoint(choice):
-        finish, why, error = _native_end(choice, finish)
+    if finish in _NATIVE or not _OF_GATEWAYS.isdisjoint(choice) or "provider_specific_fields" in message:
+        finish, why, error = _native_end(message, choice, finish)
     if calls and finish in CUTTING and _closes_calls(message, choice):
         call_id, name, last_arguments = calls[-1]
         whole = parse_arguments(last_arguments) if isinstance(last_arguments, str) else last_arguments
@@ -217,27 +218,37 @@ def _closes_calls(message: Json, choice: Json) -> bool:
     # LiteLLM's proxy, for Gemini: {"tool_calls": [...], "images": [], "thinking_blocks": []}, and for Claude:
     # {..., "provider_specific_fields": {"citations": null, "thinking_blocks": null}}.
     # Measured on litellm[proxy] 1.106. Gateways that hand on the provider's own word do the same.
-    beside = [an_object(each.get("provider_specific_fields")) for each in (message, choice)]
-    words = [place.get("native_finish_reason") for place in (choice, *beside)]
+    beside = an_object(message.get("provider_specific_fields"))
     return (
         not _OF_LITELLM.isdisjoint(message)
-        or not _OF_LITELLM.isdisjoint(beside[0])
-        or any(word in _LIMITS_OF_OBJECTS for word in words if isinstance(word, str))
+        or not _OF_LITELLM.isdisjoint(beside)
+        or not _LIMITS_OF_OBJECTS.isdisjoint(_native_words(message, choice))
     )
 
 
-def _native_end(choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
+def _native_places(message: Json, choice: Json) -> list[Json]:
+    """Return where a gateway hands on what the provider says of the end, the likeliest first."""
+    beside = [an_object(each.get("provider_specific_fields")) for each in (choice, message)]
+    return [beside[0], choice, beside[1]]
+
+
+def _native_words(message: Json, choice: Json) -> list[str]:
+    """Return the provider's own words for the end; a gateway may also hand one on as its finish reason."""
+    words = [place.get("native_finish_reason") for place in _native_places(message, choice)]
+    return [word for each in (*words, choice.get("finish_reason")) if (word := finish_word(each, {}))]
+
+
+def _native_end(message: Json, choice: Json, finish: str | None) -> tuple[str | None, str | None, Any]:
     """Return the finish reason, its details and the error; a gateway's word may hide the provider's."""
     # LiteLLM writes "stop" for words that it does not know, and keeps the provider's word in
     # `provider_specific_fields.native_finish_reason`.
     # OpenRouter, if a provider fails in the middle: {"finish_reason": "error", "error": {"message": "..."}}
     # https://openrouter.ai/docs/api/reference/errors-and-debugging
-    beside = an_object(choice["provider_specific_fields"]) if "provider_specific_fields" in choice else {}
-    error = choice.get("error") or beside.get("error")
-    native = finish_word(beside.get("native_finish_reason") or choice.get("native_finish_reason"), {})
+    error = next((place["error"] for place in _native_places({}, choice) if place.get("error")), None)
     if error:
         return "error", details_in(error), error
-    if native in _NATIVE and finish != "content_filter":
+    native = next((word for word in _native_words(message, choice) if word in _NATIVE), None)
+    if native is not None and finish != "content_filter":
         return _NATIVE[native], None if native == finish else native, None
     return finish, None, None
 
@@ -463,9 +474,12 @@ _ROUTE = Route(
     choices=Choices(forms=ALL_CHOICES | {"custom"}),
     tools=Tools(strict=True, custom=True),
     ids=Limits(UNSIGNED, 40),
+    question_block=named_chat_block,
 )
-_OVER_LITELLM = _ROUTE._replace(client="litellm", as_chat=True, models=Models(), choices=Choices(NO_SUBSET))
-_TEXT_ONLY = _OVER_LITELLM._replace(results=ResultRules(behind=chat_text))
+_OVER_LITELLM = _ROUTE._replace(
+    client="litellm", as_chat=True, models=Models(), choices=Choices(NO_SUBSET), question_block=as_written
+)
+_TEXT_ONLY = _OVER_LITELLM._replace(results=ResultRules(behind=chat_text), question_block=only("text"))
 """For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
 _WITH_REASONING = _ROUTE.turns._replace(reasoning_field="reasoning_content")
 

@@ -46,6 +46,7 @@ from sigadapt.providers.route import (
 )
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.namespaces import in_namespaces
+from sigadapt.providers.wire.questions import part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.wire.stream_parts import Block, Blocks
@@ -474,6 +475,23 @@ def result_block(part: Json, model: str) -> Json | None:
     return {"type": "input_file", "filename": file_name(part), "file_data": data_uri(part)}
 
 
+def question_block(block: Json, model: str) -> Json | None:
+    """Return a block of a question, which DSPy writes as chat messages have it; None if there is none."""
+    part, kind = part_of_question(block), kind_of(block)
+    if part is None:
+        return block if kind.startswith("input_") and kind != "input_audio" else None
+    if kind == "input_audio":  # `ResponseInputAudioParam` of OpenAI's SDK 2.54; lm15 writes other fields
+        return block
+    text = text_of_file(block) if kind == "document" else None
+    if text is not None:
+        return {"type": "input_text", "text": text}
+    written = result_block(part, model)
+    if written is None or kind != "image_url":
+        return written
+    detail = an_object(block.get("image_url")).get("detail")
+    return {**written, "detail": detail} if isinstance(detail, str) else written
+
+
 def _part(block: Json) -> Json | None:
     """Return a content block of a question or a result as a part; None for one of no known kind."""
     kind = kind_of(block)
@@ -518,6 +536,7 @@ _ROUTE = Route(
     ),
     search=Search("tool_search", (("type", "tool_search"),), supports=_searches, namespaces=True),
     ids=Limits(UNSIGNED, 64),
+    question_block=question_block,
 )
 
 PROVIDER = OpenAIResponses(

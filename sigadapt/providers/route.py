@@ -6,6 +6,7 @@ A provider's file lists its routes. What stands there was measured on dspy 3.4.1
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from sigadapt.providers.wire.questions import as_part, as_written
 from sigadapt.schemas.json_values import Json
 from sigadapt.schemas.strict import StrictRules
 
@@ -115,6 +116,9 @@ class Route(NamedTuple):
     search: Search | None = None
     names: Limits = Limits(PLAIN, 64)
     ids: Limits = Limits(UNSIGNED, 1_000)
+    # Returns the block of a question for a content block that DSPy wrote (`wire/questions.py`), given it and
+    # the model's name; None if there is no such block or the client loses it.
+    question_block: Callable[[Json, str], Json | None] = as_written
     # Returns a sentence on what the client may lose of a canonical Request in silence, and the way around it.
     caveat: Callable[[Json], str] | None = None
 
@@ -134,5 +138,6 @@ OWN_ENGINE = Route(
     results=ResultRules(marks_failed=True, inside=_same_part),
     names=Limits(ANY, 1_000_000),
     ids=Limits(UNSIGNED, 1_000_000),
+    question_block=as_part,
 )
 """The route through an engine that the user made, which takes lm15's types unchanged."""

@@ -28,7 +28,8 @@ _OF_CLAUDE = re.compile(r"(bash|text_editor|memory|computer)_\d{8}")
 _OF_OPENAI = {"shell", "local_shell", "apply_patch", "computer", "computer_use_preview", "tool_search"}
 SERVER_TOOL = "server_tool"
 """The type of an entry that each provider is sent in its own words (`server_tools.py`)."""
-_ASKING = {"mcp": ("mcp_approval_request",)}
+MCP_APPROVAL = "mcp_approval_request"
+"""The name under which OpenAI asks whether it may call a hosted MCP server."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class NativeTool:
         environment = self.spec.get("environment")
         if is_object(environment) and environment.get("type") not in (None, "local"):
             return ()  # a shell in a container, which OpenAI runs
-        return (self.kind,) if self.kind in _OF_OPENAI else _ASKING.get(self.kind, ())
+        if self.kind == "mcp":  # unless it says otherwise, OpenAI asks before each call
+            return () if self.spec.get("require_approval") == "never" else (MCP_APPROVAL,)
+        return (self.kind,) if self.kind in _OF_OPENAI else ()
 
     def to_openai(self) -> Json:
         """Return a copy of the entry."""

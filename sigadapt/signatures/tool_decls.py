@@ -24,7 +24,7 @@ from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.confirmation import Ask, asking_first
-from sigadapt.signatures.native_tools import NativeTool, is_native
+from sigadapt.signatures.native_tools import MCP_APPROVAL, NativeTool, is_native
 from sigadapt.signatures.rendering import Shown, rendered_decls
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.server.tools import ServerTool, native_tool
@@ -319,6 +319,9 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
             return decl.flaw_of(args)
         if name in self._client_names:
             return None
+        if name == MCP_APPROVAL:
+            reason = "OpenAI asks for an approval, and no MCP server is declared with approvals"
+            return Flaw("unknown_tool", f"{reason}; a failed result answers no")
         message = f"no tool {cut(repr(name))} is declared"
         if not by_name:
             return Flaw("unknown_tool", f"{message}; this turn has no tools")

@@ -352,6 +352,32 @@ def test_an_approval_fails_closed(wired: Any, value: Any, failed: bool, approve:
     assert answer["approve"] is approve
 
 
+@pytest.mark.parametrize(
+    "server",
+    [
+        {**MCP, "require_approval": "never"},
+        sigadapt.McpServer("x", "https://x.test", options={"openai": {"require_approval": "never"}}),
+    ],
+    ids=["a dict", "an McpServer"],
+)
+@pytest.mark.parametrize("args", ['{"id":1}', "no JSON", "", None, 3])
+def test_an_approval_that_nobody_declared_is_a_bad_call_and_answered_with_no(
+    wired: Any, server: Any, args: Any
+) -> None:
+    """toolsets: An approval of a server that is declared without approvals."""
+    wire = wired("responses")
+    question = {**APPROVAL, "arguments": args}
+    calls = wire.ask(responses(question), tools=[get_weather, server]).calls
+    [bad] = calls.invalid
+    assert (len(calls), bad.code) == (0, "unknown_tool")
+    assert "OpenAI asks for an approval" in bad.message
+    results = calls.run([get_weather, server])
+    assert [result.is_error for result in results] == [True]
+    wire.ask(responses(question), tools=[get_weather, server], results=results)
+    answer = wire.sent[-1]["input"][-1]
+    assert (answer["type"], answer["approve"]) == ("mcp_approval_response", False)
+
+
 FUNCTION_CALL: Json = {
     "type": "function_call",
     "id": "fc_1",

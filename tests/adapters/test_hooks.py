@@ -1,5 +1,6 @@
 """Hooks around the model call: their order, what they may change, and what happens on errors."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -162,6 +163,78 @@ def test_what_a_hook_puts_in_the_place_of_a_choice_is_checked_like_the_models():
     )
     assert [call.code for call in out.calls.invalid] == ["schema_mismatch"]
     assert len(out.calls) == 0
+
+
+def _calls(choice: Choice) -> list[Any]:
+    assert choice.tool_calls is not None
+    return choice.tool_calls.tool_calls
+
+
+def _adds_a_dict(choice: Choice) -> None:
+    _calls(choice).append({"name": "rm_rf", "args": {}})
+
+
+def _adds_a_call(choice: Choice) -> None:
+    _calls(choice).append(ToolCall(id="x", name="rm_rf", args={}))
+
+
+def _changes_arguments(choice: Choice) -> None:
+    _calls(choice)[0].args["city"] = 5
+
+
+def _changes_a_name(choice: Choice) -> None:
+    object.__setattr__(_calls(choice)[0], "name", "rm_rf")
+
+
+def _puts_other_calls(choice: Choice) -> None:
+    calls = ToolCalls([ToolCall(id="x", name="rm_rf", args={})])
+    object.__setattr__(choice, "tool_calls", calls)
+
+
+@pytest.mark.parametrize("returns", [False, True], ids=["returns nothing", "returns the choice"])
+@pytest.mark.parametrize(
+    ("change", "code", "good"),
+    [
+        (_adds_a_dict, "unknown_tool", 1),
+        (_adds_a_call, "unknown_tool", 1),
+        (_changes_arguments, "schema_mismatch", 0),
+        (_changes_a_name, "unknown_tool", 0),
+        (_puts_other_calls, "unknown_tool", 0),
+    ],
+)
+def test_what_a_hook_changes_in_place_is_checked(change: Any, code: str, good: int, returns: bool):
+    """request-shaping: What a hook changes in place is checked, too."""
+
+    def changed(choice: Choice) -> Choice | None:
+        change(choice)
+        return choice if returns else None
+
+    out, _ = ask([Answer(calls=[PARIS])], Hook("a", [], after_choice=changed), on_invalid="keep")
+    assert [call.code for call in out.calls.invalid] == [code]
+    assert len(out.calls) == good
+
+
+def test_arguments_that_a_hook_changes_in_place_are_the_ones_that_go_on():
+    """request-shaping: What a hook changes in place is checked, too."""
+
+    def changed(choice: Choice) -> None:
+        _calls(choice)[0].args["city"] = "Rome"
+
+    out, _ = ask([Answer(calls=[PARIS])], Hook("a", [], after_choice=changed))
+    assert cities(out) == ["Rome"]
+    assert json.loads(out.calls[0].arguments) == out.calls[0].args
+
+
+@pytest.mark.parametrize("junk", [None, 7, "x", {}, [], {"name": 3}, {"name": "get_weather", "args": 3}])
+def test_junk_that_a_hook_leaves_in_a_choice_is_refused(junk: Any):
+    """request-shaping: What a hook changes in place is checked, too."""
+
+    def left(choice: Choice) -> None:
+        _calls(choice).append(junk)
+
+    hook = Hook("a", [], after_choice=left)
+    with pytest.raises(sigadapt.SigadaptError):
+        ask([Answer(calls=[PARIS])], hook)
 
 
 def test_a_hook_that_changes_the_text_alone_leaves_the_calls_as_they_are():

@@ -405,6 +405,54 @@ def test_a_default_is_shown_wherever_it_stands(schema: dict[str, Any]):
     assert seen == [{"eur": 1000}]
 
 
+FAST = {"properties": {"fee": {"default": 9}}}
+MODE = {"mode": {"type": "string", "default": "slow"}, "eur": {"type": "integer"}}
+IS_FAST = {"properties": {"mode": {"const": "fast"}}, "required": ["mode"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "args", "shown"),
+    [
+        ({"if": IS_FAST, "then": FAST}, {"mode": "fast"}, {"mode": "fast", "fee": 9}),
+        ({"if": IS_FAST, "then": FAST}, {}, {"mode": "slow"}),
+        ({"if": IS_FAST, "else": FAST}, {}, {"mode": "slow", "fee": 9}),
+        ({"if": {"not": IS_FAST}, "then": FAST}, {}, {"mode": "slow", "fee": 9}),
+        ({"allOf": [{"if": IS_FAST, "then": True, "else": FAST}]}, {}, {"mode": "slow", "fee": 9}),
+        (
+            {"allOf": [{"$ref": "#/$defs/x"}], "$defs": {"x": {"if": IS_FAST, "then": FAST}}},
+            {},
+            {"mode": "slow"},
+        ),
+        ({"dependentSchemas": {"eur": FAST}}, {"eur": 1}, {"eur": 1, "mode": "slow", "fee": 9}),
+        ({"dependentSchemas": {"eur": FAST}}, {}, {"mode": "slow"}),
+        ({"dependentSchemas": {"mode": FAST}}, {}, {"mode": "slow", "fee": 9}),
+        ({"dependencies": {"mode": FAST, "fee": ["mode"]}}, {}, {"mode": "slow", "fee": 9}),
+        (
+            {"dependentSchemas": {"fee": {"properties": {"cur": {"default": "EUR"}}}, "mode": FAST}},
+            {},
+            {"mode": "slow", "fee": 9, "cur": "EUR"},
+        ),
+        ({"anyOf": [{"if": IS_FAST, "else": FAST}]}, {}, {"mode": "slow", "fee": 9}),
+    ],
+)
+def test_a_default_of_a_condition_is_shown_and_runs(schema: Any, args: Any, shown: Any):
+    """confirmation: A default behind a condition that holds is shown, and runs."""
+    ran: list[Any] = []
+
+    def pay(**kwargs: Any) -> str:
+        ran.append(kwargs)
+        return "paid"
+
+    parameters = {"type": "object", "properties": MODE, **schema}
+    declared_pay = ToolDecl.of({"name": "pay", "parameters": parameters}, requires_confirmation=True)
+    decl = dataclasses.replace(declared_pay, func=pay)
+    calls = ToolCalls([{"name": "pay", "args": args}])
+    [request] = calls.awaiting_confirmation(decl)
+    assert request.call.args == shown
+    [result] = calls.run(decl, {request.id: True})
+    assert (ran, result.value) == ([shown], "paid")
+
+
 class Limits(pydantic.BaseModel):
     eur: int = pydantic.Field(default_factory=lambda: 1000)
 

@@ -115,15 +115,15 @@ class _OneRequestEngine:
 
     def plan(self, request: lm15.Request) -> Any:
         """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
+        native_request = self._native.placed_in(request) if self._native.rows else request
         try:
-            native_request = self._native.placed_in(request) if self._native.rows else request
             target_and_changes = written_target(self._engine, native_request, self._methods)
         except lm15.UnsupportedFeatureError:
             raise
         except (lm15.LM15Error, TypeError, ValueError):
             target_and_changes = None  # `complete` raises it, where DSPy expects it
         if target_and_changes is None:
-            return self._engine.plan(request)
+            return self._engine.plan(native_request)
         *self._target, changes = target_and_changes
         return changes
 

@@ -14,6 +14,7 @@ from dspy import lm15
 from sigadapt.adapters.lm.native_rows import NativeRows, native_rows
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.content.question_content import shows_content
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_WIRE, CHAT
@@ -82,13 +83,14 @@ def _message(group: list[dict[str, Any]], route: Route) -> lm15.Message:
         text = [lm15.TextPart(text=as_unicode(row["content"]))] if row.get("content") else []
         parts = (*text, *map(_call, row.get("tool_calls", ())))
         return lm15.Message(role="assistant", parts=parts or (lm15.TextPart(text=""),))
-    if "parts" in row and route.client == "engine":
-        return lm15.Message(role="user", parts=tuple(map(_content_part, row["blocks"])))
+    if "parts" in row and (route.client == "engine" or shows_content(row)):
+        blocks = row["blocks"] if route.client == "engine" else row["parts"]
+        return lm15.Message(role="user", parts=tuple(map(_content_part, blocks)))
     if row["role"] == "user" and isinstance(row["content"], str):
         return lm15.Message.user(row["content"])
     if "late" in row:
         return lm15.Message(role="developer", parts=(lm15.TextPart(text=row["content"]),))
-    # lm15's own reader takes content blocks (images, files, ...) and later system messages.
+    # lm15's own reader takes later system messages.
     return lm15.request_from_openai_chat(
         {"model": "any", "messages": [{"role": "user", "content": ""}, row]}
     ).messages[1]

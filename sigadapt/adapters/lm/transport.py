@@ -24,6 +24,7 @@ from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import settings, streaming_to, sync_send_to_stream
+from sigadapt.errors import InvalidHistory
 from sigadapt.providers import CHAT, provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
@@ -132,7 +133,13 @@ def _model(
 def _text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
-    return "\n".join(part["text"] for part in content if "text" in part)
+    if any("text" not in part for part in content):
+        raise InvalidHistory(
+            "a question holds an image, a file or audio, and a text-completion model takes text alone",
+            code="unsendable_content",
+            fix="Use a chat model, or give the content as text.",
+        )
+    return "\n".join(part["text"] for part in content)
 
 
 def executions_of(controls: Controls) -> list[dict[str, Any]]:

@@ -16,7 +16,9 @@ tool, such as `cache_control`, stand beside `function`. A tool that the provider
 A Request that was made fit for its route may have these as well:
 
     blocks     on a tool message: the provider's blocks inside the result; None for text alone
+               on a user message: the provider's blocks of the question
     after      on a tool message: the provider's blocks that follow the results of the turn
+    parts      on a user message: what it holds beside text, as content (`content/question_content.py`)
     stand_in   on an assistant message: the fields of its first call that stand in for missing state
     late       on a system message: which tools are added and removed there (`calling/late_tools.py`)
 

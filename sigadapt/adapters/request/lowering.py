@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from sigadapt.adapters.request.aliases import aliases, names_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.request.result_content import with_content
+from sigadapt.adapters.request.content.question_content import HALVES, shows_content, with_questions
+from sigadapt.adapters.request.content.result_content import with_content
 from sigadapt.adapters.request.sendable_tools import lost_at_root, sendable, without_searches
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
 from sigadapt.adapters.request.tool_choice import form_of
@@ -51,6 +52,9 @@ def lower(request: Request, route: Route) -> Lowered:
         request = {**request, "tools": tools}
     request = _without_halves(request, changes)
     table = aliases(names_in(request), *route.names)
+    if any(map(shows_content, request["messages"])):
+        request, losses = with_questions(request, route)
+        changes += losses
     if table or any(row["role"] in ("assistant", "tool") or "parts" in row for row in request["messages"]):
         refuse_unreadable_states(request, route)
         request = _custom_calls(request, route, changes)
@@ -223,8 +227,7 @@ def _without_halves(request: Request, changes: list[Change]) -> Request:
     rows = request["messages"]
     contents = [row.get("content") for row in rows]
     broken_rows = [n for n, text in enumerate(contents) if isinstance(text, str) and not is_unicode(text)]
-    why = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
-    changes += (Change(f"/messages/{number}/content", "lowered", why) for number in broken_rows)
+    changes += (Change(f"/messages/{number}/content", "lowered", HALVES) for number in broken_rows)
     questions = {number for number in broken_rows if rows[number]["role"] in ("system", "user")}
     messages = [
         {**row, "content": as_unicode(row["content"])} if number in questions else row

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from sigadapt.errors import InvalidToolDecl, printable
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.native_tools import SERVER_TOOL, NativeTool
+from sigadapt.signatures.native_tools import MCP_APPROVAL, SERVER_TOOL, NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 
 
@@ -115,8 +115,9 @@ class McpServer(ServerTool):
 
     @property
     def client_names(self) -> tuple[str, ...]:
-        """The name under which OpenAI asks whether it may call the server."""
-        return ("mcp_approval_request",)
+        """The name under which OpenAI asks whether it may call the server; none if it is told not to ask."""
+        options = (self.options or {}).get("openai", {})
+        return () if options.get("require_approval") == "never" else (MCP_APPROVAL,)
 
 
 def native_tool(spec: Json) -> NativeTool:

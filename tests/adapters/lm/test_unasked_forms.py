@@ -190,3 +190,44 @@ def test_a_call_that_a_limit_cut_behind_a_proxy(closed: Json, finish: str, nativ
     is_cut = native in ("MAX_TOKENS", "max_tokens") or (finish == "length" and bool(closed))
     assert [bad.code for bad in calls.invalid] == (["truncated"] if is_cut else [])
     assert len(calls) == (not is_cut)
+
+
+CUT_CALL = {
+    "index": 0,
+    "id": "a",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city": "Par"}'},
+}
+ENDINGS: dict[str, Json] = {  # of a choice with a finish reason
+    "of the choice": {"native_finish_reason": "{}"},
+    "beside the choice": {"provider_specific_fields": {"native_finish_reason": "{}"}},
+    "beside the message": {"message": {"provider_specific_fields": {"native_finish_reason": "{}"}}},
+    "as the finish reason": {"finish_reason": "{}"},
+}
+
+
+def ended(ending: str, native: str, *, is_streamed: bool) -> bytes:
+    """An answer with one call, and the provider's own word for its end where this ending has it."""
+    told: Json = json.loads(json.dumps(ENDINGS[ending]).replace("{}", native))
+    beside = told.pop("message", {})
+    choice = {"index": 0, "finish_reason": "tool_calls", **told}
+    message = {"role": "assistant", "content": None, "tool_calls": [CUT_CALL]}
+    head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    if not is_streamed:
+        return json.dumps({**head, "choices": [{**choice, "message": {**message, **beside}}]}).encode()
+    chunks = [{"index": 0, "delta": message, "finish_reason": None}, {**choice, "delta": beside}]
+    return sse("openai", [{**head, "object": "chat.completion.chunk", "choices": [each]} for each in chunks])
+
+
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("native", ["MAX_TOKENS", "max_tokens", "STOP", "tool_use"])
+def test_where_a_gateway_tells_of_a_limit(native: str, ending: str, engine: str, is_streamed: bool) -> None:
+    """response-choice: A cut call behind a proxy is truncated."""
+    out = ask(
+        "openai", ended(ending, native, is_streamed=is_streamed), is_streamed=is_streamed, engine=engine
+    )
+    is_cut = native.lower() == "max_tokens"
+    assert [bad.code for bad in out.calls.invalid] == (["truncated"] if is_cut else [])
+    assert [call.args for call in out.calls] == ([] if is_cut else [{"city": "Par"}])

@@ -16,7 +16,7 @@ import pytest
 from dspy import lm15
 from dspy.clients import call_result
 from google.genai import types as google
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from internals import PROVIDERS
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -587,7 +587,7 @@ def check_any(read: Callable[[Any], list[Choice]], thing: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=600)
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutants(BODIES))
 def test_any_json_in_any_field_of_a_body(body: Any) -> None:
     """response-choice: Any JSON gives a Choice or UnreadableResponse"""
@@ -596,7 +596,7 @@ def test_any_json_in_any_field_of_a_body(body: Any) -> None:
     assert repr(body) == repr(before)
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutants(STREAMS), st.sampled_from([list, iter, json.dumps]))
 def test_any_json_in_any_field_of_a_stream(events: Any, form: Any) -> None:
     """response-choice: Any JSON gives a Choice or UnreadableResponse"""

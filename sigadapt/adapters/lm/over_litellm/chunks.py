@@ -28,6 +28,8 @@ from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
 
 _UNKNOWN = object()
+_NATIVE_END = "native_finish_reason"
+_BESIDE = "provider_specific_fields"
 _FIELDS = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
 
 
@@ -37,7 +39,7 @@ def with_cut_call(body: Json, wire: Provider, finish: str | None = None) -> Json
     # looks like the model's own. `finish` is the provider's finish reason, if LiteLLM wrote another one.
     if not wire.arguments_as_objects:
         return body
-    choice = _first_choice(body)
+    choice = first_choice(body)
     whole = {**body, "choices": [{**choice, "finish_reason": finish or choice.get("finish_reason")}]}
     calls = objects(an_object(choice.get("message")).get("tool_calls"))
     if not calls or not any(type(arguments) is CutOff for _, _, arguments in CHAT.read(whole)[0].calls[-1:]):
@@ -50,17 +52,29 @@ def with_cut_call(body: Json, wire: Provider, finish: str | None = None) -> Json
     return {**whole, "choices": [{**whole["choices"][0], "message": message}]}
 
 
-def _with_end(body: Json, refusal: Any, source: Any) -> Json:
+def with_native_end(body: Json, choice: Json) -> Json:
+    """Return LiteLLM's body with what a gateway says of the end in its choice, which LiteLLM leaves out."""
+    read = first_choice(body)
+    word = choice.get(_NATIVE_END) or an_object(choice.get(_BESIDE)).get(_NATIVE_END)
+    if not read or not word:
+        return body
+    if not read.get(_NATIVE_END):
+        return {**body, "choices": [{**read, _NATIVE_END: word}]}
+    fields = {**an_object(read.get(_BESIDE)), _NATIVE_END: word}
+    return {**body, "choices": [{**read, _BESIDE: fields}]}
+
+
+def _with_end(body: Json, refusal: Any, native: Any) -> Json:
     """Return the body that LiteLLM makes of chunks, with the refusal and finish reason that it leaves out."""
-    choice = _first_choice(body)
-    native = getattr(source, "received_finish_reason", None)
+    choice = first_choice(body)
     if not choice or not (refusal or native):
         return body
     message = {**an_object(choice.get("message")), **({"refusal": refusal} if refusal else {})}
-    return {**body, "choices": [{**choice, "message": message, "native_finish_reason": native}]}
+    return {**body, "choices": [{**choice, "message": message, _NATIVE_END: native}]}
 
 
-def _first_choice(body: Json) -> Json:
+def first_choice(body: Json) -> Json:
+    """Return the first choice of a body; an empty object if it has none."""
     return an_object(next(iter(objects(body.get("choices"))), None))
 
 
@@ -68,7 +82,7 @@ def _with_calls(body: Json, calls: list[Json]) -> Json:
     """Return the body that LiteLLM makes of chunks, with the calls of these chunks if it changed them."""
     # LiteLLM joins fragments by their index, which is the same for all calls of an Ollama stream, and fills
     # in empty arguments.
-    choice = _first_choice(body)
+    choice = first_choice(body)
     message = an_object(choice.get("message"))
     if not message or _identities(calls) == _identities(objects(message.get("tool_calls"))):
         return body
@@ -90,13 +104,14 @@ class Chunks:
         self._chunks: list[Any] = []
         self._wire = wire
         self._lines: list[str] = []
+        self._ending: Json = {}
 
     def listen_to(self, source: Any) -> Any:
         """Return LiteLLM's stream, of which the provider's own lines are kept where LiteLLM reads lines."""
         # LiteLLM opens some streams only when the first chunk is asked for, with `make_call`.
         stream = getattr(source, "completion_stream", None)
         if stream is not None:
-            self._listen(stream)
+            source.completion_stream = self._listen(stream)
         elif getattr(source, "make_call", None) is not None:
             source.make_call = partial(self._make_call, source.make_call)
         return source
@@ -111,7 +126,16 @@ class Chunks:
     def _listen(self, stream: Any) -> Any:
         if hasattr(stream, "streaming_response"):
             stream.streaming_response = _Lines(stream.streaming_response, self._lines)
-        return stream
+            return stream
+        if hasattr(stream, "__anext__"):
+            return _AsyncChunks(stream, self._keep_ending)
+        return _SyncChunks(stream, self._keep_ending) if hasattr(stream, "__next__") else stream
+
+    def _keep_ending(self, chunk: Any) -> None:
+        """Keep what a gateway says of the end beside its finish reason, which LiteLLM leaves out."""
+        for choice in list(getattr(chunk, "choices", None) or ())[:1]:
+            if getattr(choice, "finish_reason", None) is not None:
+                self._ending = an_object(plain(choice))
 
     def events(self, chunk: Any) -> Iterator[Any]:
         """Yield the events of a chunk, as far as lm15 can read it."""
@@ -152,8 +176,10 @@ class Chunks:
             body = json.dumps(CHAT.assemble(map(plain, self._chunks)))
             end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
         else:
-            message = an_object(_first_choice(CHAT.assemble(map(plain, self._chunks))).get("message"))
-            body = _with_end(end.provider_data or {}, message.get("refusal"), source)
+            message = an_object(first_choice(CHAT.assemble(map(plain, self._chunks))).get("message"))
+            received = getattr(source, "received_finish_reason", None)
+            body = _with_end(end.provider_data or {}, message.get("refusal"), received)
+            body = with_native_end(body, self._ending)
             body = _with_calls(body, objects(message.get("tool_calls")))
             readings = self._own_readings()
             finish = readings[0].finish if readings else None
@@ -182,6 +208,37 @@ class Chunks:
             return None
         provider_events = [event for event in events if self._wire.is_event(event)]
         return self._wire.read(self._wire.assemble(provider_events)) if provider_events else None
+
+
+class _Chunks:
+    """The chunks of an SDK, each shown to a function before LiteLLM reads it."""
+
+    def __init__(self, chunks: Any, show: Callable[[Any], None]) -> None:
+        self._chunks = chunks
+        self._show = show
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._chunks, name)
+
+    def _shown(self, chunk: Any) -> Any:
+        self._show(chunk)
+        return chunk
+
+
+class _SyncChunks(_Chunks):
+    def __iter__(self) -> "_SyncChunks":
+        return self
+
+    def __next__(self) -> Any:
+        return self._shown(next(self._chunks))
+
+
+class _AsyncChunks(_Chunks):
+    def __aiter__(self) -> "_AsyncChunks":
+        return self
+
+    async def __anext__(self) -> Any:
+        return self._shown(await anext(self._chunks))
 
 
 class _Lines:

@@ -10,6 +10,7 @@ import json
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import pydantic
@@ -19,10 +20,12 @@ from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngin
 from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_limit_behind
 from sigadapt.adapters.lm.exchange import is_empty, json_in, response_with_raw_body
 from sigadapt.adapters.lm.native_rows import NativeRows
-from sigadapt.adapters.lm.over_litellm.chunks import Chunks, with_cut_call
+from sigadapt.adapters.lm.over_litellm.chunks import Chunks, first_choice, with_cut_call, with_native_end
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
+from sigadapt.adapters.lm.streams.call_deltas import with_own_id
 from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import body_of
+from sigadapt.adapters.response.stream_events import BODY
 from sigadapt.dspy_boundary.internals import (
     aclosing,
     closing,
@@ -123,13 +126,18 @@ class _WithState:
             return fallback
         if is_empty(response):
             refuse_error(plain(raw), self._extras.provider)
+        for text in self._bodies[-1:]:
+            if "native_finish_reason" in text:
+                body = with_native_end(body, first_choice(json_in(text)))
         return replace(response, provider_data=with_cut_call(body, self._extras.wire))
 
 
-def _events(response: lm15.Response) -> list[Any]:
+def _events(response: lm15.Response, provider: Provider) -> list[Any]:
     """Return a whole answer as a stream: DSPy does not stream OpenAI's Responses over LiteLLM."""
+    data: Json = response.provider_data or {}
+    read = partial(provider.read, json_in(data[BODY]) if BODY in data else data)
     try:
-        return list(lm15.response_to_events(response))
+        return [with_own_id(event, read) for event in lm15.response_to_events(response)]
     except TypeError:  # a part that lm15 has no event for; the answer is read from `provider_data`
         start = lm15.StreamStartEvent(id=response.id, model=response.model)
         end = lm15.StreamEndEvent(
@@ -165,7 +173,7 @@ class Engine(_WithState, LiteLLMEngine):
     def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
         """Yield the events of one streamed answer."""
         if self.model_type == "responses":
-            yield from _events(self.complete(request))
+            yield from _events(self.complete(request), self._extras.provider)
             return
         data = self._arguments(request, streaming=True)
         litellm, chunks = get_litellm(), Chunks(request, self._extras.wire)
@@ -196,7 +204,7 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
     async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:
         """Yield the events of one streamed answer."""
         if self.model_type == "responses":
-            for event in _events(await self.complete(request)):
+            for event in _events(await self.complete(request), self._extras.provider):
                 yield event
             return
         data = self._arguments(request, streaming=True)

@@ -4,15 +4,28 @@ It refuses a whole answer because of one call without a name, or with a number t
 The calls themselves are read elsewhere.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from dspy import lm15
 
+from sigadapt.providers.provider import Reading
 from sigadapt.schemas.arguments import parse_arguments
 
 NOT_JSON = "\0 no JSON"
 """A last fragment that makes lm15 keep the arguments as text. `CallTap` passes it over."""
+
+
+def with_own_id(event: Any, read: Callable[[], list[Reading]]) -> Any:
+    """Return an event of lm15 without the id of a call, unless the provider gave it."""
+    # lm15 takes the id of OpenAI's item for that of its call if there is none, and makes a text of any value.
+    # The prediction's call has an id that is made, and each piece of it has to have the same.
+    if event.type != "delta" or event.delta.type != "tool_call" or not event.delta.id:
+        return event
+    if any(call_id == event.delta.id for reading in read() for call_id, _, _ in reading.calls):
+        return event
+    return replace(event, delta=replace(event.delta, id=None))
 
 
 class CallDeltas:

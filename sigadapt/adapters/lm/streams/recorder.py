@@ -18,7 +18,7 @@ lm15 gets what it can read. Upstream limits (dspy 3.4.1) and what stands here in
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ import orjson
 from dspy import LMStreamAssemblyError, lm15
 
 from sigadapt.adapters.lm.errors_in_answers import error_event, refuse_error
-from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
+from sigadapt.adapters.lm.streams.call_deltas import CallDeltas, with_own_id
 from sigadapt.adapters.response.choice import provider_of_stream
 from sigadapt.adapters.response.provider_errors import is_rate_limit, until_error
 from sigadapt.adapters.response.response_bodies import body_of_parts
@@ -62,6 +62,7 @@ class Recorder:
         self.lm15_provider: Any = with_methods(lm15_provider, {"parse_stream_events": self._parse})
         self.lm15_provider.transport = self
         self._texts: list[str] = []
+        self._latest: list[Json] = []  # the events of the latest text
         self._lines: list[bytes] = []  # of one event, as far as they have arrived
         self._size = 0
         self._long: dict[str, str] = {}  # the data of long events by the names that lm15 gets
@@ -181,18 +182,21 @@ class Recorder:
                 if is_rate_limit({"code": each.error.provider_code}):
                     events.append(replace(each, error=replace(each.error, code="rate_limit")))
                     break
-            events += self._deltas.events_of(each)
+            own = with_own_id(each, self._latest_readings) if self._latest else each
+            events += self._deltas.events_of(own)
         return events
 
     def _keep(self, text: str) -> None:
         self._texts.append(text)
+        self._latest = []
         if self.events is None or self._is_done:
             return
         if text.strip() == "[DONE]":
             self._is_done = True
             return
         try:
-            self.events += data_of(text)
+            self._latest = data_of(text)
+            self.events += self._latest
         except UnreadableResponse:
             self.events = None
 
@@ -258,9 +262,15 @@ class Recorder:
 
     def _readings(self) -> list[Reading]:
         """Return what the events before the first error say; nothing if they cannot be read."""
-        events = [event for event in self.events or () if self.provider.is_event(event)]
-        events, _ = until_error(events, self.provider)
+        events, _ = until_error(self._own(self.events or ()), self.provider)
         return self.provider.read(self.provider.assemble(events)) if events else []
+
+    def _latest_readings(self) -> list[Reading]:
+        events = self._own(self._latest)
+        return self.provider.read(self.provider.assemble(events)) if events else []
+
+    def _own(self, events: Iterable[Json]) -> list[Json]:
+        return [event for event in events if self.provider.is_event(event)]
 
 
 @contextmanager

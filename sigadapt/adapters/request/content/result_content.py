@@ -36,7 +36,7 @@ def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]
             placing = _Placing(row, route, request["model"], place, below)
             changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
             below, rows[number] = placing.below, placing.row()
-        if "parts" in row:
+        if "parts" in row and "blocks" not in row:
             blocks, reasons = _question(row["parts"], route, request["model"])
             changes += (Change(f"/messages/{number}/content", "dropped", why) for why in reasons)
             rows[number] = {**row, "blocks": blocks}

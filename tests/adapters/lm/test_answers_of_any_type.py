@@ -1,0 +1,101 @@
+"""An answer with another type of JSON in any member ends in outputs, or in an error of ours or of DSPy's."""
+
+import copy
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, cast
+
+import dspy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import ENGINES, May, get_weather, lm_of
+
+import sigadapt
+from sigadapt.testing import WIRES, Answer, Call, LoopbackProvider, Received
+
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
+VALUES: list[Any] = [None, 7, -1.5, True, "x", [], {}, [1], ["x"], [None], [[]], {"a": 1}]
+CALLS = [Call("get_weather", {"city": "Rome"}, id="c1"), Call("get_weather", {"city": "Oslo"}, id="c2")]
+ANSWER = Answer(text="Let me look.", reasoning="Hm.", calls=CALLS)
+LATEST = [b""]
+
+
+@cache
+def provider() -> LoopbackProvider:
+    return LoopbackProvider(lambda _: LATEST[0], keep=1).start()
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to all members of a value, however deep."""
+    members: Any = value
+    for key, member in [*members.items()] if isinstance(value, dict) else [*enumerate(members)]:
+        yield (*path, key)
+        if isinstance(member, (dict, list)):
+            yield from places(member, (*path, key))
+
+
+def put(value: Any, path: tuple[Any, ...], member: Any) -> None:
+    for key in path[:-1]:
+        value = value[key]
+    value[path[-1]] = member
+
+
+@cache
+def sample(wire: str, is_streamed: bool) -> Any:
+    received = Received(1, wire, "", {}, {"messages": []}, "m", stream=is_streamed)
+    written = WIRES[wire].format
+    given_answer = [*written.stream(ANSWER, received)] if is_streamed else written.render(ANSWER, received)
+    return json.loads(json.dumps(given_answer))
+
+
+def bytes_of(answer: Any, wire: str) -> bytes:
+    events = cast("list[Any]", answer)
+    if isinstance(answer, dict):
+        return json.dumps(answer).encode()
+    if wire == "ollama":
+        return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+
+
+def is_clear(error: BaseException) -> bool:
+    """Whether an error is one that a program may expect, also in a group."""
+    group: Any = error
+    if hasattr(group, "exceptions"):  # Python 3.10 has no class for it
+        return all(map(is_clear, group.exceptions))
+    expected = sigadapt.SigadaptError, dspy.LMError, dspy.utils.exceptions.AdapterParseError
+    return isinstance(error, expected)
+
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+ROUTES = [(wire, engine) for wire in WIRES for engine in ENGINES if (wire, engine) != ("ollama", "auto")]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data())
+def test_a_member_of_another_type_ends_in_outputs_or_a_clear_error(
+    wire: str, engine: str, is_streamed: bool, data: st.DataObject
+) -> None:
+    """response-choice: An answer of any types ends in outputs or a clear error."""
+    streams = is_streamed and (wire, engine) != ("responses", "litellm")  # which DSPy does not stream
+    answer = copy.deepcopy(sample(wire, streams))
+    for _ in range(data.draw(st.integers(1, 2))):
+        place = data.draw(st.sampled_from([*places(answer)]))
+        put(answer, place, copy.deepcopy(data.draw(st.sampled_from(VALUES))))
+    LATEST[0] = bytes_of(answer, wire)
+    lm = lm_of(provider(), wire, engine, cache=False, num_retries=0)
+    program = dspy.Predict(May)
+    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
+    try:
+        with dspy.context(lm=lm, adapter=adapter):
+            if is_streamed:
+                _ = [*sigadapt.stream_sync(program, question="?", tools=[get_weather])]
+            else:
+                program(question="?", tools=[get_weather])
+    except Exception as error:
+        if not is_clear(error):
+            raise
