@@ -160,7 +160,7 @@ def run_readers() -> None:
     from sigadapt.text.gate import TextGate
     from sigadapt.text.layout import Layout
     from sigadapt.text.reader import read_text
-    from sigadapt.trust.masking import Echoes
+    from sigadapt.trust.echoes import Echoes
 
     tools = [{"name": "get_weather", "parameters": {"type": "object"}}]
     schemas: dict[str, Any] = {"get_weather": {}, "now": {}}
