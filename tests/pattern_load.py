@@ -178,7 +178,9 @@ def run_readers() -> None:
         sendable_tools.lost_at_root({"function": {"parameters": {"allOf": []}}}, route)
         if route.search:
             sendable_tools._sendable({"type": "tool_search"}, 0, route, [])
-    Echoes(["abcdefghij"])
+    echoes = Echoes(["abcd%efghij"])
+    for text in ("abcd%efghij", "abcd%25efg%68ij", "abcd%25%65fghij"):  # as it is, and escaped
+        echoes.hidden(text)
 
 
 def patterns() -> tuple[list[Pattern], list[str]]:
