@@ -5,6 +5,7 @@ Source of the idea: tool confirmation in Google's Agent Development Kit.
 
 import json
 import logging
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from copy import deepcopy
@@ -157,6 +158,7 @@ def waits_inside(tool: str | None) -> InvalidToolDecl:
         "program tools that need no yes, or that ask by `confirmed_by`.",
     )
     _LOG.warning("%s", error)
+    warnings.warn(str(error), UserWarning, stacklevel=2)  # a script that configures no log sees it too
     return error
 
 

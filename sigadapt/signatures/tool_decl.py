@@ -378,7 +378,9 @@ _DECLARED: DeclaredCache[dict[str, Any]] = DeclaredCache()
 
 
 def known_declaration(source: object) -> ToolDecl | None:
-    """Return a new declaration of a function or MCP tool that has not changed since it was declared."""
+    """Return the declaration of a function, MCP tool or declared tool that has not changed since then."""
+    if type(source) is DeclaredTool:
+        return cast("ToolDecl | None", source.declaration)
     fields = _DECLARED.get(source)
     if fields is None:
         return None

@@ -371,3 +371,33 @@ def test_what_runs_has_an_id_everywhere() -> None:
         Both()()
     assert len(parents) == 5
     assert [own for own, parent in parents.items() if parent not in parents] == [next(iter(parents))]
+
+
+def test_a_tool_of_a_source_is_of_our_kind() -> None:
+    class Source:
+        """What a tool is made of."""
+
+        def __call__(self, n: int) -> int:
+            return n
+
+    class Kind(dspy.Tool):
+        """A tool of ours."""
+
+    class Other(dspy.Tool):
+        """A tool of a user's own class."""
+
+    def plain(n: int) -> int:
+        return n
+
+    make: Any = dspy.Tool
+    before = make.__new__
+    internals.make_tools_of(Source, Kind)
+    try:
+        assert type(make(Source())) is Kind, "DSPy no longer makes tools with `Tool(value)`"
+        assert type(make(func=Source())) is Kind
+        assert type(make(plain)) is dspy.Tool
+        assert type(Other(Source())) is Other
+        assert type(copy.deepcopy(make(Source()))) is Kind
+        assert make(plain).model_copy().name == "plain"
+    finally:
+        make.__new__ = before

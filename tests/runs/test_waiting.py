@@ -162,7 +162,11 @@ def test_inside_of_a_tool_nobody_waits(form: str, caplog: pytest.LogCaptureFixtu
             return DONE
         return Answer(calls=[PAY if "INNER" in json.dumps(rows) else Call("research", {"question": "INNER"})])
 
-    with played(script) as provider, caplog.at_level(logging.WARNING, "sigadapt"):
+    with (
+        played(script) as provider,
+        caplog.at_level(logging.WARNING, "sigadapt"),
+        pytest.warns(UserWarning, match="Mark the outer tool"),
+    ):
         out = cast("Any", dspy).ReActV2("question -> answer", tools=[tool])(question="Research.")
     assert (out.answer, shop.ran) == ("done", [])
     assert "cannot wait for a person" in provider.received[-1].body["messages"][-1]["content"]

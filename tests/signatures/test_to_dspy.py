@@ -1,5 +1,6 @@
 """Declarations and MCP tools in DSPy's agents."""
 
+import copy
 import json
 from typing import Annotated, Any, cast
 
@@ -318,3 +319,16 @@ async def test_a_person_may_be_awaited():
     assert first.is_error
     assert "rejected this call" in first.value
     assert second.value == "It says 4711."
+
+
+def test_a_declared_tool_keeps_its_declaration():
+    """tool-declarations: Toolsets and declarations go into agents as they are."""
+    decl = ToolDecl.of(visit, name="go.there", description="Go.")
+    for tool in (decl.to_dspy(), cast("Any", dspy.Tool)(decl), copy.deepcopy(decl.to_dspy())):
+        assert ToolDecls([tool])["go.there"] is decl
+        tool.desc = "Go now."
+        assert ToolDecls([tool])["go.there"].description == "Go now."
+        tool.name = "stay"
+        assert ToolDecls([tool])["stay"].description == "Go now."
+    renamed: Any = cast("Any", dspy.Tool)(decl, name="walk", desc="Walk.")
+    assert (ToolDecls([renamed])["walk"].description, renamed.name) == ("Walk.", "walk")

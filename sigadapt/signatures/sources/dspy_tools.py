@@ -21,6 +21,7 @@ from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import (
     Runnable,
+    asking_of,
     by_name,
     is_open,
     readable,
@@ -73,21 +74,31 @@ class DeclaredTool(dspy.Tool):
         """What the declaration says, under the name and the description of this tool."""
         return self._decl.raw._replace(name=self.name, description=self.desc)
 
+    @property
+    def declaration(self) -> Runnable | None:
+        """The declaration, if this tool was not changed since it was made of it."""
+        decl: Any = self._decl
+        asking = asking_of(decl.func)
+        if asking is not None and asking.policy is not decl.requires_confirmation:
+            return None
+        is_same = self.name == decl.name and self.desc == decl.description
+        return decl if is_same else None
+
     def format(self) -> str:
         """Return the text that DSPy's own adapter writes into a prompt; refuse what it cannot ask about."""
-        refuse_forgotten_adapter(self._decl.raw)
+        refuse_forgotten_adapter(self._decl)
         return super().format()
 
     def format_as_litellm_function_call(self) -> dict[str, Any]:
         """Return the declaration that DSPy's own adapter sends; refuse what it cannot ask about."""
-        refuse_forgotten_adapter(self._decl.raw)
+        refuse_forgotten_adapter(self._decl)
         return super().format_as_litellm_function_call()
 
     def __repr__(self) -> str:
         # DSPy swallows what `format` raises, and writes this text into the prompt instead.
         callers: list[Any] = settings.caller_modules or []
         if callers and isinstance(callers[-1], dspy.Predict):
-            refuse_forgotten_adapter(self._decl.raw)
+            refuse_forgotten_adapter(self._decl)
         return super().__repr__()
 
     def __call__(self, **kwargs: Any) -> Any:

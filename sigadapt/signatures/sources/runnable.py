@@ -72,11 +72,11 @@ def forgotten_adapter(reason: str, tool: str | None = None) -> InvalidSignature 
 FORGOTTEN = "it requires confirmation, and {adapter} runs it without asking"
 
 
-def refuse_forgotten_adapter(raw: RawDecl) -> None:
+def refuse_forgotten_adapter(decl: Any) -> None:
     """Refuse a tool that requires confirmation and asks nobody, under an adapter that cannot stop for it."""
-    if raw.requires_confirmation is False or raw.func is None or asking_of(raw.func) is not None:
+    if decl.requires_confirmation is False or decl.func is None or asking_of(decl.func) is not None:
         return
-    error = forgotten_adapter(FORGOTTEN, str(raw.name))
+    error = forgotten_adapter(FORGOTTEN, decl.name)
     if error is not None:
         raise error
 
