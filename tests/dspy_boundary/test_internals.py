@@ -396,7 +396,8 @@ def test_a_tool_of_a_source_is_of_our_kind() -> None:
         assert type(make(Source())) is Kind, "DSPy no longer makes tools with `Tool(value)`"
         assert type(make(func=Source())) is Kind
         assert type(make(plain)) is dspy.Tool
-        assert type(Other(Source())) is Other
+        other: Any = Other
+        assert type(other(Source())) is Other
         assert type(copy.deepcopy(make(Source()))) is Kind
         assert make(plain).model_copy().name == "plain"
     finally:
