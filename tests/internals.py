@@ -52,8 +52,9 @@ from sigadapt.signatures.rendering import Cell, Rendered
 from sigadapt.signatures.sources import annotations
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_index import ToolIndex
+from sigadapt.signatures.tool_results import function_calls
 from sigadapt.signatures.tool_results.failures import message_in
-from sigadapt.signatures.tool_results.results import result_text
+from sigadapt.signatures.tool_results.plain_values import result_text
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response
 from sigadapt.testing.server import Server
@@ -113,6 +114,7 @@ __all__ = [
     "fault_in",
     "field_texts",
     "flaw_in",
+    "function_calls",
     "heal",
     "internals",
     "json_like",

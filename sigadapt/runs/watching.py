@@ -329,6 +329,14 @@ class Watch(BaseCallback):
         self.on_tool_end(run_id, value)
         return value
 
+    def emit_result(self, call_id: str, result: ToolResult) -> None:
+        """Emit the result of a call whose function has not ended; what it returns later is none."""
+        with self._lock:
+            running = [place.run for place in self._places.values() if place.run is not None]
+            for each in [*running, *self._here().calls]:
+                if each.call.id == call_id:
+                    self._result(each, result)
+
     def _result(self, call: _Open, result: ToolResult) -> None:
         with self._lock:
             calls = call.step.owner.calls

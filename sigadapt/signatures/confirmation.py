@@ -19,7 +19,7 @@ from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, compact, equal_json, short_hash, type_of
+from sigadapt.schemas.json_values import Json, equal_json, short_hash, type_of
 from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.binding import bound_arguments, with_own_defaults, without_own_defaults
 from sigadapt.signatures.sources.annotations import jsonable
@@ -35,7 +35,7 @@ from sigadapt.signatures.sources.runnable import (
 )
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_results.failures import message_of
-from sigadapt.signatures.tool_results.function_calls import arun_function, start_function
+from sigadapt.signatures.tool_results.function_calls import HOME_LOOP, arun_function, start_function
 
 _LOG = logging.getLogger("sigadapt")
 REJECTED = "The user rejected this call. It was not run."
@@ -97,8 +97,8 @@ def request_id(call_id: str, name: str, args: Json, request_hash: str | None = N
 
 
 def pin_of(decl: ToolDecl) -> str:
-    """Return a hash of the tool that a person agrees to: its declaration as a request has it."""
-    return short_hash(compact(decl.to_openai()))
+    """Return a hash of the tool that a person agrees to: its declaration as a request has it, keys sorted."""
+    return short_hash(json.dumps(decl.to_openai(), sort_keys=True))
 
 
 class GuardedFunction:
@@ -114,6 +114,8 @@ class GuardedFunction:
                 setattr(self, name, getattr(func, name))
         with suppress(TypeError, ValueError):
             self.__signature__ = signature(func)
+        if hasattr(func, HOME_LOOP):
+            setattr(self, HOME_LOOP, getattr(func, HOME_LOOP))
         self._func, self._run = func, run
 
     @property

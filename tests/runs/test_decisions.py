@@ -1,10 +1,13 @@
 """Decisions: about what was asked, about this turn, by the right name, and told to the model."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any, cast
+from uuid import uuid4
 
 import dspy
+import pydantic
 import pytest
 from support import Talk, lm_of
 
@@ -286,3 +289,56 @@ def test_a_decision_by_the_tools_name_is_told_the_key() -> None:
         CALLS.run(TOOLS, {"pay": True})
     assert caught.value.code == "unknown_decision"
     assert REQUEST in str(caught.value)
+
+
+def test_a_nested_default_that_changes_can_be_approved() -> None:
+    """confirmation: What was edited runs, or nothing does."""
+
+    class Order(pydantic.BaseModel):
+        amount: int = 1
+        key: str = pydantic.Field(default_factory=lambda: uuid4().hex)
+
+    keys: list[str] = []
+
+    def order(order: Order) -> str:
+        keys.append(order.key)
+        return "ordered"
+
+    decls = ToolDecls([ToolDecl.of(order, requires_confirmation=True)])
+    calls = ToolCalls([{"name": "order", "args": {"order": {"amount": 2}}}])
+    [request] = calls.awaiting_confirmation(decls)
+    calls.run(decls, {request.id: request.call})
+    assert keys == [request.call.args["order"]["key"]]
+
+
+def test_storage_may_change_the_order_of_a_schema() -> None:
+    """runs: A decision about a changed tool is refused and stays good."""
+    shop = Shop()
+    error = shop.waits(Answer(calls=[PAY]), question="q")
+    pay = shop.tools["pay"]
+    parameters = json.loads(json.dumps(pay.parameters, sort_keys=True))
+    stored = ToolDecl.of(pay, parameters=dict(reversed(parameters.items())))
+    error.resume([stored], {error.requests[0].id: True})
+    assert len(shop.ran) == 1
+
+
+def test_a_note_of_the_tool_stays_beside_that_of_the_decision() -> None:
+    """tool-call-outputs: The model reads that a person edited a call."""
+
+    def look(city: str) -> dict[str, str]:
+        return {"note": city}
+
+    decls = ToolDecls([ToolDecl.of(look, requires_confirmation=True)])
+    script = [Answer(calls=[Call("look", {"city": "Rome"})]), Answer(text="[[ ## answer ## ]]\nok")]
+    with (
+        LoopbackProvider(script) as provider,
+        dspy.context(lm=lm_of(provider, "gemini"), adapter=sigadapt.ChatAdapter()),
+    ):
+        ask: Any = dspy.Predict(Talk)
+        calls = ask(question="q", tools=decls).calls
+        [request] = calls.awaiting_confirmation(decls)
+        edited = request.call.model_copy(update={"args": {"city": "Oslo"}})
+        ask(question="q", tools=decls, results=calls.run(decls, {request.id: edited}))
+        response = provider.received[1].body["contents"][-1]["parts"][0]["functionResponse"]["response"]
+    assert response["result"] == {"note": "Oslo"}
+    assert "edited" in response["note"]

@@ -448,3 +448,46 @@ def test_a_leaked_token_is_in_no_event(wire: str) -> None:
     first, *_ = of(sigadapt.CallReady, events)
     assert first.call.altered == ("repaired",)
     assert "<|channel|>" not in json.dumps(net.received[1].body)
+
+
+def sleeps() -> str:
+    """Sleep."""
+    time.sleep(0.3)
+    return "paid"
+
+
+async def sleeps_later() -> str:
+    """Sleep."""
+    await asyncio.sleep(0.3)
+    return "paid"
+
+
+class Impatient(dspy.Module):
+    """A loop that does not wait for its tools, but for what they do later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ask = dspy.Predict(Talk)
+
+    def forward(self, question: str) -> Any:
+        ask: Any = self.ask
+        tools = [sleeps, sleeps_later]
+        out = ask(question=question, tools=tools)
+        results = out.calls.run(tools, timeout=0.05)
+        time.sleep(0.4)
+        return ask(question=question, tools=tools, results=results)
+
+
+def test_a_call_that_is_late_has_the_result_that_the_model_reads() -> None:
+    """watching-runs: A call that takes too long has the result that the model reads."""
+    script = [Answer(calls=[Call("sleeps", {}), Call("sleeps_later", {})]), Answer(text="x")]
+    with (
+        LoopbackProvider(script) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        events = list(sigadapt.stream_sync(Impatient(), question="q"))
+        read = str(provider.received[1].body)
+    results = [event for event in events if isinstance(event, sigadapt.ResultReady)]
+    assert [event.call_id for event in results] == ["call_1", "call_2"]
+    assert all(event.result.is_error and "TimeoutError" in event.result.value for event in results)
+    assert all(event.result.value in read for event in results)

@@ -4,11 +4,13 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import dspy
 import pytest
 from combinations import Ran, server, session_of
+from internals import function_calls
 from support import lm_of
 
 import sigadapt
@@ -164,3 +166,57 @@ def test_a_tool_that_cancels_itself_fails() -> None:
     for how in ("run", "arun"):
         [result] = results_of(how, turn("fail"), [fail])
         assert (result.is_error, result.value) == (True, "CancelledError: it cancelled itself")
+
+
+async def test_an_agent_on_the_loop_of_its_session_tells_the_developer() -> None:
+    """tool-call-outputs: A session's tools run on the session's loop."""
+    ran = Ran()
+    book = Call("book", {"city": "Rome", "nights": 2})
+    async with session_of(ran) as session:
+        decls = await Toolset("hotel", session).aresolve()
+        marked = ToolDecls([ToolDecl.of(decl, requires_confirmation=True) for decl in decls])
+        asked: list[Any] = []
+
+        def ask(*question: Any) -> bool:
+            asked.append(question)
+            return True
+
+        for tools in (decls, marked.confirmed_by(ask)):
+            with (
+                LoopbackProvider([Answer(calls=[book])]) as provider,
+                dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+            ):
+                agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=tools)
+                with pytest.raises(InvalidOption) as caught:
+                    agent(question="q")
+                assert (caught.value.code, len(provider.received)) == ("blocked_loop", 1)
+        calls = ToolCalls([{"name": "book", "args": {"city": "Rome", "nights": 2}}])
+        with pytest.raises(InvalidOption, match="await"):
+            calls.run(marked.confirmed_by(ask))
+    assert (ran, asked) == ([], [])
+
+
+async def test_a_loop_that_waits_for_threads_of_others_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tool-call-outputs: A session's tools run on the session's loop."""
+    monkeypatch.setattr(function_calls, "_PATIENCE", 0.2)
+    ran = Ran()
+    async with session_of(ran) as session:
+        decls = await Toolset("hotel", session).aresolve()
+        tool: Any = decls.to_dspy()[0]
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(tool, city="Rome", nights=2)
+            with pytest.raises(InvalidOption, match="await"):
+                waiting.result()  # which blocks this loop
+        await asyncio.sleep(0.1)
+    assert ran == []
+
+
+def test_a_parameter_may_have_any_name() -> None:
+    """tool-call-outputs: Async functions run from sync code."""
+
+    def find(instance: str, kwargs: str) -> str:
+        return instance + kwargs
+
+    tool: Any = ToolDecl.of(find).to_dspy()
+    assert tool(instance="a", kwargs="b") == "ab"
+    assert asyncio.run(tool.acall(instance="a", kwargs="b")) == "ab"

@@ -1,6 +1,8 @@
 """What a tool returned can be saved, and the model reads the same after loading."""
 
 import asyncio
+import collections
+import dataclasses
 import datetime as dt
 import json
 from decimal import Decimal
@@ -47,6 +49,11 @@ class Thing:
     pass
 
 
+@dataclasses.dataclass
+class Point:
+    x: Any
+
+
 ALTERED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "bytes": (b"\x89PNG\xff", ("text",)),
     "object": (Row(), ("text",)),
@@ -55,7 +62,16 @@ ALTERED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "half a pair": ("a\ud800b", ("unicode",)),
     "NaN": ({"x": float("nan")}, ("null",)),
     "infinite": (float("inf"), ("null",)),
+    "NaN of a dataclass": (Point(float("nan")), ("null",)),
+    "half a pair in a dataclass": (Point("\ud83d"), ("unicode",)),
+    "NaN in a container of another class": (collections.OrderedDict(a=[float("nan")]), ("null",)),
+    "a lambda": ([Row(), {"at": Row()}], ("text",)),
     "several": ({"a": float("nan"), "b": Row(), "c": "\ud800"}, ("null", "text", "unicode")),
+}
+PLAIN: dict[str, tuple[Any, Any]] = {
+    "a dict of another class": (collections.defaultdict(list, a=[1]), {"a": [1]}),
+    "a set": ({"b", "a"}, ["a", "b"]),
+    "a queue": (collections.deque([1, 2]), [1, 2]),
 }
 SAME: dict[str, Any] = {
     "text": "text",
@@ -82,6 +98,29 @@ def test_what_json_cannot_hold_is_altered(name: str) -> None:
     assert result.altered == reasons
     assert saved(result).altered == reasons
     assert result_text(saved(result).value) == result_text(result.value)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_container_of_another_class_is_plain(name: str) -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    value, plain = PLAIN[name]
+    [result] = ToolResults.of(CALLS, [value])
+    assert result.altered == ()
+    assert result_text(result.value) == result_text(saved(result).value) == result_text(plain)
+
+
+@pytest.mark.parametrize("depth", [1_000, 100_000])
+def test_what_is_too_deep_or_a_circle_is_a_text(depth: int) -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    circle: list[Any] = []
+    circle.append(circle)
+    deep: list[Any] = []
+    for _ in range(depth):
+        deep = [deep]
+    for value in (circle, deep):
+        [result] = ToolResults.of(CALLS, [value])
+        assert (result.altered, result.value) == (("text",), "a list that is nested too deep")
+        assert saved(result) == result
 
 
 @pytest.mark.parametrize("name", SAME)

@@ -295,6 +295,28 @@ def test_a_fence_of_calls_behind_words_is_a_call(words: str, fence: str) -> None
     assert choice.text == words.strip()
 
 
+REFUSING = (
+    "The page told me to run this, and I will not run it:",
+    "Don't call this:",
+    "Never run:",
+    "I refuse to do it.",
+    "I did not run it. The call was",
+    "The page says:",
+    "The email asks me for this:",
+    "I won\u2019t do what it wants:",
+    "This looks like an injection:",
+)
+
+
+@pytest.mark.parametrize("words", REFUSING)
+@pytest.mark.parametrize("how", [{}, {"undeclared": True}], ids=["recovered", "prompted"])
+def test_a_call_that_a_model_quotes_or_refuses_is_none(words: str, how: dict[str, Any]) -> None:
+    """text-calls: A fence of calls ends an answer."""
+    text = f"I read the page.\n\n{words}\n{FENCE}"
+    reading = read_text(text, SCHEMAS, **how)
+    assert (reading.calls, reading.text) == ([], text)
+
+
 @pytest.mark.parametrize("size", [1, 5, 40])
 @pytest.mark.parametrize(("words", "fence"), LAST_FENCES)
 def test_no_half_of_such_a_fence_streams(words: str, fence: str, size: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeGuard
 import dspy
 
 from sigadapt.dspy_boundary.internals import make_tools_of, settings, with_callbacks
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
@@ -26,10 +27,11 @@ from sigadapt.signatures.sources.runnable import (
     is_open,
     readable,
     refuse_forgotten_adapter,
+    told_to_developer,
     types_to_bind,
 )
 from sigadapt.signatures.tool_results.failures import plain_failures
-from sigadapt.signatures.tool_results.function_calls import arun_function, run_function
+from sigadapt.signatures.tool_results.function_calls import arun_function, refuse_blocked, run_function
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
@@ -54,15 +56,20 @@ class DeclaredTool(dspy.Tool):
         arg_types: dict[str, Any] | None = None,
         arg_desc: dict[str, str] | None = None,
     ) -> None:
+        if args is not None or arg_types is not None or arg_desc is not None:
+            raise InvalidToolDecl(
+                "its arguments are those of its declaration",
+                code="invalid_field",
+                tool=getattr(func, "name", None),
+                fix="Declare them there: ToolDecl.of(decl, parameters=...).",
+            )
         raw = func.guarded
         function = by_name(raw.function)
-        if args is None:
-            args = _arguments(raw.parameters)
-        if arg_types is None:
-            types = types_to_bind(func.raw)
-            arg_types = {key: types.get(key, Any) for key in args}
+        types = types_to_bind(func.raw)
+        arguments = _arguments(raw.parameters)
+        types_of_arguments = {key: types.get(key, Any) for key in arguments}
         description = str(raw.description or "") if desc is None else desc
-        super().__init__(function, name or str(raw.name), description, args, arg_types, arg_desc)
+        super().__init__(function, name or str(raw.name), description, arguments, types_of_arguments)
         self._decl = func
 
     def _parse_function(self, func: Any, arg_desc: Any = None) -> None:
@@ -101,22 +108,27 @@ class DeclaredTool(dspy.Tool):
             refuse_forgotten_adapter(self._decl)
         return super().__repr__()
 
-    def __call__(self, **kwargs: Any) -> Any:
+    def __call__(self, /, **kwargs: Any) -> Any:
         """Run the function, and return what an MCP result says."""
-        with plain_failures():
-            return readable(self._run(**kwargs), str(self.name))
+        with plain_failures(), told_to_developer() as refusal:
+            return readable(self._run(kwargs), str(self.name))
+        return refusal[0]
 
-    async def acall(self, **kwargs: Any) -> Any:
+    async def acall(self, /, **kwargs: Any) -> Any:
         """Run the function without blocking the event loop, and return what an MCP result says."""
-        with plain_failures():
-            return readable(await self._arun(**kwargs), str(self.name))
+        with plain_failures(), told_to_developer() as refusal:
+            return readable(await self._arun(kwargs), str(self.name))
+        return refusal[0]
+
+    # Callbacks get the arguments under the name `kwargs`, as those of DSPy's own tools.
 
     @with_callbacks
-    def _run(self, **kwargs: Any) -> Any:
+    def _run(self, kwargs: Json) -> Any:
+        refuse_blocked(self._function, str(self.name))
         return run_function(self._function, self._parsed(kwargs))
 
     @with_callbacks
-    async def _arun(self, **kwargs: Any) -> Any:
+    async def _arun(self, kwargs: Json) -> Any:
         return await arun_function(self._function, self._parsed(kwargs))
 
     @property

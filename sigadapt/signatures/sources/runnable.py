@@ -6,14 +6,17 @@ three, and so stands for its function. Nothing is run before the agent runs the 
 
 import functools
 import inspect
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, cast
 
+import dspy
 from pydantic.fields import FieldInfo
 
 from sigadapt.dspy_boundary.internals import settings
-from sigadapt.errors import InvalidSignature, InvalidToolDecl
+from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
@@ -23,6 +26,8 @@ from sigadapt.signatures.tool_results.tool_output import for_agent, output_of, p
 
 _CONFIRMATION = "sigadapt.signatures.confirmation"
 """The file of policies, above this one: they are of declarations. Only who runs a tool needs it."""
+
+_LOG = logging.getLogger("sigadapt")
 
 ASKS_FIRST = "__sigadapt_asks_first__"
 """The attribute of a function that asks a person before it runs a tool, which holds its `Asking`."""
@@ -147,8 +152,14 @@ def types_to_bind(raw: RawDecl) -> dict[str, Any]:
     return {} if asking_of(raw.function) else callables.types_of(by_name(raw.function)).named
 
 
+_AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
+
+
 class RefusedRun:
-    """What a refused tool returns in `dspy.ReAct`, which swallows every error of a tool: its text raises."""
+    """What a refused tool returns in an agent, which swallows every error of a tool: its text raises.
+
+    So the error leaves the agent when it writes its next request.
+    """
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -157,6 +168,20 @@ class RefusedRun:
         raise self.error
 
     __repr__ = __str__
+
+
+@contextmanager
+def told_to_developer() -> Generator[list[RefusedRun]]:
+    """In an agent, catch an error that only the developer can mend, and hand over what raises it later."""
+    refusals: list[RefusedRun] = []
+    try:
+        yield refusals
+    except InvalidOption as error:
+        callers: list[Any] = settings.caller_modules or []
+        if error.code != "blocked_loop" or not (callers and isinstance(callers[-1], _AGENTS)):
+            raise
+        _LOG.error("%s", error)
+        refusals.append(RefusedRun(error))
 
 
 def readable(result: Any, tool: str) -> Any:

@@ -14,9 +14,10 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent import futures
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, NamedTuple, cast
 
 import dspy
@@ -26,6 +27,9 @@ from sigadapt.errors import InvalidOption
 _BLOCKED: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("blocked_loops", default=frozenset())
 """The loops whose threads wait for the running call, so that nothing can run on them."""
 
+
+_PATIENCE = 5.0
+"""How many seconds a loop has to begin a call that belongs to it."""
 
 HOME_LOOP = "__sigadapt_home_loop__"
 """The attribute of a function that holds the loop to which it goes back (c)."""
@@ -142,11 +146,22 @@ async def on_loop(loop: asyncio.AbstractEventLoop, start: Callable[[], Awaitable
         return await start()
     if loop in _BLOCKED.get():
         raise _blocked_loop(tool)
+    here, begun = asyncio.get_running_loop(), asyncio.Event()
+    claim = Lock()  # whoever has it decides whether the call begins
 
     async def begin() -> Any:
+        if not claim.acquire(blocking=False):
+            return None
+        here.call_soon_threadsafe(begun.set)
         return await start()
 
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(begin(), loop))
+    running = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(begin(), loop))
+    # Threads of others, such as those of `dspy.Evaluate`, do not show that the loop's thread waits for them.
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(begun.wait(), _PATIENCE)
+    if claim.acquire(blocking=False):
+        raise _blocked_loop(tool)
+    return await running
 
 
 def refuse_blocked(function: Any, tool: str) -> None:

@@ -5,11 +5,13 @@
 | bytes that are no text, an object, an exception | its text | `text` |
 | NaN, an infinite number | null | `null` |
 | a text with half of a surrogate pair | the text with U+FFFD | `unicode` |
-| a date, a UUID, a pydantic model, and what else pydantic writes as JSON | stays | |
+| a date, a UUID, a pydantic model, and what else is saved as the JSON that is read | stays | |
+| a set, an array of NumPy, a container of another class | plain JSON | |
 
 What has no text of its own, and what has to be awaited or iterated first, cannot be a result.
 """
 
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from inspect import isawaitable
@@ -18,15 +20,16 @@ from typing import Any, NoReturn, cast
 
 import dspy
 import orjson
+from dspy.adapters import utils
 from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import as_unicode, cut, is_object, is_unicode, type_of, without_halves
+from sigadapt.schemas.json_values import as_unicode, compact, is_object, is_unicode, type_of, without_halves
 from sigadapt.signatures.tool_results.content import PLAIN, content_of
 from sigadapt.signatures.tool_results.tool_output import output_of
 
-_ADDRESS = re.compile(r"<[^<>]* at 0x[0-9a-fA-F]+>")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 class AlteredText(str):
@@ -55,22 +58,48 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
         return value, ()
     if isinstance(value, dspy.Type) and not isinstance(value, dspy.ToolCalls.ToolCall):
         return value, ()
-    if output_of(value) is not None or content_of(value) is not None:
+    if output_of(value) is not None or _is_json(value):
         return value, ()
     reasons: set[str] = set()
-    if _is_json(value):
-        return value, ()
-    plain: Any = _plain(value, tool, reasons)
+    try:
+        if content_of(value) is not None:
+            return value, ()
+        plain: Any = _plain(value, tool, reasons)
+    except RecursionError:  # deeper than any JSON, or a circle
+        reasons = set()
+        plain = _altered(f"{type_of(value)} that is nested too deep", "text", reasons)
     return plain, tuple(sorted(reasons))
+
+
+def result_text(value: Any) -> str:
+    """Return a result's value as text: text as it is, anything else as compact JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        text = orjson.dumps(value, option=PLAIN, default=_sorted).decode()
+    except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
+        plain = utils.serialize_for_json(value)
+        return plain if isinstance(plain, str) else compact(plain)
+    # A UUID or an Enum is read as the text that it is saved as, without quotes.
+    return orjson.loads(text) if text.startswith('"') else text
+
+
+def _sorted(value: Any) -> list[Any]:
+    """Return a set as a list in the same order in every process, or the caches of prompts would miss."""
+    if isinstance(value, (set, frozenset)):
+        return sorted(cast("set[Any]", value), key=repr)
+    raise TypeError
 
 
 def _is_json(value: Any) -> bool:
     """Return whether a value is plain JSON, with no number that JSON lacks."""
     try:
         text = orjson.dumps(value, option=PLAIN)
-    except TypeError:
+        if b"null" in text:  # which orjson also writes for NaN
+            json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
         return False
-    return b"null" not in text  # which orjson also writes for NaN
+    return True
 
 
 def _plain(value: Any, tool: str, reasons: set[str]) -> Any:
@@ -78,30 +107,30 @@ def _plain(value: Any, tool: str, reasons: set[str]) -> Any:
         return _plain_items(value, tool, reasons)
     if is_object(value) and type(value) is dict:
         return _plain_members(value, tool, reasons)
-    if isinstance(value, (str, float)):
+    if value is None or isinstance(value, (str, int, float)):
         return _plain_scalar(value, reasons)
+    if isinstance(value, (set, frozenset)):  # which JSON saves in another order each time
+        return _plain_items(_sorted(value), tool, reasons)
     _refuse_unfinished(value, tool)
-    if not isinstance(value, BaseException) and _has_json(value):
-        return value
-    return _altered(_text_of(value, tool), "text", reasons)
+    if isinstance(value, BaseException):
+        return _altered(_text_of(value, tool), "text", reasons)
+    return _plain_object(value, tool, reasons)
 
 
-def _plain_scalar(value: str | float, reasons: set[str]) -> Any:
+def _plain_scalar(value: str | float | None, reasons: set[str]) -> Any:
     if isinstance(value, AlteredText):
         reasons.add(value.reason)
     elif isinstance(value, str) and not is_unicode(value):
         return _altered(without_halves(str(value)), "unicode", reasons)
     elif isinstance(value, float) and not isfinite(value):
-        reasons.add("null")  # it is read and saved as null
+        reasons.add("null")
+        return float(value)  # which is read and saved as null
     return value
 
 
 def _plain_items(items: Any, tool: str, reasons: set[str]) -> Any:
     """Return a list with plain items; the same object if all of them are."""
-    try:
-        plain = [_plain(item, tool, reasons) for item in items]
-    except RecursionError:  # deeper than any JSON, or a circle
-        return _altered(cut(repr(items)), "text", reasons)
+    plain = [_plain(item, tool, reasons) for item in items]
     is_same = all(new is old for new, old in zip(plain, items, strict=True))
     return items if is_same else plain
 
@@ -110,24 +139,31 @@ def _plain_members(members: dict[Any, Any], tool: str, reasons: set[str]) -> Any
     """Return a dict with plain keys and values; the same object if all of them are."""
     keys = _plain_items(list(members), tool, reasons)
     values = _plain_items(list(members.values()), tool, reasons)
-    if isinstance(keys, str) or isinstance(values, str):
-        return _altered(cut(repr(members)), "text", reasons)
     plain: dict[Any, Any] = dict(zip(keys, values, strict=True))
     is_same = [*plain] == [*members] and all(members[key] is value for key, value in plain.items())
     return members if is_same else plain
 
 
+def _plain_object(value: Any, tool: str, reasons: set[str]) -> Any:
+    """Return an object that is read and saved as the same JSON; any other as plain JSON, or as its text."""
+    to_list = getattr(value, "tolist", None)  # of NumPy and pandas, whose texts leave out what is long
+    if callable(to_list):
+        return _plain(to_list(), tool, reasons)
+    try:
+        json_value = to_jsonable_python(value, inf_nan_mode="constants")
+    except (ValueError, TypeError):
+        return _altered(_text_of(value, tool), "text", reasons)
+    found: set[str] = set()
+    plain = _plain(json_value, tool, found)
+    reasons |= found
+    if not found and result_text(value) == result_text(plain):
+        return value
+    return plain
+
+
 def _altered(text: str, reason: str, reasons: set[str]) -> AlteredText:
     reasons.add(reason)
     return AlteredText(as_unicode(text), reason)
-
-
-def _has_json(value: Any) -> bool:
-    try:
-        to_jsonable_python(value, inf_nan_mode="constants")
-    except (ValueError, TypeError, RecursionError):
-        return False
-    return True
 
 
 def _text_of(value: Any, tool: str) -> str:

@@ -5,22 +5,21 @@ turn again, then one result per call. Each invalid call gets a failed result tha
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import jiter
-import orjson
 import pydantic
-from dspy.adapters import utils
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory, printable
-from sigadapt.schemas.json_values import Json, as_unicode, compact, cut, is_object, type_of
+from sigadapt.schemas.json_values import Json, as_unicode, cut, is_object, type_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
-from sigadapt.signatures.tool_results.content import PLAIN, json_of, text_of
+from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.pairing import in_order, results_of
+from sigadapt.signatures.tool_results.plain_values import result_text
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
@@ -127,26 +126,6 @@ class ToolResults(Shown, OwnErrors):
         return ToolResults(rounds=(*self.rounds, *later.rounds))
 
 
-def result_text(value: Any) -> str:
-    """Return a result's value as text: text as it is, anything else as compact JSON."""
-    if isinstance(value, str):
-        return value
-    try:
-        text = orjson.dumps(value, option=PLAIN, default=_sorted).decode()
-    except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
-        plain = utils.serialize_for_json(value)
-        return plain if isinstance(plain, str) else compact(plain)
-    # A UUID or an Enum is read as the text that it is saved as, without quotes.
-    return orjson.loads(text) if text.startswith('"') else text
-
-
-def _sorted(value: Any) -> list[Any]:
-    """Return a set as a list in the same order in every process, or the caches of prompts would miss."""
-    if isinstance(value, (set, frozenset)):
-        return sorted(cast("set[Any]", value), key=repr)
-    raise TypeError
-
-
 def text_of_result(result: ToolResult) -> str:
     """Return a result as text; images, files and audio are named in their places, as in `[image 1]`."""
     text = text_of(result.value) if result.is_content else result_text(result.value)
@@ -169,4 +148,6 @@ def result_object(result: ToolResult) -> Json:
         return {"error": value, **note}
     if result.is_mcp:
         return {"output": value, **note}
-    return {**value, **note} if is_object(value) else {"result": value, **note}
+    if not is_object(value) or (note and "note" in value):
+        return {"result": value, **note}
+    return {**value, **note}

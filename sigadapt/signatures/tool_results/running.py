@@ -11,8 +11,19 @@ from collections.abc import Callable, Mapping
 from threading import TIMEOUT_MAX
 from typing import Any, NamedTuple, TypeAlias
 
+from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption, UnboundToolCall
-from sigadapt.schemas.json_values import Json, compact, cut, equal_json, is_mapping, listed, type_of
+from sigadapt.schemas.json_values import (
+    Json,
+    compact,
+    cut,
+    equal_json,
+    is_array,
+    is_mapping,
+    is_object,
+    listed,
+    type_of,
+)
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.calls.tool_call import (
     function_of_call,
@@ -125,7 +136,8 @@ def jobs_of(calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: Any)
     requests = _requests(good, questions, by_request)
     unknown = by_request.keys() - requests.values()
     if unknown:
-        raise _unknown_decision(min(unknown, key=str), good, decls, requests)
+        asking = {requests[call_id]: None for call_id, (_, question) in questions.items() if question}
+        raise _unknown_decision(min(unknown, key=str), good, decls, [*asking])
     jobs: list[Job] = []
     for call in calls.in_order():
         if isinstance(call, (InvalidToolCall, RefusedToolCall)):
@@ -193,24 +205,32 @@ def _requests(
         key, edit = edits.get(call.id, ("", call))
         shown = edit.model_copy(update={"turn": call.turn})
         is_shown = edit.name == call.name and id_of_request(shown, edit.args) == key
-        if is_shown and equal_json({**edit.args, **call.args}, edit.args):
+        if is_shown and _has_all(edit.args, call.args):
             requests[call.id] = key
     return requests
 
 
+def _has_all(shown: Any, value: Any) -> bool:
+    """Return whether what was shown is what the model sent, perhaps with defaults."""
+    if is_object(shown) and is_object(value):
+        return all(key in shown and _has_all(shown[key], part) for key, part in value.items())
+    if is_array(shown) and is_array(value):
+        return len(shown) == len(value) and all(map(_has_all, shown, value))
+    return equal_json(shown, value)
+
+
 def _unknown_decision(
-    key: str, calls: list[ToolCall], decls: ToolDecls, requests: Mapping[str, str]
+    key: str, calls: list[ToolCall], decls: ToolDecls, requests: list[str]
 ) -> InvalidHistory:
-    """Make the error of a decision about no request of the turn, with the requests that it has."""
+    """Make the error of a decision about no request of the turn, with the requests that are undecided."""
     missing = sorted({call.name for call in calls if call.name not in decls})
     if missing:
         return changed_tool(f"there is a decision about {cut(repr(key))}, and", missing[0], "is not declared")
-    ids = [f"{cut(call.name)}: {requests[call.id]!r}" for call in calls]
     return InvalidHistory(
         f"there is a decision about {cut(repr(key))}, which is no request of this turn",
         code="unknown_decision",
         fix="Give decisions by request.id, with the requests of calls.awaiting_confirmation(decls). "
-        f"The ids of this turn's requests: {listed(ids, _MOST_NAMED, ', ') or 'none'}.",
+        f"The ids of this turn's requests: {listed(map(repr, requests), _MOST_NAMED, ', ') or 'none'}.",
     )
 
 
@@ -296,4 +316,8 @@ def _result(job: Job, outcome: Outcome, timeout: float | None) -> ToolResult:
     if isinstance(error, LateError):
         runs_on = "It was cancelled." if error.is_cancelled else "It may still be running."
         why = f"TimeoutError: there was no result after {timeout:g} seconds. {runs_on}"
-    return ToolResult.failed(job.call, why)
+    result = ToolResult.failed(job.call, why)
+    emit_result = getattr(settings.send_stream, "emit_result", None)  # of a run that is watched
+    if isinstance(error, LateError) and emit_result is not None:
+        emit_result(job.call.id, result)
+    return result

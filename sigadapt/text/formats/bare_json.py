@@ -32,6 +32,14 @@ _SHOWS = re.compile(
     r"|(?:call|function|tool)'?s? (?:form|format))\b",
     re.IGNORECASE,
 )
+# A model that quotes what a page told it to run, or says that it does not run it, makes no call.
+_REFUSES = re.compile(
+    r"\b(?:not|never|cannot|without|nor)\b|n['\u2019]t\b"
+    r"|\b(?:refus|declin|ignor|reject|avoid|forbid|forbad|prohibit|dangerous|malicious|inject|attack|suspicious)"
+    r"|\b(?:told|tells?|asked|asks|says|said|wrote|states|stated|claims?|instruct\w*|demand\w*|wants|contains?)\b"
+    r"|\b(?:calls?|commands?|code|lines?|instructions?) (?:was|were|is|are|reads?)\b",
+    re.IGNORECASE,
+)
 _NEW_SENTENCE = re.compile(r"[.!?][\"')*]{0,3}\s{1,9}(?=[^a-z\s])")
 BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""
@@ -55,7 +63,8 @@ def announces_example(text: str, at: int | None = None) -> bool:
 def shows_call(text: str, at: int) -> bool:
     """Return whether the sentence before a fence of calls shows one, and makes none."""
     before = text[max(0, at - _BEFORE) : at].rstrip().rpartition("\n\n")[2]
-    return bool(_SHOWS.search(_NEW_SENTENCE.split(before)[-1]))
+    sentence = _NEW_SENTENCE.split(before)[-1]
+    return bool(_SHOWS.search(sentence) or _REFUSES.search(sentence))
 
 
 def read_plain(scan: Scan, at: int, tools: Tools) -> Calls | None:
