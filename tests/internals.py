@@ -55,6 +55,7 @@ from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results import function_calls
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.plain_values import result_text
+from sigadapt.signatures.tool_results.tool_output import edit_note
 from sigadapt.signatures.toolset import resolving
 from sigadapt.testing.exchange import Response
 from sigadapt.testing.server import Server
@@ -109,6 +110,7 @@ __all__ = [
     "cut",
     "decode",
     "demo",
+    "edit_note",
     "events_of",
     "excerpt_of",
     "fault_in",

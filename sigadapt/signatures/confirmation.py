@@ -36,6 +36,7 @@ from sigadapt.signatures.sources.runnable import (
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import HOME_LOOP, arun_function, start_function
+from sigadapt.signatures.tool_results.tool_output import NotedValue, edit_note
 
 _LOG = logging.getLogger("sigadapt")
 REJECTED = "The user rejected this call. It was not run."
@@ -208,18 +209,27 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
             return as_sent
         return _agreed_arguments(decl, kwargs, args, before, visible)
 
+    def noted(value: Any) -> Any:
+        return value if equal_json(before, visible) else NotedValue(value, edit_note(visible))
+
+    async def noted_later(value: Awaitable[Any]) -> Any:
+        return noted(await value)
+
     async def later(answer: Awaitable[object]) -> Any:
         try:
             verdict = await answer
         except Exception as error:
             raise _asked_in_vain(decl, message_of(error)) from error
-        return await arun_function(func, agreed(verdict))
+        return noted(await arun_function(func, agreed(verdict)))
 
     try:
         verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
     except Exception as error:
         raise _asked_in_vain(decl, message_of(error)) from error
-    return later(verdict) if isawaitable(verdict) else start_function(func, agreed(verdict))
+    if isawaitable(verdict):
+        return later(verdict)
+    value = start_function(func, agreed(verdict))
+    return noted_later(value) if isawaitable(value) else noted(value)
 
 
 def _asked_in_vain(decl: ToolDecl, why: str) -> InvalidOption:

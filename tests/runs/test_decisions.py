@@ -9,6 +9,7 @@ from uuid import uuid4
 import dspy
 import pydantic
 import pytest
+from internals import edit_note
 from support import Talk, lm_of
 
 import sigadapt
@@ -342,3 +343,39 @@ def test_a_note_of_the_tool_stays_beside_that_of_the_decision() -> None:
         response = provider.received[1].body["contents"][-1]["parts"][0]["functionResponse"]["response"]
     assert response["result"] == {"note": "Oslo"}
     assert "edited" in response["note"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("way", ["call", "acall", "stream", "run"])
+def test_the_model_reads_what_ask_edited(way: str, *, is_async: bool) -> None:
+    """tool-call-outputs: The model reads that a person edited a call."""
+    shop = Shop()
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        args["eur"] = 5
+        return True
+
+    async def later(name: str, args: dict[str, Any], hint: str) -> bool:
+        return ask(name, args, hint)
+
+    tools = shop.tools.confirmed_by(later if is_async else ask)
+    if way == "run":
+        [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada", "eur": 500}}]).run(tools)
+        assert (result.value, shop.ran) == ("Paid 5.", [("pay", "Ada", 5, "invoice")])
+        assert '"eur":5' in str(result.note)
+        return
+    with (
+        LoopbackProvider([Answer(calls=[PAY]), DONE]) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=tools)
+        if way == "call":
+            agent(question="Pay.")
+        elif way == "acall":
+            asyncio.run(agent.acall(question="Pay."))
+        else:
+            events = list(sigadapt.stream_sync(agent, question="Pay."))
+            [shown, _] = [event.result for event in events if isinstance(event, sigadapt.ResultReady)]
+            assert (shown.value, shown.note is None) == ("Paid 5.", False)
+        read = provider.received[1].body["messages"][-1]["content"]
+    assert read == f"Paid 5.\n\n{edit_note({'to': 'Ada', 'eur': 5, 'note': 'invoice'})}"

@@ -22,7 +22,8 @@ from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.dspy_media import MEDIA
 from sigadapt.signatures.tool_results.plain_values import plain_value
-from sigadapt.signatures.tool_results.tool_output import for_agent, output_of, program_outputs
+from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of, program_outputs
+from sigadapt.signatures.tool_results.tool_result import with_note
 
 _CONFIRMATION = "sigadapt.signatures.confirmation"
 """The file of policies, above this one: they are of declarations. Only who runs a tool needs it."""
@@ -170,6 +171,12 @@ class RefusedRun:
     __repr__ = __str__
 
 
+def _is_in_agent() -> bool:
+    """Return whether one of DSPy's agents runs the tool."""
+    callers: list[Any] = settings.caller_modules or []
+    return bool(callers) and isinstance(callers[-1], _AGENTS)
+
+
 @contextmanager
 def told_to_developer() -> Generator[list[RefusedRun]]:
     """In an agent, catch an error that only the developer can mend, and hand over what raises it later."""
@@ -177,8 +184,7 @@ def told_to_developer() -> Generator[list[RefusedRun]]:
     try:
         yield refusals
     except InvalidOption as error:
-        callers: list[Any] = settings.caller_modules or []
-        if error.code != "blocked_loop" or not (callers and isinstance(callers[-1], _AGENTS)):
+        if error.code != "blocked_loop" or not _is_in_agent():
             raise
         _LOG.error("%s", error)
         refusals.append(RefusedRun(error))
@@ -193,6 +199,9 @@ def readable(result: Any, tool: str) -> Any:
     """
     if isinstance(result, RefusedRun):
         return result
+    if isinstance(result, NotedValue):
+        value = readable(result.value, tool)
+        return with_note(value, result.note) if _is_in_agent() else value
     output = output_of(result)
     if output is None:
         value, _ = plain_value(program_outputs(result), tool)

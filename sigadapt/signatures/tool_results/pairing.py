@@ -23,7 +23,7 @@ from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import is_content, refers
 from sigadapt.signatures.tool_results.failures import text_of
 from sigadapt.signatures.tool_results.plain_values import plain_value
-from sigadapt.signatures.tool_results.tool_output import program_outputs
+from sigadapt.signatures.tool_results.tool_output import NotedValue, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 AnyCall: TypeAlias = ToolCall | InvalidToolCall
@@ -76,6 +76,8 @@ def results_of(turn: ToolCalls, values: Any, errors: Any) -> Iterator[ToolResult
 
 def result_of(call: AnyCall, value: Any) -> ToolResult:
     """Return what one call gave, or the exception that it ended in, as its result."""
+    if isinstance(value, NotedValue):
+        return result_of(call, value.value).model_copy(update={"note": value.note})
     if isinstance(value, ToolResult):  # the tool itself says what its value is
         return value.model_copy(update={"call_id": call.id, "name": call.name or "unnamed"})
     return _result(call, _Given(None, None, value, is_plain=True), None)

@@ -15,7 +15,6 @@ from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption, UnboundToolCall
 from sigadapt.schemas.json_values import (
     Json,
-    compact,
     cut,
     equal_json,
     is_array,
@@ -49,6 +48,7 @@ from sigadapt.signatures.tool_results.function_calls import (
 )
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import Round, ToolResults
+from sigadapt.signatures.tool_results.tool_output import edit_note
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _LOG = logging.getLogger("sigadapt")
@@ -295,8 +295,7 @@ def _results(
     for job, outcome in zip(jobs, outcomes, strict=True):
         result = job.result or _result(job, outcome, timeout)
         if job.edit is not None:
-            note = f"A person edited this call before it ran. It ran with {compact(job.edit.args)}."
-            result = result.model_copy(update={"note": note})
+            result = result.model_copy(update={"note": edit_note(job.edit.args)})
         results.append(result)
     return ToolResults(rounds=(Round(calls=calls, results=tuple(results)),))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import dspy
 import jiter
 
-from sigadapt.schemas.json_values import Json, is_object
+from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.signatures.tool_results.dspy_media import MEDIA, Part, part_at, part_of_bytes
 
 # Version 2 of MCP's SDK has its types in `mcp_types`, version 1 in `mcp.types`.
@@ -25,6 +25,18 @@ class Output(NamedTuple):
     parts: list[Part]
     failed: bool
     is_mcp: bool
+
+
+class NotedValue(NamedTuple):
+    """What a tool returned, and what the model reads after it."""
+
+    value: Any
+    note: str
+
+
+def edit_note(args: Json) -> str:
+    """Return what the model reads after the result of a call that a person edited."""
+    return f"A person edited this call before it ran. It ran with {compact(args)}."
 
 
 def output_of(value: object) -> Output | None:
@@ -55,6 +67,8 @@ def _unfinished(value: object) -> str | None:
 
 def program_outputs(value: object) -> Any:
     """Return the outputs of a DSPy program's Prediction, without the run that led to them; else the value."""
+    if isinstance(value, NotedValue):
+        value = value.value
     if not isinstance(value, dspy.Prediction):
         return value
     prediction: Any = value

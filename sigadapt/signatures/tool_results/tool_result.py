@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+import dspy
 import pydantic
 
 from sigadapt.schemas.json_values import is_array, is_object, without_halves
@@ -121,10 +122,13 @@ class ToolResult(OwnErrors):
 def value_for_agent(result: ToolResult) -> Any:
     """Return the value of a result as DSPy's agents keep it, whose records have no place for a note."""
     value = for_agent(result.value) if result.is_content else result.value
-    if result.note is None:
-        return value
+    return value if result.note is None else with_note(value, result.note)
+
+
+def with_note(value: Any, note: str) -> Any:
+    """Return a value with a note, as DSPy's agents keep it."""
     if isinstance(value, str):
-        return f"{value}\n\n{result.note}"
-    if is_array(value) and result.is_content:
-        return [*value, result.note]
-    return {"result": value, "note": result.note}
+        return f"{value}\n\n{note}"
+    if is_array(value) and any(isinstance(item, dspy.Type) for item in value):  # content, in order
+        return [*value, note]
+    return {"result": value, "note": note}
