@@ -98,8 +98,11 @@ class SigadaptError(Exception):
         fix: str | None = None,
     ) -> None:
         self.code = code or type(self).code
-        self.field, self.tool, self.path = field, tool, path
-        self.reason, self.fix = reason, fix
+        self.field = field
+        self.tool = tool
+        self.path = path
+        self.reason = reason
+        self.fix = fix
         where = [f"{kind} {name!r}" for kind, name in (("field", field), ("tool", tool)) if name]
         where += [f"at {path or '/'}"] if path is not None else []
         head = f"{', '.join(where)}: " if where else ""
@@ -248,8 +251,10 @@ class EmptyAnswer(UnusableAnswer, AdapterParseError):
 
 def _as_of_dspy(error: Any, response: str, adapter_name: str = "sigadapt", signature: Any = None) -> None:
     """Set what DSPy reads of an AdapterParseError, whose constructor would write about text fields."""
-    error.message, error.lm_response = str(error), response
-    error.adapter_name, error.signature = adapter_name, signature
+    error.message = str(error)
+    error.lm_response = response
+    error.adapter_name = adapter_name
+    error.signature = signature
     error.parsed_result = error.model = error.provider = error.provider_code = None
     error.status = error.request_id = error.retry_after = None
 
@@ -306,9 +311,12 @@ error.resume(tools, decisions).
             f"{', '.join(str(request.call) for request in requests)}",
             fix="Decide by error.requests, then error.resume(tools, decisions).",
         )
-        self.calls, self.requests, self.history = calls, requests, history
+        self.calls = calls
+        self.requests = requests
+        self.history = history
         self.event = dict(event or {})
-        self.field, self.results_field = field, results_field
+        self.field = field
+        self.results_field = results_field
 
     def resume(
         self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None

@@ -271,7 +271,8 @@ class Credit(CallMetric):
     def score(self, comparison: Comparison) -> float:
         """Return the F1, in which a call that is right in part counts in part."""
         total = 2 * comparison.matched + len(comparison.missing) + len(comparison.unexpected)
-        credit, free = float(comparison.matched), list(comparison.unexpected)
+        credit = float(comparison.matched)
+        free = list(comparison.unexpected)
         for call in comparison.missing:
             shares = [0.0] * len(free)
             for place, other in enumerate(free):
@@ -349,7 +350,8 @@ class Trajectory(_Metric):
             place = f"was not called in its place: expected {', '.join(self.order)}."
             yield len(pairs) / len(self.order), [f"{name} {place}" for name in missing]
         if self.required:
-            goal, counts = Counter(self.required), Counter(names)
+            goal = Counter(self.required)
+            counts = Counter(names)
             missing = goal - counts
             notes = [f"{name} was called {counts[name]} of {goal[name]} times." for name in missing]
             yield 1 - missing.total() / len(self.required), notes
@@ -443,12 +445,14 @@ def _in_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int
         same = rows[-1] & places.get(key, 0)
         rows.append((rows[-1] + same | rows[-1] - same) & every)
     pairs: dict[int, int] = {}
-    n, m = len(first), len(second)
+    n = len(first)
+    m = len(second)
     while n and m:
         if rows[n] >> m - 1 & 1:
             m -= 1
         elif rows[n - 1] >> m - 1 & 1:
-            n, m = n - 1, m - 1
+            n = n - 1
+            m = m - 1
             pairs[n] = m
         else:
             n -= 1
@@ -473,7 +477,8 @@ def _feedback(missing: list[_Key], unexpected: list[_Key]) -> str:
 
 
 def _difference(expected: _Key, other: _Key) -> str:
-    gold, args = expected.args or {}, other.args or {}
+    gold = expected.args or {}
+    args = other.args or {}
     differences: list[str] = []
     for name in dict.fromkeys([*gold, *args]):
         place = pointer([name])

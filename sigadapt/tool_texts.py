@@ -102,7 +102,8 @@ class ToolTexts(dspy.Module):
             tool, _ = split_name(name, self.tools)
             # Optimizers look in DSPy's trace for what a predictor did.
             if tool in decls and settings.trace is not None and settings.max_trace_size >= 1:
-                now, function = _text_in(predictor), decls[tool].to_openai()["function"]
+                now = _text_in(predictor)
+                function = decls[tool].to_openai()["function"]
                 del settings.trace[: max(0, len(settings.trace) + 1 - settings.max_trace_size)]
                 inputs = {"describes": name, "now": now, "tool": function, "asked": asked}
                 settings.trace.append((predictor, inputs, dspy.Prediction(description=now)))
@@ -146,7 +147,8 @@ class ToolTexts(dspy.Module):
         Raises:
             InvalidOption: `unknown_text`, for a name of no text; also for a text that is not a string.
         """
-        old, predictor = self[name], cast("Any", self.texts[name])
+        old = self[name]
+        predictor = cast("Any", self.texts[name])
         if not isinstance(cast("object", text), str):
             raise InvalidOption(f"the text of {name!r} cannot be {text!r}", field="texts")
         if text != old:

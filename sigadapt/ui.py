@@ -313,7 +313,8 @@ class _AiSdk(_Writer):
             elif call.status == "failed":
                 yield {"type": "tool-output-error", **row, "errorText": f"{call.name} failed"}
         elif isinstance(event, run.SourceReady):
-            source, title = event.source, event.source.title or event.source.id or "untitled"
+            source = event.source
+            title = event.source.title or event.source.id or "untitled"
             if source.url:
                 yield {"type": "source-url", "sourceId": source.url, "url": source.url, "title": title}
             else:

@@ -136,7 +136,9 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
 
 def prepare(call: AdapterCall) -> "Steps[Prepared]":
     """Make the Request of a call, without sending it."""
-    adapter, options, plan = call.adapter, call.adapter.options, call.plan
+    adapter = call.adapter
+    options = call.adapter.options
+    plan = call.plan
     tools = call.inputs.get(plan.tools)
     decls = tools if type(tools) is ToolDecls else known_decls(tools)
     if decls is None or not decls.tools:
@@ -155,7 +157,8 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
     form = adapter.response_format(call.lm, plan.text_signature) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    inputs, repairs = call.inputs, tuple[Change, ...]()
+    inputs = call.inputs
+    repairs = tuple[Change, ...]()
     if plan.history_fields.history is not None:
         inputs, repairs = with_lost_ids(plan.history_fields, inputs)
     if adapter.recorded_wire is not None:
@@ -182,7 +185,8 @@ def prepare(call: AdapterCall) -> "Steps[Prepared]":
 
 def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:
     """Return the declarations of a call, for which toolsets may have to be awaited."""
-    plan, tools = call.plan, call.inputs.get(call.plan.tools)
+    plan = call.plan
+    tools = call.inputs.get(call.plan.tools)
     if decls is None:
         if tools is None and plan.tools_required:
             fix = f"Pass {plan.tools}=[...]."
@@ -297,7 +301,8 @@ def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) ->
         good, others = with_later_calls(good, calls, count)
         good += others
         count = len(prepared.earlier.ids)
-        answer, choice = latest, prepared.read_choice(latest)
+        answer = latest
+        choice = prepared.read_choice(latest)
     if good:
         turn = Turn(text=choice.text, reasoning=choice.reasoning, before=prepared.earlier.searches)
         calls = with_earlier_calls(good, choice.tool_calls, turn, count)
@@ -307,7 +312,8 @@ def _reask_until_valid(prepared: "Prepared", answer: Answer, max_reasks: int) ->
 
 def finish(prepared: "Prepared", answer: Answer) -> Steps[dict[str, Any]]:
     """Turn one candidate's Choice into output values, or raise why it holds none (`outputs.py`)."""
-    call, choice = prepared.call, prepared.read_choice(answer)
+    call = prepared.call
+    choice = prepared.read_choice(answer)
     outputs = _outputs(prepared, answer, choice, call.adapter.options.hooks)
     if not watches(call.adapter):
         return outputs
@@ -317,8 +323,10 @@ def finish(prepared: "Prepared", answer: Answer) -> Steps[dict[str, Any]]:
 def _outputs(
     prepared: "Prepared", answer: Answer, choice: Choice, hooks: Sequence[Any]
 ) -> Steps[dict[str, Any]]:
-    call, plan = prepared.call, prepared.plan
-    is_prompted, tool_choice = prepared.calling.mode == "prompted", prepared.sent_tool_choice
+    call = prepared.call
+    plan = prepared.plan
+    is_prompted = prepared.calling.mode == "prompted"
+    tool_choice = prepared.sent_tool_choice
     try:
         refuse_no_answer(choice, plan)
         choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, answer.failure)
@@ -329,7 +337,8 @@ def _outputs(
             values = yield from outputs_of(call.adapter, plan, call.signature, choice, prepared.recover_hint)
         if is_prompted and plan.empty_calls and values[plan.calls] is None:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
-        calls, before = values[plan.calls], prepared.earlier.searches
+        calls = values[plan.calls]
+        before = prepared.earlier.searches
         if before and isinstance(calls, ToolCalls) and not calls:  # the searches that led to these words
             turn = calls.turn.model_copy(update={"before": before})
             values = {**values, plan.calls: calls.model_copy(update={"turn": turn})}
@@ -391,12 +400,17 @@ class Prepared(NamedTuple):
 
     def with_request(self, request: Request, calling: Calling) -> "Prepared":
         """Return this with another request, as it offers tools and as its route takes it."""
-        is_native, tools = calling.mode == "native", request.get("tools", ())
+        is_native = calling.mode == "native"
+        tools = request.get("tools", ())
         has_more = not getattr(tools, "is_plain", not tools)
-        offering, search_changes, searching = request, (), None
+        offering = request
+        search_changes = ()
+        searching = None
         if has_more and self.call.adapter.recorded_wire is None:
             offering, search_changes, searching = offer(request, self.decls, self.route, is_native=is_native)
-        sendable, changes, tokens = offering, (), dict[str, str]()
+        sendable = offering
+        changes = ()
+        tokens = dict[str, str]()
         if is_native and "turn" in chain.from_iterable(request["messages"]):  # the keys of all rows
             sendable, changes = with_late_tools(offering, self.route)
         if has_more:
@@ -530,7 +544,8 @@ class Prepared(NamedTuple):
         begin_answer = getattr(stream, "begin_answer", None)  # of a whole run (`runs/watching.py`)
         if self.streamed_field is None or not (begin_answer or all_listeners()):
             return None
-        sole, marker = sole_text_field(self.plan.text_signature), self.call.adapter.field_marker
+        sole = sole_text_field(self.plan.text_signature)
+        marker = self.call.adapter.field_marker
         if begin_answer is not None:
             stream = run = begin_answer(self.streamed_field, self.plan.text_signature, marker, sole)
         texts = TextSubscription(sole, marker) if sole and run is None else None

@@ -75,7 +75,8 @@ def before_request(hooks: Any, request: Request, context: HookContext) -> Steps[
             return answer
         if is_mapping(answer) and answer.get("messages") and "model" in answer:
             if answer["model"] != request["model"]:
-                reason, fix = "before_request named another model", "Use dspy.context(lm=...) for the call."
+                reason = "before_request named another model"
+                fix = "Use dspy.context(lm=...) for the call."
                 raise InvalidOption(reason, field="hooks", fix=fix)
             request = cast("Request", answer)
         elif answer is not None:
@@ -144,6 +145,7 @@ def _ask(hook: Any, method: str, *arguments: Any) -> Steps[Any]:
         return None
     answer = ask(*arguments)
     if inspect.isawaitable(answer):
-        reason, fix = f"the hook's {method} is async, but the call is sync", "Use the module's acall."
+        reason = f"the hook's {method} is async, but the call is sync"
+        fix = "Use the module's acall."
         answer = yield Await(answer, lambda: InvalidOption(reason, field="hooks", fix=fix))
     return answer

@@ -234,7 +234,8 @@ class CallSubscription(CallTap):
         if self._for_partial and not (self._adapter_tools and call.name in (None, *self._adapter_tools)):
             name = self._declared_name(call.name) if call.name else call.name
             # A run gets the piece alone: the whole text for each piece is work that grows with its square.
-            start, self._sizes[call] = self._sizes.get(call, 0), len(call.pieces)
+            start = self._sizes.get(call, 0)
+            self._sizes[call] = len(call.pieces)
             arguments = call.arguments if self._run is None else json_text(call.pieces[start:])
             chunk = PartialCall(self._earlier + index, self._id_of(call, index), name, arguments)
             for each in self._for_partial:
@@ -268,7 +269,8 @@ class CallSubscription(CallTap):
         return items
 
     def _complete(self, call: Call) -> Iterator[Any]:
-        index, text = self._index[call], call.arguments
+        index = self._index[call]
+        text = call.arguments
         if not self._listeners or index in self._by_index or call.is_custom:
             return  # the text of a custom tool's call is complete only when the answer ends
         if not text:  # of a call that has just been opened, if the pieces of several calls are interleaved

@@ -107,7 +107,8 @@ def refuse_no_answer(choice: Choice, plan: Plan) -> None:
     """Refuse a turn that was refused, failed or is paused, with its calls as bad ones."""
     if not is_no_answer(choice):
         return
-    end, calls = _NO_ANSWER[choice.finish_reason], choice.tool_calls
+    end = _NO_ANSWER[choice.finish_reason]
+    calls = choice.tool_calls
     if calls:
         flaw = Flaw("truncated", f"{end.what} after this call")
         bad = (
@@ -177,7 +178,8 @@ def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature]) 
 
 def outputs_beside_calls(adapter: OutputFormat, plan: Plan, choice: Choice) -> dict[str, Any] | None:
     """Return all output values of a turn with calls whose text has no fields, as most do not."""
-    calls, text = choice.tool_calls, choice.text
+    calls = choice.tool_calls
+    text = choice.text
     if calls is None or plan.has_defaults or (text and plan.texts and _is_parsed(adapter, plan, text)):
         return None
     return {name: calls if name == plan.calls else None for name in plan.outputs}

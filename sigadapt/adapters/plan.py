@@ -131,7 +131,9 @@ def _compile(signature: type[Signature]) -> Plan | None:
     def missing_calls() -> Any:
         return None if field.is_required() else field.get_default(call_default_factory=True)
 
-    outputs, text_signature, notes = signature.output_fields.items(), signature, list[str]()
+    outputs = signature.output_fields.items()
+    text_signature = signature
+    notes = list[str]()
     work = [(name, what) for name, each in outputs for kind, what in _WORK if _is_one_of(each, (kind,))]
     for name in filter(None, (tools[0], *history_fields, *dict(work))):
         text_signature = text_signature.delete(name)

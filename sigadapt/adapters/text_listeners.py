@@ -24,7 +24,8 @@ class TextSubscription:
 
     def __init__(self, field: str, marker: str) -> None:
         self._listeners: list[Any] = list(listeners_of(field)) if marker else []
-        self._marker, end = marker.format(field), _ENDS.get(marker)
+        self._marker = marker.format(field)
+        end = _ENDS.get(marker)
         self._start = marker.format(field) if end else "{"
         self._markers = (self._start, end.format(field)) if end else ()
         self._buffer = self._line = ""  # what is held; and the first character of what was sent of this line

@@ -112,7 +112,8 @@ class ToolAdapter(OutputFormat):
         return await flow(lm, lm_kwargs, signature, demos, inputs)
 
     def _adapter_call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], arguments: Any) -> AdapterCall:
-        (signature, demos, inputs), settings = arguments, dict(lm_kwargs)
+        (signature, demos, inputs) = arguments
+        settings = dict(lm_kwargs)
         for name in settings.keys() & _ADAPTERS_OWN:
             fix = f"Give it to the adapter: {type(self).__name__}({name}=...)."
             raise InvalidOption("is an option of the adapter, not of a request", field=name, fix=fix)
@@ -162,7 +163,8 @@ class ToolAdapter(OutputFormat):
                 return await fallback.acall(lm, lm_kwargs, call.signature, call.demos, call.inputs)
 
     # DSPy's decorator takes the model and the settings from the arguments of these names.
-    _run_planned, _arun_planned = planned(_run), planned(_arun)
+    _run_planned = planned(_run)
+    _arun_planned = planned(_arun)
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
         """Return the adapter to ask again with; None after a bad call or if there is no fallback."""

@@ -36,7 +36,8 @@ def divergence(before: Json, after: Json) -> Divergence:
     pairs = zip(old, new, strict=False)
     alike = (a.kind == b.kind and compact(a.value) == compact(b.value) for a, b in pairs)
     same = sum(takewhile(bool, alike))
-    size, byte = sum(sizes), sum(sizes[:same])
+    size = sum(sizes)
+    byte = sum(sizes[:same])
     if same == len(old):
         return Divergence(byte, size, "", "This request begins with all of the earlier one.")
     first = old[same]
@@ -83,7 +84,9 @@ def _way_to_difference(old: Any, new: Any) -> Iterator[str | int]:
 
 def _why(old: list[Part], new: list[Part], place: str) -> str:
     before, after = ([compact(part.value) for part in parts] for parts in (old, new))
-    kind, was, now = new[0].kind, before[0], after[0]
+    kind = new[0].kind
+    was = before[0]
+    now = after[0]
     if "/cache_control" in place:
         why = "A cache mark moved, as its provider wants it."
     elif kind == "instructions":

@@ -57,7 +57,8 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
     for provider in providers:
         if not any(provider in each for each in names.values()):
             of = f" of the engine {', '.join(engines)}" if engines else ""
-            reason, fix = f"{provider!r} is not a provider{of}", f"Use one of {', '.join(_wires())}."
+            reason = f"{provider!r} is not a provider{of}"
+            fix = f"Use one of {', '.join(_wires())}."
             raise InvalidOption(reason, field="provider", fix=fix)
     return {name: route for name, route in routes.items() if not providers or names[name] & {*providers}}
 
@@ -100,7 +101,8 @@ async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Json
 def lines(document: Json) -> Iterator[str]:
     """Yield the document's lines, tool by tool."""
     sizes = {tool["name"]: tool["bytes"] for tool in document["tools"]}
-    total, size = counted(len(sizes), "tool"), counted(sum(sizes.values()), "byte")
+    total = counted(len(sizes), "tool")
+    size = counted(sum(sizes.values()), "byte")
     yield f"{total}, {size}, fingerprint {document['fingerprint']}"
     parts = [(f"{name}: {counted(size, 'byte')}", {name}) for name, size in sizes.items()]
     strangers = {finding["tool"] for finding in document["findings"]} - sizes.keys()

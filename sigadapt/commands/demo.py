@@ -100,7 +100,8 @@ def _ask(lm: dspy.LM, signature: Any, question: str) -> Json:
     # `auto` depends on what DSPy knows of a model; the demo sends tools on every wire.
     adapter: Any = ChatAdapter(tool_calling="native")
     if signature is AssistOfDSPy:
-        tools, adapter = [dspy.Tool(get_weather)], dspy.ChatAdapter(use_native_function_calling=True)
+        tools = [dspy.Tool(get_weather)]
+        adapter = dspy.ChatAdapter(use_native_function_calling=True)
     with dspy.context(lm=lm, adapter=adapter):
         try:
             answer: Any = dspy.Predict(signature)(question=question, tools=tools)

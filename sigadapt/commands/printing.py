@@ -46,7 +46,8 @@ def counted(number: int, noun: str) -> str:
 def say(text: str = "", style: str | None = None) -> None:
     """Print a line. A terminal gets a long one wrapped with a hanging indent, a pipe gets it whole."""
     # What does not print, such as control characters and bidi overrides, is written as escapes (`printable`).
-    screen, text = console(), printable(text)
+    screen = console()
+    text = printable(text)
     if screen.is_terminal and style != CODE:
         indent = " " * (len(text) - len(text.lstrip()) + 4)
         text = textwrap.fill(text, screen.width, subsequent_indent=indent, break_long_words=False) or text
@@ -106,19 +107,22 @@ def quiet() -> None:
 def layout(value: Any, width: int = 78, depth: int = 0) -> str:
     """Write JSON in as few lines as fit the width, with escapes for what does not print."""
     line = _dumps(value)
-    inside, outside = "  " * (depth + 1), "  " * depth
+    inside = "  " * (depth + 1)
+    outside = "  " * depth
     if len(outside + line) <= width:
         return line
     if is_object(value):
         items = [f"{_dumps(key)}: {layout(item, width, depth + 1)}" for key, item in value.items()]
-        opening, closing = "{", "}"
+        opening = "{"
+        closing = "}"
     elif not is_array(value):
         return line
     elif len(value) == 1:
         return f"[{layout(value[0], width, depth)}]"
     else:
         items = [layout(item, width, depth + 1) for item in value]
-        opening, closing = "[", "]"
+        opening = "["
+        closing = "]"
     return f"{opening}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closing}"
 
 

@@ -42,7 +42,8 @@ def program_of(target: Any, decls: ToolDecls, inputs: Iterable[str], *, react: b
         module = dspy.Predict(target)
     fields: dict[str, FieldInfo] = signature.input_fields if parameters is None else parameters
     if parameters is None:
-        name, tools = signature.__name__, tools_field(signature)
+        name = signature.__name__
+        tools = tools_field(signature)
         reason = f"{name} has no tools field"
         fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
     else:

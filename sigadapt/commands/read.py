@@ -90,7 +90,8 @@ def _text(content: bytes, decls: ToolDecls | None) -> Read:
 
 def _check(choice: Choice, decls: ToolDecls, wire: str | None = None) -> Choice:
     """Return the choice with checked calls, and declared names for the aliases of the wire (names travel)."""
-    calls, names = choice.tool_calls, [decl.name for decl in decls]
+    calls = choice.tool_calls
+    names = [decl.name for decl in decls]
     if calls is None:
         return choice
     for limits in {route.names for route in ROUTES if route.wire == wire}:

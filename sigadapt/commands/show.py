@@ -164,7 +164,8 @@ def show(
     """
     quiet()
     earlier = content_of(compare) if compare else b""
-    target, decls = signature_of(signature), decls_of(tools, mcp)
+    target = signature_of(signature)
+    decls = decls_of(tools, mcp)
     options = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
     models = [(name, options) for name in model] if model else DEFAULT_MODELS
     make_adapter = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")

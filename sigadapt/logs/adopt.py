@@ -90,7 +90,8 @@ def adopted(exchanges: Iterable[Exchange]) -> Adopted:
     for exchange, digests, name in zip(log, hashes, names, strict=True):
         calls, is_confirmed, failures = _gold(exchange, rounds_after[digests[-1]])
         result.failures.update(failures)
-        last, results = exchange.conversation, exchange.conversation.results
+        last = exchange.conversation
+        results = exchange.conversation.results
         row: Json = {
             "question": last.question,
             "history": last.history.model_dump(mode="json") if last.history.messages else None,

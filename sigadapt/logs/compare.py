@@ -39,7 +39,8 @@ class Reply:
 def ask(program: Any, lm: Any, row: Json, tools: object) -> Reply:
     """Send a row to a model and compare the calls with the row's; a row without `calls` needs none."""
     model: Any = lm.copy()  # with a history of its own
-    calls, error = ToolCalls(), ""
+    calls = ToolCalls()
+    error = ""
     try:
         with dspy.context(lm=model):
             prediction: Any = program(**{name: row.get(name) for name in _INPUTS})
@@ -117,7 +118,8 @@ def sign_tests(agreements: Iterable[Agreement]) -> list[Json]:
     for one, two in combinations(agreements, 2):
         pairs = [(x.outcome, y.outcome) for x, y in zip(one.rows, two.rows, strict=True)]
         same = [tuple(each == "same_call" for each in pair) for pair in pairs if "error" not in pair]
-        first, second = same.count((True, False)), same.count((False, True))
+        first = same.count((True, False))
+        second = same.count((False, True))
         counts = {"models": [one.model, two.model], "first_alone": first, "second_alone": second}
         tests.append({**counts, "p": sign_test(first, second)})
     return tests

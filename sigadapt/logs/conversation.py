@@ -106,7 +106,8 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
         raise _unreadable("it holds no message")
     decls = ToolDecls(recording.tools)
     turns = _Turns(provider, recording)
-    rows, under_way = turns.rows, dict[str, Any]()
+    rows = turns.rows
+    under_way = dict[str, Any]()
     if rows and rows[-1].keys().isdisjoint(("answer", "calls")):
         under_way = rows.pop()
     changes = [Change(where, "dropped", why) for where, why in recording.losses.items()]

@@ -122,16 +122,23 @@ def improve(
             if worse := [n for n in new if _credit(rows[n], new[n]) < _credit(rows[n], now[n])]:
                 step["why"] = f"{len(worse)} rows get worse"
             else:
-                step["kept"], result.texts = True, trial
+                step["kept"] = True
+                result.texts = trial
                 now = [new[n] for n in range(len(rows))]
                 attempts.clear()  # a better text may make another one useful
                 attempts[name] = 1
     if result.texts != dict(texts):
         result.after = ask_all(heldout, result.texts)
-        if result.document()["worse"]:
-            result.steps.append({"text": "all", "kept": False, "why": "a held-out row gets worse"})
-            result.texts, result.after = dict(texts), result.before
+        _refuse_worse(result, texts)
     return result
+
+
+def _refuse_worse(result: Improved, texts: Mapping[str, str]) -> None:
+    """Go back to the texts before where a held-out row gets worse."""
+    if result.document()["worse"]:
+        result.steps.append({"text": "all", "kept": False, "why": "a held-out row gets worse"})
+        result.texts = dict(texts)
+        result.after = result.before
 
 
 def _guilty(row: Json, answer: Reply, tools: ToolDecls) -> set[str]:

@@ -40,7 +40,9 @@ class PlainAdapter(ChatAdapter):
         history = read(dspy.History, inputs.get("history") or {"messages": []}, "history")
         rows = [{"role": "system", "content": inputs["system"]}] if inputs.get("system") else []
         for event in (*demos, *history.messages, inputs):
-            question, results, calls = event.get("question"), event.get("results"), event.get("calls")
+            question = event.get("question")
+            results = event.get("results")
+            calls = event.get("calls")
             if question or is_array(question):
                 parts = {"parts": question} if is_array(question) else {}
                 rows.append({"role": "user", "content": text_of(question) if parts else question, **parts})

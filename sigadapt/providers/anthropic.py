@@ -129,7 +129,8 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
         whole["citations"] = citations
     if pieces := block.pieces("partial_json"):
         # Some servers send the whole input in the start event, or an empty text in the place of an object.
-        value, text = decoded(whole.get("input") or None), JsonText(json_text(pieces))
+        value = decoded(whole.get("input") or None)
+        text = JsonText(json_text(pieces))
         if not value or parse_arguments(text) == value:
             whole["input"] = text
         else:  # both, which is no JSON
@@ -149,7 +150,8 @@ def find(findings: Findings, blocks: Sequence[Json]) -> None:
     results = {str(block.get("tool_use_id")): block for block in blocks if "tool_use_id" in block}
     for block in blocks:
         if kind_of(block) in ("server_tool_use", "mcp_tool_use"):
-            result, call_id = results.get(str(block.get("id")), {}), block.get("id")
+            result = results.get(str(block.get("id")), {})
+            call_id = block.get("id")
             failed = result.get("is_error") or "error_code" in an_object(result.get("content"))
             status = "failed" if failed else "done" if result else "pending"
             kind = "mcp" if kind_of(block) == "mcp_tool_use" else None
@@ -165,7 +167,8 @@ def find(findings: Findings, blocks: Sequence[Json]) -> None:
             # Of a page that it fetched, Claude cites the title alone.
             title = note.get("title") or note.get("document_title")
             pages = [each.url for each in findings.sources.values() if title and each.title == title]
-            url, document = note.get("url"), note.get("file_id") or note.get("source")
+            url = note.get("url")
+            document = note.get("file_id") or note.get("source")
             findings.source(
                 url or next(iter(pages), None), title, note.get("cited_text"), document, cited=True
             )
@@ -231,12 +234,15 @@ class Anthropic(Provider):
     # https://platform.claude.com/docs/en/build-with-claude/streaming
     def assemble(self, events: Iterable[Json]) -> Json:
         message: Json = {"type": "message", "stop_reason": None}
-        blocks, is_started = Blocks(), False
+        blocks = Blocks()
+        is_started = False
         for event in events:
-            kind, index = event.get("type"), event.get("index")
+            kind = event.get("type")
+            index = event.get("index")
             if kind == "message_start":
                 if is_started:  # a gateway tried again
-                    message, blocks = {"type": "message", "stop_reason": None}, Blocks()
+                    message = {"type": "message", "stop_reason": None}
+                    blocks = Blocks()
                 is_started = True
                 message.update(an_object(event.get("message")))
             elif kind == "content_block_start":
@@ -274,7 +280,8 @@ class Anthropic(Provider):
         record.set(body, {"stop_sequences": "stop"}, ("messages", "system", "tools"))
         record.instruct(body.get("system"), ("system",))
         for place, message in enumerate(objects(body["messages"])):
-            where, content = ("messages", place, "content"), message.get("content")
+            where = ("messages", place, "content")
+            content = message.get("content")
             if message.get("role") == "assistant":
                 record.turns += self.read({"type": "message", "content": content})
                 continue
@@ -298,7 +305,8 @@ class Anthropic(Provider):
         # Blocks of tools that Claude ran itself have lost their places there and parts of their content, so
         # that only their names are kept: the next request records what stays behind.
         thinking = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
-        calls, beside = objects(message.get("tool_calls")), an_object(message.get("provider_specific_fields"))
+        calls = objects(message.get("tool_calls"))
+        beside = an_object(message.get("provider_specific_fields"))
         ran = [call["id"] for call in calls if ran_itself(call.get("id"))]
         names = ["mcp_tool_use" if call_id.startswith("mcp") else "server_tool_use" for call_id in ran]
         for key in ("web_search_results", "tool_results", "compaction_blocks"):
@@ -362,7 +370,8 @@ class Anthropic(Provider):
     def row_for(self, placeholder: Json, row: Json) -> Json:
         """Return a row with the cache mark that lm15 put on the placeholder, on the row's last block."""
         # https://platform.claude.com/docs/en/build-with-claude/prompt-caching: thinking takes no mark.
-        mark, blocks = placeholder["content"][-1].get("cache_control"), row["content"]
+        mark = placeholder["content"][-1].get("cache_control")
+        blocks = row["content"]
         if not mark or not blocks or blocks[-1].get("type") in _THINKING:
             return row
         return {**row, "content": [*blocks[:-1], {"cache_control": mark, **blocks[-1]}]}
@@ -377,7 +386,8 @@ class Anthropic(Provider):
     def describe(self, block: Json) -> Described:
         kind = kind_of(block)
         if kind == "text":
-            more, plain = more_than(block, _TEXT_FIELDS), {"type": kind, "text": block.get("text")}
+            more = more_than(block, _TEXT_FIELDS)
+            plain = {"type": kind, "text": block.get("text")}
             return Described("text" if block.get("text") else "", more, block, plain)
         if kind == "tool_use":
             fields = {key: block[key] for key in block if key != "input"}
@@ -452,7 +462,8 @@ def block_of(part: Json, model: str) -> Json | None:
     # Source: Anthropic's Messages reference (`tool_result.content` of text, image and document; sources
     # base64, url, file, and the text of a plain document), read 2026-11-21. With `is_error`, Anthropic
     # refuses all but text in a result.
-    text, mime = text_in(part), part.get("mime_type")
+    text = text_in(part)
+    mime = part.get("mime_type")
     if text is not None:
         return {"type": "text", "text": text}
     kind = "image" if part["type"] == "image" else "document"
@@ -502,7 +513,8 @@ _OVER_LITELLM = frozenset({"text", "image_url", "document", "file"})
 
 def _part(block: Json) -> Json | None:
     """Return a content block as a part; None if it is no image, and no document with a source."""
-    source, kind = an_object(block.get("source")), "image" if kind_of(block) == "image" else "file"
+    source = an_object(block.get("source"))
+    kind = "image" if kind_of(block) == "image" else "file"
     if kind_of(block) not in ("image", "document"):
         return None
     name = {"name": block["title"]} if is_text(block.get("title")) else {}

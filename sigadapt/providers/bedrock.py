@@ -155,14 +155,16 @@ class BedrockConverse(Provider):
     #   {"role": "user", "content": [{"text": "Weather?"}]}], "toolConfig": {"tools": [{"toolSpec": {...}}]}}
     # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
     def request(self, body: Json) -> Recording:
-        record, config = Recording(NAME, _part), an_object(body.get("toolConfig"))
+        record = Recording(NAME, _part)
+        config = an_object(body.get("toolConfig"))
         record.tools = [tool for tool in objects(config.get("tools")) if "cachePoint" not in tool]
         left_out = ("messages", "system", "toolConfig", "inferenceConfig")
         record.set({**body, **an_object(body.get("inferenceConfig"))}, _SETTINGS, left_out)
         record.set({"tool_choice": config.get("toolChoice")}, {})
         record.instruct([block for block in objects(body.get("system")) if "text" in block], ("system",))
         for place, message in enumerate(objects(body["messages"])):
-            where, blocks = ("messages", place, "content"), content_parts(message.get("content"))
+            where = ("messages", place, "content")
+            blocks = content_parts(message.get("content"))
             if message.get("role") == "assistant":
                 record.turns += self.read({"output": {"message": message}})
                 for at, block in enumerate(blocks):
@@ -173,7 +175,8 @@ class BedrockConverse(Provider):
             for at, block in enumerate(blocks):
                 result = an_object(block.get("toolResult"))
                 if result:
-                    call, failed = (result.get("toolUseId"), None), result.get("status") == "error"
+                    call = (result.get("toolUseId"), None)
+                    failed = result.get("status") == "error"
                     record.tell(call, result.get("content"), (*where, at), failed=failed)
                 elif "cachePoint" not in block:
                     record.ask(block, (*where, at))
@@ -186,7 +189,8 @@ def _part(block: Json) -> Json | None:
         return {"type": "json", "value": block["json"]}
     kind = "image" if "image" in block else "document"
     file = an_object(block.get(kind))
-    data, form = an_object(file.get("source")).get("bytes"), file.get("format")
+    data = an_object(file.get("source")).get("bytes")
+    form = file.get("format")
     if not is_text(data) or not is_text(form):
         return None
     name = {"name": file["name"]} if is_text(file.get("name")) else {}

@@ -86,9 +86,12 @@ class Cohere(Provider):
     def assemble(self, events: Iterable[Json]) -> Json:
         body: Json = {"finish_reason": None}
         plan: list[Any] = []
-        parts, calls = Blocks(), Blocks()
+        parts = Blocks()
+        calls = Blocks()
         for event in events:
-            kind, index, delta = kind_of(event), event.get("index"), an_object(event.get("delta"))
+            kind = kind_of(event)
+            index = event.get("index")
+            delta = an_object(event.get("delta"))
             message = an_object(delta.get("message"))
             if kind == "message-start":
                 body["id"] = event.get("id")

@@ -94,7 +94,8 @@ def _part(block: Json) -> Json | None:
     if block.get("type") == "json":
         return block
     file = _in_camel_case(an_object(block.get("inlineData") or block.get("fileData")))
-    mime, place = file.get("mimeType"), "data" if "inlineData" in block else "fileUri"
+    mime = file.get("mimeType")
+    place = "data" if "inlineData" in block else "fileUri"
     if not is_text(file.get(place)) or not isinstance(mime, (str, type(None))) or more_than(block, _MEDIA):
         return None
     if place == "data":
@@ -120,7 +121,8 @@ def _join_names(names: Iterable[str]) -> str:
 
 
 def _call(call: Json, finish: str | None) -> RawCall:
-    partials, arguments = call.get("partialArgs"), decoded(call.get("args"))
+    partials = call.get("partialArgs")
+    arguments = decoded(call.get("args"))
     if partials:
         # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
         arguments = [arguments, partials] if arguments else whole_arguments(objects(partials))
@@ -158,7 +160,8 @@ def _whole_parts(parts: list[Json]) -> list[Json]:
 def _continues(part: Json, first: Json, last: Json) -> bool:
     """Return whether a part continues the text or the call that has this first and this last piece."""
     if _is_call(part) and _is_call(first):
-        call, first_call = part["functionCall"], first["functionCall"]
+        call = part["functionCall"]
+        first_call = first["functionCall"]
         if not (first_call.get("willContinue") or first_call.get("partialArgs")):
             return False
         is_same = all(not call.get(key) or call[key] == first_call.get(key) for key in ("id", "name"))
@@ -218,7 +221,8 @@ def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> Non
     chunks = objects(ground.get("groundingChunks"))
     for number, chunk in enumerate(chunks):
         page = an_object(next(iter(chunk.values()), None))
-        url, title = page.get("uri") or page.get("sourceUri"), page.get("title")
+        url = page.get("uri") or page.get("sourceUri")
+        title = page.get("title")
         findings.source(url, title, page.get("text"), page.get("documentName"), cited=number in citations)
     queries = ground.get("webSearchQueries") or ground.get("imageSearchQueries")
     if queries and "web_search" not in ran:
@@ -226,7 +230,8 @@ def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> Non
     if any("retrievedContext" in chunk for chunk in chunks) and "file_search" not in ran:
         findings.call("file_search", None, "done", {})
     for page in objects(pages.get("urlMetadata")):
-        url, is_read = page.get("retrievedUrl"), str(page.get("urlRetrievalStatus")).endswith("SUCCESS")
+        url = page.get("retrievedUrl")
+        is_read = str(page.get("urlRetrievalStatus")).endswith("SUCCESS")
         if is_read:
             findings.source(url, None)
         if "web_fetch" not in ran:
@@ -236,7 +241,8 @@ def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> Non
 class Gemini(Provider):
     """Google's generateContent."""
 
-    name, rows_key = NAME, "contents"
+    name = NAME
+    rows_key = "contents"
     server_tools = _SERVER_TOOLS
     arguments_as_objects = True
     thinking = frozenset(("thought",))
@@ -258,7 +264,8 @@ class Gemini(Provider):
 
     def _candidate(self, candidate: Json) -> Reading:
         parts = _parts(candidate)
-        reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
+        reason = candidate.get("finishReason")
+        message = candidate.get("finishMessage")
         finish = finish_word(reason, _FINISH)
         calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
         calls = mark_last_cut_off(calls, finish if ends_in(parts, _is_call) else None)
@@ -269,7 +276,8 @@ class Gemini(Provider):
         calls = with_reported_call(calls, finish, why)
         text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
         thinking = joined(part.get("text") for part in parts if part.get("thought"))
-        saved_state, findings = state(NAME, map(self.describe, parts)), Findings()
+        saved_state = state(NAME, map(self.describe, parts))
+        findings = Findings()
         if saved_state is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
             find(findings, candidate, parts)
         return Reading(text, thinking, calls, finish, saved_state, why, work=findings.work())
@@ -325,7 +333,8 @@ class Gemini(Provider):
     #   {"text": "Weather?"}]}], "tools": [{"functionDeclarations": [...]}], "generationConfig": {...}}
     # https://ai.google.dev/api/generate-content#request-body
     def request(self, body: Json) -> Recording:
-        record, body = Recording(NAME, _part), _in_camel_case(body)
+        record = Recording(NAME, _part)
+        body = _in_camel_case(body)
         config = _in_camel_case(an_object(body.get("generationConfig")))
         record.tools = [*objects(body.get("tools"))]
         left_out = ("contents", "tools", "generationConfig", "systemInstruction", "toolConfig")
@@ -335,7 +344,8 @@ class Gemini(Provider):
         instruction_parts = instructions.get("parts") if is_object(instructions) else instructions
         record.instruct(instruction_parts, ("systemInstruction",))
         for place, content in enumerate(content_parts(body["contents"])):
-            where, parts = ("contents", place, "parts"), [*map(_in_camel_case, _parts({"content": content}))]
+            where = ("contents", place, "parts")
+            parts = [*map(_in_camel_case, _parts({"content": content}))]
             if content.get("role") == "model":
                 record.turns += self.read({"candidates": [{"content": {"parts": parts}}]})
                 continue
@@ -350,7 +360,8 @@ class Gemini(Provider):
                 if is_object(value) and value.keys() in ({"error"}, {"result"}):
                     inner = next(iter(value.values()))
                     value = inner if is_error or not is_object(inner) else value
-                call, json_part = (result.get("id"), result.get("name")), {"type": "json", "value": value}
+                call = (result.get("id"), result.get("name"))
+                json_part = {"type": "json", "value": value}
                 media = [json_part, *map(_in_camel_case, objects(result.get("parts")))]
                 record.tell(call, media, (*where, at), failed=is_error)
         return record
@@ -399,7 +410,8 @@ class Gemini(Provider):
     # Since Gemini 3, on every turn, not on Vertex AI.
     def settings_for(self, request: Json) -> Json:
         """Return the setting that Gemini asks for where its own tools stand beside functions."""
-        tools, model = request.get("tools") or (), request["model"]
+        tools = request.get("tools") or ()
+        model = request["model"]
         is_mixed = any("function" in tool for tool in tools) and any("function" not in tool for tool in tools)
         if not is_mixed or not model.startswith("gemini/") or not _since_3(model):
             return {}
@@ -534,7 +546,8 @@ def question_part(block: Json, model: str) -> Json | None:
 def _chat_question_block(block: Json, model: str) -> Json | None:
     """Return a block of a question as LiteLLM takes it; None if that does not reach Gemini."""
     # `_gemini_convert_messages_with_history` of litellm 1.106 leaves out all other kinds, and names of files.
-    kind, part = kind_of(block), part_of_question(block)
+    kind = kind_of(block)
+    part = part_of_question(block)
     if kind == "document":
         text = text_of_file(block)
         shown = part if text is None else {"type": "text", "text": text}

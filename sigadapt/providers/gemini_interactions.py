@@ -104,7 +104,8 @@ class GeminiInteractions(Provider):
         body: Json = {"object": "interaction", "status": None}
         steps = Blocks()
         for event in events:
-            kind, index = event.get("event_type"), event.get("index")
+            kind = event.get("event_type")
+            index = event.get("index")
             if kind == "step.start":
                 steps.open(index, an_object(event.get("step")))
             elif kind == "step.delta":

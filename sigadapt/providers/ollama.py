@@ -53,7 +53,8 @@ class Ollama(Provider):
         finish = finish_word(body.get("done_reason"), {})
         raw_calls = [chat_call(call) for call in calls_of(message.get("tool_calls"))]
         calls: list[RawCall] = [(call_id, name, decoded(arguments)) for call_id, name, arguments in raw_calls]
-        text, thinking = text_of(message.get("content")), text_of(message.get("thinking"))
+        text = text_of(message.get("content"))
+        thinking = text_of(message.get("thinking"))
         return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
 
     def assemble(self, events: Iterable[Json]) -> Json:
@@ -84,7 +85,9 @@ class Ollama(Provider):
         record.tools = [*objects(body.get("tools"))]
         record.set({**body, **an_object(body.get("options"))}, _SETTINGS, ("messages", "tools", "options"))
         for place, message in enumerate(objects(body["messages"])):
-            where, role, content = ("messages", place), message.get("role"), message.get("content")
+            where = ("messages", place)
+            role = message.get("role")
+            content = message.get("content")
             if role == "system":
                 record.instruct(content, where)
             elif role == "assistant":

@@ -179,7 +179,8 @@ def _candidate(choice: Json, body: Json) -> Reading:
 # https://openrouter.ai/docs/guides/features/server-tools, https://console.groq.com/docs/compound
 def _work(message: Json, body: Json) -> ServerWork:
     """Return what the tools of a server, or of the provider behind a gateway, left in an answer."""
-    beside, findings = an_object(message.get("provider_specific_fields")), Findings()
+    beside = an_object(message.get("provider_specific_fields"))
+    findings = Findings()
     results = objects(body.get("search_results"))  # Perplexity's, with `citations` beside them
     for ran in objects(message.get("executed_tools")):
         status = "pending" if ran.get("output") is None else "done"
@@ -400,7 +401,9 @@ class OpenAIChat(Provider):
         record.tools += [{"type": "function", "function": each} for each in objects(body.get("functions"))]
         record.set(body, _SETTINGS, ("messages", "tools", "functions"))
         for place, message in enumerate(objects(body["messages"])):
-            where, role, content = ("messages", place), message.get("role"), message.get("content")
+            where = ("messages", place)
+            role = message.get("role")
+            content = message.get("content")
             if role in ("system", "developer"):
                 record.instruct(content, where)
             elif role == "user":
@@ -426,7 +429,8 @@ class OpenAIChat(Provider):
             row[route.turns.reasoning_field or field] = saved_block[field]
         calls: list[Json] = []
         for call in message.get("tool_calls") or ():  # with the fields that its server sent beside it
-            kind, name = "custom" if "custom" in call else "function", named_part(call)["name"]
+            kind = "custom" if "custom" in call else "function"
+            name = named_part(call)["name"]
             custom = {"name": name, "input": written_text(call)}
             function = {"name": name, "arguments": text_of_arguments(call)}
             current = {"id": call["id"], "type": kind, kind: custom if kind == "custom" else function}

@@ -191,7 +191,8 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
 class OpenAIResponses(Provider):
     """OpenAI Responses."""
 
-    name, rows_key = NAME, "input"
+    name = NAME
+    rows_key = "input"
     thinking = frozenset(("reasoning",))
     token = "tools", "server_label", "authorization"
     server_tools = _SERVER_TOOLS
@@ -208,7 +209,8 @@ class OpenAIResponses(Provider):
     def read(self, body: Json) -> list[Reading]:
         items = with_answered_marked([_item(item) for item in content_parts(body.get("output"))])
         # {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-        status, details = finish_word(body.get("status"), {}), body.get("incomplete_details")
+        status = finish_word(body.get("status"), {})
+        details = body.get("incomplete_details")
         finish = _FINISH.get(status or "", status)
         if status == "incomplete":
             finish = finish_word(details.get("reason") if is_object(details) else details, _FINISH) or status
@@ -235,10 +237,13 @@ class OpenAIResponses(Provider):
     def work(self, blocks: Sequence[Json]) -> ServerWork:
         findings = Findings()
         for item in blocks:
-            kind, action, image = kind_of(item), an_object(item.get("action")), item.get("result")
+            kind = kind_of(item)
+            action = an_object(item.get("action"))
+            image = item.get("result")
             parts = objects(item.get("content")) if kind == "message" else ()
             for note in (note for part in parts for note in objects(part.get("annotations"))):
-                file_id, name = note.get("file_id"), note.get("filename")
+                file_id = note.get("file_id")
+                name = note.get("filename")
                 if kind_of(note) in ("container_file_citation", "file_path"):
                     findings.file(None, None, file_id, name)
                 else:
@@ -282,7 +287,8 @@ class OpenAIResponses(Provider):
         items = Blocks()
         ended = False
         for event in events:
-            kind, index = kind_of(event), event.get("output_index")
+            kind = kind_of(event)
+            index = event.get("output_index")
             if "response" in event:
                 body.update(an_object(event["response"]))
                 ended = ended or kind in _FINAL
@@ -290,7 +296,8 @@ class OpenAIResponses(Provider):
                 items.open(index, an_object(event.get("item")))
             elif kind == "response.output_item.done":
                 item = items.at(index)
-                item.start, item.ended = an_object(event.get("item")), True
+                item.start = an_object(event.get("item"))
+                item.ended = True
             elif index is not None:
                 items.at(index).deltas.append(event)
         if not ended:
@@ -322,7 +329,9 @@ class OpenAIResponses(Provider):
         run: list[Json] = []  # items of the model that follow one another
         calls = {str(item.get("call_id") or item.get("id")) for item in items if self.is_call(item)}
         for place, item in enumerate(items):
-            kind, role, where = kind_of(item), item.get("role"), ("input", place)
+            kind = kind_of(item)
+            role = item.get("role")
+            where = ("input", place)
             call_id = item.get("call_id") or item.get("approval_request_id") or item.get("id")
             # What OpenAI ran itself has its output among the items of the model.
             is_answer = kind in _OUTPUTS or (kind.endswith(_ENDS_OF_OUTPUTS) and str(call_id) in calls)
@@ -421,7 +430,8 @@ class OpenAIResponses(Provider):
             if kind is None:
                 entries.append(dict(tool))
                 continue
-            function, namespace = dict(tool[kind]), tool.get("namespace")
+            function = dict(tool[kind])
+            namespace = tool.get("namespace")
             if "grammar" in an_object(function.get("format")):
                 function["format"] = {"type": "grammar", **function["format"]["grammar"]}
             flat = {"type": kind, **function, **_without(tool, kind, "namespace")}
@@ -461,7 +471,8 @@ def result_block(part: Json, model: str) -> Json | None:
     """Return a part of a result as a content block of its output; None for audio, which it cannot hold."""
     # Source: OpenAI's Responses reference, `function_call_output.output` (a text, or a list of `input_text`,
     # `input_image` and `input_file`), read 2026-11-21.
-    text, kind = text_in(part), part["type"]
+    text = text_in(part)
+    kind = part["type"]
     if text is not None:
         return {"type": "input_text", "text": text}
     if kind == "audio":
@@ -477,7 +488,8 @@ def result_block(part: Json, model: str) -> Json | None:
 
 def question_block(block: Json, model: str) -> Json | None:
     """Return a block of a question, which DSPy writes as chat messages have it; None if there is none."""
-    part, kind = part_of_question(block), kind_of(block)
+    part = part_of_question(block)
+    kind = kind_of(block)
     if part is None:
         return block if kind.startswith("input_") and kind != "input_audio" else None
     if kind == "input_audio":  # `ResponseInputAudioParam` of OpenAI's SDK 2.54; lm15 writes other fields

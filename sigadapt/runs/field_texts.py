@@ -35,7 +35,8 @@ class MarkedText:
     """A text whose fields are marked by lines, or by tags."""
 
     def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
-        self._names, self._field = text_fields(fields), default
+        self._names = text_fields(fields)
+        self._field = default
         self._by_lines = marker == CHAT_MARKER
         self._tags = {f"<{name}>": name for name in fields}
         self._tag = ""  # the name of the one that is open
@@ -49,7 +50,8 @@ class MarkedText:
         while (mark := self._mark()) is not None:
             start, end, field = mark
             self._add(self._buffer[:start].rstrip(), pieces)
-            self._buffer, self._is_fresh = self._buffer[end:], True
+            self._buffer = self._buffer[end:]
+            self._is_fresh = True
             self._field = field if field in self._names else NOWHERE
         rest = max([0, *(overlap(self._buffer, tag) for tag in self._expected())])
         space = _SPACE.search(self._buffer, 0, len(self._buffer) - rest)
@@ -90,10 +92,13 @@ class JsonText:
     """A text that is one JSON object, of which the strings under the fields' names are emitted, decoded."""
 
     def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
-        self._names, self._default = text_fields(fields), default
+        self._names = text_fields(fields)
+        self._default = default
         self._buffer = ""
         self._is_object: bool | None = None
-        self._depth, self._key, self._before = 0, NOWHERE, ""
+        self._depth = 0
+        self._key = NOWHERE
+        self._before = ""
         self._field: str | None = None  # of the string that is being read
         self._key_pieces: list[str] | None = None  # of the key that is being read
         self._is_broken = False
@@ -109,7 +114,8 @@ class JsonText:
                 return []
             self._is_object = self._buffer[0] in "{[`" or self._default == NOWHERE
         if not self._is_object:
-            plain, self._buffer = self._buffer, ""
+            plain = self._buffer
+            self._buffer = ""
             return [(self._default, plain)]
         pieces: list[Piece] = []
         while self._buffer and self._read(pieces):
@@ -127,7 +133,8 @@ class JsonText:
             self._buffer = ""
             return False
         if sign[0] == '"' and self._depth == 1 and self._before in "{,":
-            self._buffer, self._key_pieces = self._buffer[sign.end() :], []
+            self._buffer = self._buffer[sign.end() :]
+            self._key_pieces = []
             return True
         self._buffer = self._buffer[sign.end() :]
         if sign[0] == '"':
@@ -145,12 +152,14 @@ class JsonText:
             pieces.append((field, json.loads(f'"{characters[0]}"', strict=False)))
         self._buffer = self._buffer[characters.end() :]
         if self._buffer.startswith('"'):
-            self._buffer, self._field = self._buffer[1:], None
+            self._buffer = self._buffer[1:]
+            self._field = None
             return bool(self._buffer)
         if (
             len(self._buffer) >= _LONGEST_ESCAPE
         ):  # an escape that JSON does not have: no string goes on behind it
-            self._is_broken, self._buffer = True, ""
+            self._is_broken = True
+            self._buffer = ""
         return False
 
     def _read_key(self, key: list[str]) -> bool:
@@ -161,7 +170,9 @@ class JsonText:
         self._buffer = self._buffer[characters.end() :]
         if not self._buffer.startswith('"'):
             return False
-        self._key, self._before, self._key_pieces = "".join(key), "", None
+        self._key = "".join(key)
+        self._before = ""
+        self._key_pieces = None
         self._buffer = self._buffer[1:]
         return True
 

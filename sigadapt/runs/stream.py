@@ -125,8 +125,10 @@ def _check(program: Any, name: str) -> None:
 
 async def _events(program: Any, inputs: dict[str, Any], context: Context) -> AsyncGenerator[Event]:
     inbox: deque[Event] = deque()
-    news, over = asyncio.Event(), asyncio.Event()
-    loop, home = asyncio.get_running_loop(), threading.get_ident()
+    news = asyncio.Event()
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    home = threading.get_ident()
 
     def set_here(event: asyncio.Event) -> None:
         if threading.get_ident() == home:

@@ -108,7 +108,8 @@ def _checked_jobs(
 
 def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
     """Refuse a decision about a tool that is missing or declared otherwise than when the person was asked."""
-    name, pin = request.call.name, request.args.get("pin")
+    name = request.call.name
+    pin = request.args.get("pin")
     what = f"there is a decision about {request.id!r}, and"
     if pin is None:  # of an undeclared tool, or saved before requests had pins
         return
@@ -134,7 +135,8 @@ def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
         if call.id not in by_id:
             by_id[call.id] = ToolResult.failed(call, _NOT_TAKEN)
     turn_results = ToolResults.of(error.calls, by_id)
-    event, calls = dict(error.event), error.calls
+    event = dict(error.event)
+    calls = error.calls
     if error.results_field is not None:
         before = event.get(error.results_field) or ToolResults()
         event[error.results_field] = ToolResults.model_validate(before) + turn_results

@@ -247,7 +247,8 @@ class Watch(BaseCallback):
             while self._steps and not self._steps[0].is_open:
                 self._steps.pop(0)
                 if self._steps:
-                    waiting, self._steps[0].waiting = self._steps[0].waiting, []
+                    waiting = self._steps[0].waiting
+                    self._steps[0].waiting = []
                     for kind, values in waiting:
                         self.emit(self._steps[0], kind, *values)
 
@@ -353,7 +354,8 @@ class Watch(BaseCallback):
                 collections = [getattr(part, "tool_call_results", None) for part in parts]
                 rows = [row for each in collections if each for row in each.tool_call_results]
             for row in rows:
-                name, is_error = row.name or "unnamed", bool(row.is_error)
+                name = row.name or "unnamed"
+                is_error = bool(row.is_error)
                 for each in [
                     each for each in owner.calls if each.call.id == row.call_id and not each.has_begun
                 ]:
@@ -390,13 +392,16 @@ class _Answer:
 
     def __init__(self, watch: Watch, step: _Step, calls: str, texts: Any) -> None:
         self.signature_field_name = calls
-        self._watch, self._step, self._texts = watch, step, texts
+        self._watch = watch
+        self._step = step
+        self._texts = texts
         self.refuse_left = watch.refuse_left  # before the program asks again
         self._has_text = False
 
     async def send(self, item: Any) -> None:
         """Hear a chunk, a call that is whole or not, or the whole answer."""
-        watch, step = self._watch, self._step
+        watch = self._watch
+        step = self._step
         watch.refuse_left()
         if isinstance(item, Choice):
             if item.reasoning and not step.thoughts:

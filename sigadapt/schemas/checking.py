@@ -111,7 +111,8 @@ def check(schema: object, *, tool: str | None) -> Checked:
             _check_type(place.schema["type"], tool, (*place.path, "type"))
     patterns: list[str] = []
     for place in places:
-        pattern, by_pattern = place.schema.get("pattern"), place.schema.get("patternProperties")
+        pattern = place.schema.get("pattern")
+        by_pattern = place.schema.get("patternProperties")
         patterns += [pattern] if isinstance(pattern, str) else []
         patterns += by_pattern if is_object(by_pattern) else ()
     if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile

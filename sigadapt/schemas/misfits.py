@@ -37,7 +37,9 @@ class Misfits:
     """What does not fit a schema, as it was compiled: by a draft's validator, with options."""
 
     def __init__(self, root: Json, draft: type[jsonschema_rs.Validator], options: dict[str, Any]) -> None:
-        self._root, self._draft, self._options = root, draft, options
+        self._root = root
+        self._draft = draft
+        self._options = options
         self._shared = {key: root[key] for key in ("$schema", "$defs", "definitions") if key in root}
         self._compiled: dict[int, tuple[Any, jsonschema_rs.Validator | None]] = {}
 

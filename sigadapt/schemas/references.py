@@ -77,7 +77,8 @@ def check_references(places: list[Place], *, tool: str | None) -> None:
 
 def _enter(place: Place, targets: _Targets) -> list[_Reference]:
     """Record a schema's identifier and anchors. Return its references, each with its resource."""
-    schema, identifier = place.schema, place.schema.get("$id")
+    schema = place.schema
+    identifier = place.schema.get("$id")
     at_home = targets.of_schema.get(id(schema), schema)
     resource = at_home if place.holder is None else targets.of_schema[id(place.holder)]
     if type(identifier) is str and not identifier.startswith("#"):
@@ -97,7 +98,8 @@ def _enter(place: Place, targets: _Targets) -> list[_Reference]:
 
 def _resolve(reference: _Reference, targets: _Targets, tool: str | None) -> object:
     base, _, fragment = reference.target.partition("#")
-    resource, path = reference.resource, pointer(reference.path)
+    resource = reference.resource
+    path = pointer(reference.path)
     if base:
         resource = targets.resources.get(urljoin(targets.base.get(id(resource), ""), base))
         if resource is None:
@@ -156,7 +158,8 @@ def _recursive(edges: _Edges) -> set[int]:
     nodes: set[int] = set()
     recursive: set[int] = set()
     for root in reversed(_from_the_leaves(edges)):
-        component, pending = list[int](), [root]
+        component = list[int]()
+        pending = [root]
         while pending:
             node = pending.pop()
             if node not in nodes:

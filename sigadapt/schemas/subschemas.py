@@ -102,7 +102,8 @@ def _of_object(schema: Json, value: Json) -> Iterator[Application]:
         for key, inner in _named_schemas(schema, keyword).items():
             if key in value and not is_array(inner):
                 yield Application(keyword, inner, None, value)
-    properties, patterns = _named_schemas(schema, "properties"), _named_schemas(schema, "patternProperties")
+    properties = _named_schemas(schema, "properties")
+    patterns = _named_schemas(schema, "patternProperties")
     for key, part in value.items():
         matching = [inner for pattern, inner in patterns.items() if _matches(pattern, key)]
         yield from (Application("patternProperties", inner, key, part) for inner in matching)

@@ -48,9 +48,11 @@ def run(steps: Steps[_T]) -> _T:
             steps.close()
             raise step.refused()
         try:
-            resume, value = steps.send, step.now()
+            resume = steps.send
+            value = step.now()
         except BaseException as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
-            resume, value = steps.throw, error
+            resume = steps.throw
+            value = error
 
 
 async def arun(steps: Steps[_T]) -> _T:
@@ -63,6 +65,8 @@ async def arun(steps: Steps[_T]) -> _T:
         except StopIteration as done:
             return done.value
         try:
-            resume, value = steps.send, await step.later()
+            resume = steps.send
+            value = await step.later()
         except BaseException as error:  # noqa: BLE001  (a cancelled call leaves the contexts of its steps)
-            resume, value = steps.throw, error
+            resume = steps.throw
+            value = error

@@ -67,7 +67,8 @@ def with_own_defaults(decl: ToolDecl, args: Json) -> Json:
     """Return arguments as who decides sees them: with what the function itself fills in, as JSON or text."""
     if decl.func is None or isinstance(decl.func, LostFunction):
         return args
-    visible, types = {**args}, _types_of(decl.func)
+    visible = {**args}
+    types = _types_of(decl.func)
     for name, value in args.items():
         is_whole = is_object(value) or is_array(value)
         adapter = _adapter(types.named.get(name, types.others)) if is_whole else None
@@ -176,7 +177,8 @@ def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | lis
         return _details(error)
     if issubclass(model, pydantic.RootModel):  # its constructor takes the value itself
         return copy.deepcopy(args)
-    fields, extra = _fields_of(model), whole.model_extra or {}
+    fields = _fields_of(model)
+    extra = whole.model_extra or {}
     names = {key: name for key, name in fields.items() if name in whole.model_fields_set and key in args}
     keywords = copy.deepcopy(args) | extra | {key: getattr(whole, name) for key, name in names.items()}
     if _makes(keywords, whole):

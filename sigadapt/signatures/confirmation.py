@@ -117,7 +117,8 @@ class GuardedFunction:
             self.__signature__ = signature(func)
         if hasattr(func, HOME_LOOP):
             setattr(self, HOME_LOOP, getattr(func, HOME_LOOP))
-        self._func, self._run = func, run
+        self._func = func
+        self._run = run
 
     @property
     def __globals__(self) -> dict[str, Any]:

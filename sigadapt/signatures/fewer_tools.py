@@ -43,7 +43,8 @@ class Deferred:
     """A change of a toolset: all tools but the `loaded` ones are deferred until a search finds them."""
 
     def __init__(self, names: AbstractSet[str], search: ToolSearch) -> None:
-        self._names, self._search = names, search
+        self._names = names
+        self._search = search
         self._last: tuple[list[Any], ToolDecls] | None = None
 
     def __call__(self, _: Any, decls: ToolDecls) -> ToolDecls:

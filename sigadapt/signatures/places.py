@@ -29,9 +29,12 @@ def excerpt_of(text: str, code: str, path: str | None = None) -> Excerpt | None:
     span = _span(text, code, path)
     if span is None:
         return None
-    before, place, after = text[: span[0]], text[slice(*span)], text[span[1] :]
+    before = text[: span[0]]
+    place = text[slice(*span)]
+    after = text[span[1] :]
     if len(place) > _MOST_MARKED:
-        place, after = f"{place[:_MOST_MARKED]}…", ""
+        place = f"{place[:_MOST_MARKED]}…"
+        after = ""
     before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
     return Excerpt(printable(before), printable(place), printable(after))
@@ -78,12 +81,14 @@ def _second_key(text: str, at: int = 0) -> tuple[int, int] | None:
 
 def _members(text: str, at: int) -> Iterator[tuple[str, int, int]]:
     """Yield the key of each member of the object or array at a place, and where its key and value begin."""
-    is_object, number = text[at] == "{", 0
+    is_object = text[at] == "{"
+    number = 0
     if not is_object and text[at] != "[":
         return
     at = _past_space(text, at + 1)
     while text[at] not in "}]":
-        name, key = str(number), at
+        name = str(number)
+        key = at
         if is_object:
             name, at = _DECODER.raw_decode(text, at)
             at = _past_space(text, _past_space(text, at) + 1)

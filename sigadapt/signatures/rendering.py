@@ -63,7 +63,8 @@ class Cell(NamedTuple):
 
         if self.excerpt is not None:
             return _Place(self.excerpt)
-        text, (first, last) = self.text, _ID_ENDS
+        text = self.text
+        (first, last) = _ID_ENDS
         if self.mark == "id" and len(text) > first + 1 + last:
             text = f"{text[:first]}…{text[-last:]}"
         return Text(printable(text), _STYLES[self.mark])

@@ -41,7 +41,8 @@ class OwnErrors(pydantic.BaseModel):
     """The `fix` of its errors."""
 
     def __init__(self, /, *values: object, **data: Any) -> None:
-        name, fix = type(self).__name__, self.what_to_give
+        name = type(self).__name__
+        fix = self.what_to_give
         if values:
             reason = f"{name} takes no values by position"
             fix = fix or f"Name them: {', '.join(type(self).model_fields)}."

@@ -232,7 +232,9 @@ class ToolDecl(Shown, Immutable, Runnable):
             >>> ToolDecl("now", "The time.", strict=False).to_openai()["function"]["strict"]
             False
         """
-        name, description, form = self.name, self.model_description, self.format
+        name = self.name
+        description = self.model_description
+        form = self.format
         strict = {} if self.strict is None else {"strict": self.strict}
         extras = self.extras or {}  # a new object each time
         if form is None:
@@ -327,7 +329,8 @@ class LostFunction:
     """What stands for a function that pickle could not take; an error for who needs the function."""
 
     def __init__(self, tool: str, field: str) -> None:
-        self.tool, self.field = tool, field
+        self.tool = tool
+        self.field = field
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Raise the error that says why the function is not there, whatever the arguments."""
@@ -455,7 +458,8 @@ _OWN_KEYS = ("type", "function", "custom")
 
 def _check_fields(decl: ToolDecl) -> None:
     if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
-        what, code = "the tool", getattr(decl.func, "__code__", None)
+        what = "the tool"
+        code = getattr(decl.func, "__code__", None)
         if isinstance(code, CodeType) and code.co_name == "<lambda>":
             names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
             what = f"the lambda of ({names}) at line {code.co_firstlineno} of {decl.func.__module__}"

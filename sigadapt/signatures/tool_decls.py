@@ -187,7 +187,8 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
                 raise InvalidToolDecl("is declared more than once", code="duplicate_name", tool=kind)
         # The stand-in of a server tool is a declaration too: what it is called with is checked and run.
         tools = [entry.stand_in if isinstance(entry, ServerTool) else entry for entry in entries]
-        every, decls = tuple(entries), tuple([tool for tool in tools if isinstance(tool, ToolDecl)])
+        every = tuple(entries)
+        decls = tuple([tool for tool in tools if isinstance(tool, ToolDecl)])
         _fill(self, decls if decls == every else every, decls)
 
     @classmethod
@@ -343,7 +344,8 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
         forward, backward = self._sorted_names
         if len(forward) <= 2 * _MOST_COMPARED:
             return forward
-        at, end = bisect(forward, name), bisect(backward, name[::-1])
+        at = bisect(forward, name)
+        end = bisect(backward, name[::-1])
         half = _MOST_COMPARED // 2
         alike = forward[max(0, at - half) : at + half]
         return alike + [each[::-1] for each in backward[max(0, end - half) : end + half]]
@@ -433,7 +435,8 @@ def known_decls(sources: object) -> ToolDecls | None:
         if decl is None:
             return None
         decls.append(decl)
-    result, tools = object.__new__(ToolDecls), tuple(decls)
+    result = object.__new__(ToolDecls)
+    tools = tuple(decls)
     _fill(result, tools, tools)
     return result
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
-_SATURATION, _LENGTH = 1.5, 0.5  # k1 and b of BM25
+# k1 and b of BM25
+_SATURATION = 1.5
+_LENGTH = 0.5
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _EAST = "\u2e80-\u9fff\uac00-\ud7af"  # written without spaces: each character is a word
 _WORD = re.compile(rf"[{_EAST}]|[^\W\d_{_EAST}]+|\d+")

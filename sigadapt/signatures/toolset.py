@@ -375,9 +375,11 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     for item in [*flat(value)]:  # all are read before any toolset is asked
         if isinstance(item, Unresolved):
             decls: ToolDecls = yield from item.steps(context)
-            tools, origin = decls.entries, item.name
+            tools = decls.entries
+            origin = item.name
         else:
-            tools, origin = (item,), None
+            tools = (item,)
+            origin = None
         for name in [entry.name for entry in tools if isinstance(entry, ToolDecl)]:
             if name in origins and (origin or origins[name]):
                 pair = (origins[name], origin)

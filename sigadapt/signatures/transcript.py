@@ -131,7 +131,8 @@ def later_round(calls: ToolCalls, earlier: list[Round], later: Iterable[list[Rou
         same = [call.id for call in first.calls.in_order()] == [call.id for call in calls.in_order()]
         return first if same else ToolResults.of(calls, first.results).rounds[0]
     if calls.tool_calls and earlier:
-        foreign, waiting = next(iter(earlier[-1].results)), calls[0]
+        foreign = next(iter(earlier[-1].results))
+        waiting = calls[0]
         raise InvalidHistory(
             f"there is a result of call {cut(repr(foreign.call_id))} of {cut(repr(foreign.name))}, and "
             f"none of call {cut(repr(waiting.id))}",

@@ -65,7 +65,8 @@ class Exchange(NamedTuple):
             >>> echo.without(["sk-12345"])[-2:]
             (b'Bad key: ***', ('/response',))
         """
-        echoes, places = Echoes(secrets), dict.fromkeys(self.masked)
+        echoes = Echoes(secrets)
+        places = dict.fromkeys(self.masked)
         response = self.response.decode("utf-8", "surrogateescape")
         whole = without_pieces(response, echoes)
         if whole != response:

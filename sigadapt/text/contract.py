@@ -63,7 +63,8 @@ class Tools:
 
     # `undeclared`: markup with a name that is not declared, or without one, is a call too.
     def __init__(self, schemas: Mapping[str, Json], *, undeclared: bool = False) -> None:
-        self.schemas, self.undeclared = schemas, undeclared
+        self.schemas = schemas
+        self.undeclared = undeclared
         aliases = [_alias(name) for name in schemas]
         # By a name that a provider takes for one with dots or spaces: the only tool with that alias.
         self._by_alias = {

@@ -37,7 +37,8 @@ def read_faulty(scan: Scan, at: int, tools: Tools) -> Calls | None:
 
 def block_head(call_format: str, names: Iterable[str]) -> str:
     """Return a pattern of how a call begins between the tags of a format that was asked for."""
-    opening, words = _BLOCKS.get(call_format, _NO_BLOCK)[0], "|".join(map(re.escape, names))
+    opening = _BLOCKS.get(call_format, _NO_BLOCK)[0]
+    words = "|".join(map(re.escape, names))
     return rf"{re.escape(opening)}\s*(?:(?<=\n)|[{{\[\"'`]|(?:{words or '(?!)'})(?![\w.-]))"
 
 
@@ -51,7 +52,8 @@ def _block(scan: Scan, at: int, tools: Tools) -> Calls | None:
     opening, closing = _BLOCKS.get(scan.call_format, _NO_BLOCK)
     if scan.text.endswith("[>[", 0, at):
         return None  # MiniMax M3 writes a token before each tag
-    begin, end = at + len(opening), scan.find(closing, at)
+    begin = at + len(opening)
+    end = scan.find(closing, at)
     if end < 0 or not begins_block(scan, at) or 0 <= scan.find(opening, begin) < end:
         return None
     raw = scan.text[begin:end].strip()

@@ -75,7 +75,8 @@ class TextGate:
     """The text of one answer while it streams, which is then read as `how` says (`Calling.reads`)."""
 
     def __init__(self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any) -> None:
-        self._schemas, self._how = schemas, how
+        self._schemas = schemas
+        self._how = how
         layout: Layout = how.get("layout", NO_LAYOUT)
         grammar = grammar_of(FORMATS)
         self._tags = grammar.before
@@ -104,7 +105,8 @@ class TextGate:
         self._bare = regex.compile(_BARE.format(**start))
         self._pieces = list[str]()
         self._output = list[str]()
-        self._near, self._begin = "", 0
+        self._near = ""
+        self._begin = 0
         """The end of the text, and the place in it up to which it has passed."""
         self._waiting = list[str]()
         """Pieces that are not in `_near` yet, because nothing in them could settle what is held."""
@@ -162,7 +164,8 @@ class TextGate:
 
     def _first_opener(self, behind: Callable[[regex.Match[str]], int | None]) -> int:
         """Return the first place where an opener may stand, past those behind which `behind` leads."""
-        place, self._around = self._begin, self._quotation
+        place = self._begin
+        self._around = self._quotation
         if self._around.closer is not None:
             place = self._behind_quotation(place)
         while self._around.closer is None:
@@ -177,7 +180,9 @@ class TextGate:
 
     def _behind_text(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind what is no markup; None if it is or may become some."""
-        kind, at, end = opener.lastgroup, opener.start(), opener.end()
+        kind = opener.lastgroup
+        at = opener.start()
+        end = opener.end()
         if opener["field"]:  # a tag such as `<answer>` may stand around a call, too, which takes it away
             holds = self._near[end:].lstrip()[:1] if opener[0] in self._tags else "text"
             return None if holds in ("", "<", "[", "{") else end
@@ -240,7 +245,9 @@ class TextGate:
 
     def _behind_no_call(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind what is no call; None if it is or may become one."""
-        kind, at, end = opener.lastgroup, opener.start(), opener.end()
+        kind = opener.lastgroup
+        at = opener.start()
+        end = opener.end()
         behind = self._behind_text(opener)
         if behind is not None or kind == "code" or opener["field"]:
             return behind
@@ -276,7 +283,8 @@ class TextGate:
 
     def _behind_fence(self, opener: regex.Match[str]) -> int | None:
         """Return the place behind a fence, or the text's end while it is open; None if it may hold calls."""
-        at, scan = opener.start(), Scan(self._near)
+        at = opener.start()
+        scan = Scan(self._near)
         if self._around.is_doubtful or self._near.find("\n", at) < 0:
             return None
         fence = fence_at(scan, at)
@@ -315,10 +323,12 @@ class TextGate:
             with_mark = read_text(f"{text}{_MARK}", self._schemas, **self._how)
             if not (with_mark.text or "").endswith(_MARK) or len(with_mark.calls) < len(reading.calls):
                 return ""
-            visible, self._lacks = (with_mark.text or "")[:-1], True
+            visible = (with_mark.text or "")[:-1]
+            self._lacks = True
         before = "".join(self._output)
         if not visible.startswith(before):
-            visible, before = visible.lstrip(), before.lstrip()
+            visible = visible.lstrip()
+            before = before.lstrip()
         news = visible[len(before) :]
         is_json = not self._is_begun and news.lstrip()[:1] in ("[", "{")
         is_half = is_json and is_open(news.lstrip(), 0)
@@ -346,7 +356,8 @@ class TextGate:
 
     def _settle(self, place: int) -> None:
         cut = max(place - _SEEN, 0)
-        self._near, self._begin = self._near[cut:], place - cut
+        self._near = self._near[cut:]
+        self._begin = place - cut
         self._quotation = self._around
 
 

@@ -84,7 +84,8 @@ def _html_end(scan: Scan, at: int, end: int) -> int:
     if tag is None:
         close = scan.find("-->", end)
         return close + 3 if close >= 0 else len(scan.text)
-    close, again = scan.find(f"{tag[1]}/{tag[2]}", end), scan.find(tag[0], end)
+    close = scan.find(f"{tag[1]}/{tag[2]}", end)
+    again = scan.find(tag[0], end)
     if again >= 0 and (close < 0 or again < close):
         return end
     if close < 0:
@@ -152,7 +153,8 @@ def is_open(text: str, at: int) -> bool:
 def without_closers(raw: str) -> str:
     """Return broken JSON without the brackets at its end that close what is around it."""
     levels = [level for _, level in _levels(raw, 0, _STRINGS_AND_BRACKETS)]
-    level, end = levels[-1] if levels else 0, len(raw)
+    level = levels[-1] if levels else 0
+    end = len(raw)
     while level < 0 and end and (raw[end - 1] in "}]" or raw[end - 1].isspace()):
         level += not raw[end - 1].isspace()
         end -= 1

@@ -76,8 +76,12 @@ class _Reader:
     """One way through a text."""
 
     def __init__(self, scan: Scan, tools: Tools, grammar: Grammar, layout: Layout, depth: int = 0) -> None:
-        self.text, self.scan, self.tools, self.grammar = scan.text, scan, tools, grammar
-        self.layout, self.depth = layout, depth
+        self.text = scan.text
+        self.scan = scan
+        self.tools = tools
+        self.grammar = grammar
+        self.layout = layout
+        self.depth = depth
         self.texts: list[str] = []
         self.thoughts: list[str] = []
         self.calls: list[tuple[str, TextCall]] = []
@@ -156,7 +160,8 @@ class _Reader:
 
     def _token(self, token: re.Match[str]) -> int:
         """Read what begins at an opener, and return the place behind it."""
-        kind, number = token.lastgroup or "", opened(token.lastgroup)
+        kind = token.lastgroup or ""
+        number = opened(token.lastgroup)
         if number is not None:
             return self._format(token, self.grammar.formats[number])
         if kind == "indented" and self._is_at_start(token.start()):
@@ -199,7 +204,8 @@ class _Reader:
         if shows:  # what stands before it is thought, whatever it looked like
             self._say(token.start())
             self.thoughts.extend(self.texts)
-            self.texts, self.has_said = [], False
+            self.texts = []
+            self.has_said = False
             return self._start(self._skip(token.end()))
         begin = self.scan.content_start = self.scan.space(token.end())
         return self._bare(begin) or token.end()
@@ -248,7 +254,8 @@ class _Reader:
 
     def _format(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int:
         """Read calls at their opener, and return the place behind it, or behind what else stands there."""
-        begin, is_bare = token.start(), any(each.bare for each in formats)
+        begin = token.start()
+        is_bare = any(each.bare for each in formats)
         read = self._calls_at(begin, formats)
         if read is not None:
             around = self._around(begin, read[1].end)
@@ -288,12 +295,14 @@ class _Reader:
 
     def _calls_in(self, text: str) -> list[TextCall]:
         reader = self.another(text, self.depth + 1)
-        reader.layout, reader.tools = NO_LAYOUT, Tools(self.tools.schemas, undeclared=True)
+        reader.layout = NO_LAYOUT
+        reader.tools = Tools(self.tools.schemas, undeclared=True)
         reader.run()
         return [call for _, call in reader.calls]
 
     def _fence(self, token: re.Match[str]) -> int:
-        begin, fence = token.start(), quotations.fence_at(self.scan, token.start())
+        begin = token.start()
+        fence = quotations.fence_at(self.scan, token.start())
         if fence is None:
             return quotations.ENDS["code"](self.scan, begin, token.end())
         names = (*self.scan.formats, self.scan.call_format)
@@ -312,7 +321,8 @@ class _Reader:
         line = self.text[self.text.rfind("\n", 0, begin) + 1 : begin]
         if line.strip() or shows_call(self.text, begin):
             return None
-        calls, place = list[tuple[str, TextCall]](), begin
+        calls = list[tuple[str, TextCall]]()
+        place = begin
         while place < len(self.text):
             read = self._call_fence(place)
             if read is None:
@@ -345,7 +355,9 @@ class _Reader:
 
     def _whole_answer(self, begin: int) -> int | None:
         """Read fences that are the whole answer and hold calls alone; None if they do not."""
-        texts, calls, place = list[str](), list[tuple[str, TextCall]](), begin
+        texts = list[str]()
+        calls = list[tuple[str, TextCall]]()
+        place = begin
         while place < len(self.text):
             fence = quotations.fence_at(self.scan, place)
             if fence is None:

@@ -13,8 +13,11 @@ from sigadapt.text.written_values import NoLiteral, literal_at, space
 
 # Models write line breaks into strings.
 _DECODE = json.JSONDecoder(strict=False).raw_decode
-_TIMES, _LEAST, _DEEP = 16, 1_000_000, 50_000
-_PIECE, _MARGIN = 2_000, 16
+_TIMES = 16
+_LEAST = 1_000_000
+_DEEP = 50_000
+_PIECE = 2_000
+_MARGIN = 16
 COMMENT = r"<!--[^<>]{0,200}-->"
 _COMMENTS = re.compile(rf"(?:\s*{COMMENT})+")
 
@@ -41,7 +44,9 @@ class Scan:
     """A text, the formats that the caller named, and the one that the model was asked to write in."""
 
     def __init__(self, text: str, names: frozenset[str] = frozenset(), call_format: str = "") -> None:
-        self.text, self.formats, self.call_format = text, names, call_format
+        self.text = text
+        self.formats = names
+        self.call_format = call_format
         self.content_start = 0
         """Where what the model says to the user begins, after its thinking."""
         self._budget = _TIMES * len(text) + _LEAST

@@ -109,7 +109,9 @@ def _string(text: str, at: int, *, is_strict: bool) -> tuple[str, int]:
         if end < 0:
             raise NoLiteral("unterminated", len(text))
         return text[at + 3 : end], end + 3
-    parts, place, plain = list[str](), at + 1, _PARTS[quote]
+    parts = list[str]()
+    place = at + 1
+    plain = _PARTS[quote]
     while place < len(text):
         run = plain.match(text, place)
         if run is not None:
@@ -142,7 +144,8 @@ def _escape(text: str, at: int) -> tuple[str, int]:
     if text.startswith("N{", at):
         return _named_character(text, at)
     if octal := _OCTAL.match(text, at):
-        char, at = chr(int(octal[0], 8)), octal.end() - 1
+        char = chr(int(octal[0], 8))
+        at = octal.end() - 1
     else:
         char = _ESCAPES.get(char, "\\" + char)
     return char, at + 1
@@ -159,7 +162,9 @@ def _named_character(text: str, at: int) -> tuple[str, int]:
 
 def _bracketed(text: str, at: int, close: str, level: int, *, is_strict: bool) -> tuple[Any, int]:
     """Read what stands between brackets: an object, or a list of what is no pair of a key and a value."""
-    items, pairs, at = list[Any](), list[tuple[str, Any]](), space(text, at)
+    items = list[Any]()
+    pairs = list[tuple[str, Any]]()
+    at = space(text, at)
     while not text.startswith(close, at):
         item, at = literal_at(text, at, level, is_strict=is_strict)
         at = space(text, at)
@@ -219,7 +224,8 @@ def property_of(schema: Any, key: str, root: Json) -> Any:
     """Return the schema of a property; None if it is not declared."""
     others: Any = None
     for here in _parts(schema, root):
-        properties, others = here.get("properties"), here.get("additionalProperties")
+        properties = here.get("properties")
+        others = here.get("additionalProperties")
         if is_object(properties) and key in properties:
             return properties[key]
     return others if is_object(others) else None
@@ -227,7 +233,8 @@ def property_of(schema: Any, key: str, root: Json) -> Any:
 
 def value_of(raw: str, schema: Any, root: Json) -> Any:
     """Return the value that a raw text is by its schema; the text itself where it is none."""
-    types, word = types_of(schema, root), raw.strip()
+    types = types_of(schema, root)
+    word = raw.strip()
     if types == {"string"}:
         return raw
     if _is_constant(word.lower(), types):

@@ -77,7 +77,8 @@ def pins_of(tools: Sources) -> dict[str, dict[str, str]]:
     """
     pins: dict[str, dict[str, str]] = {}
     for entry in decls_of(tools).entries:
-        name, number = _name_of(entry), 1
+        name = _name_of(entry)
+        number = 1
         while name in pins:  # two of a provider's tools may be alike
             number += 1
             name = f"{_name_of(entry)} {number}"

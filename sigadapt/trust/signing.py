@@ -35,7 +35,8 @@ Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall | Confir
 Secret: TypeAlias = str | bytes
 Secrets: TypeAlias = Secret | Sequence[Secret]
 
-_FIRST, _SECOND = "v1", "v2"
+_FIRST = "v1"
+_SECOND = "v2"
 _SHORTEST_SECRET = 16
 
 
@@ -289,13 +290,17 @@ def _not_signable(reason: str, fix: str) -> InvalidHistory:
 def name_of(part: Any) -> str:
     """Name a part that is not signed, and say if it may be the server's own, as a browser rounded it."""
     if isinstance(part, (ToolCall, InvalidToolCall)):
-        what, value = f"call {cut(repr(part.id))} of {cut(repr(part.name))}", getattr(part, "args", None)
+        what = f"call {cut(repr(part.id))} of {cut(repr(part.name))}"
+        value = getattr(part, "args", None)
     elif isinstance(part, Turn):
-        what, value = "the provider state of a turn", part.state
+        what = "the provider state of a turn"
+        value = part.state
     elif isinstance(part, ConfirmationNeeded):
-        what, value = "a run that waits", None
+        what = "a run that waits"
+        value = None
     else:
-        what, value = f"the result of call {cut(repr(part.call_id))}", part.value
+        what = f"the result of call {cut(repr(part.call_id))}"
+        value = part.value
     is_refused = isinstance(part, RefusedToolCall)  # whose arguments cannot be read
     rounds = not is_refused and has_large_number(value)
     return f"{what}, in which a browser rounds a number over 2**53" if rounds else what

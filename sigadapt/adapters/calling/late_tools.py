@@ -33,7 +33,8 @@ def offered_tools(request: Request, route: Route) -> str | None:
 
 def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Change, ...]]:
     """Return a request with the tools of the conversation's beginning, and rows where they changed."""
-    offers, tools = _offers(request), request.get("tools")
+    offers = _offers(request)
+    tools = request.get("tools")
     if not offers or not tools:
         return request, ()
     now = _identity(tools)[1]
@@ -64,7 +65,9 @@ def with_late_tools(request: Request, route: Route) -> tuple[Request, tuple[Chan
 def _place(lists: Mapping[int, Sequence[Json]]) -> tuple[list[Json], dict[int, Json]] | None:
     """Return all tools of the lists and the rows that change them; None for what no row can say."""
     first, *later = sorted(lists.items())
-    union, current, rows = _by_name(first[1]), _by_name(first[1]), dict[int, Json]()
+    union = _by_name(first[1])
+    current = _by_name(first[1])
+    rows = dict[int, Json]()
     if not union:
         return None
     root = [{"name": name} for name in union]

@@ -32,7 +32,8 @@ from sigadapt.signatures.tool_decl import ToolSearch
 from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls, made_once
 from sigadapt.signatures.tool_index import ToolIndex
 
-SEARCH, CALL = "search_tools", "call_tool"
+SEARCH = "search_tools"
+CALL = "call_tool"
 _SHOWN = 5  # tools that the adapter's own search finds at once
 _BY_WORDS = ToolSearch()
 _PLACE = re.compile(r"/tools/(\d+)")
@@ -99,7 +100,8 @@ class Offer(NamedTuple):
 
     def separate(self, calls: ToolCalls, before: tuple[Turn, ...]) -> ToolCalls:
         """Return an answer's calls of the program's tools; the turn has the searches, here and `before`."""
-        searches, raw = [*calls.turn.searches], {**calls.turn.routed}
+        searches = [*calls.turn.searches]
+        raw = {**calls.turn.routed}
         others: list[ToolCall | InvalidToolCall] = []
         for call in calls.in_order():
             if call.name == SEARCH and getattr(call, "code", "") != "truncated":
@@ -121,7 +123,8 @@ class Offer(NamedTuple):
         """Return calls whose turn has the answers of its searches, of which `searches_left` may be made."""
         answers: list[Searched] = []
         for search in calls.turn.searches:
-            names, note = (), search.note
+            names = ()
+            note = search.note
             if not note:
                 names = (yield from self._search(search.query)) if searches_left > 0 else ()
                 note = "" if names else _NOTHING if searches_left > 0 else _NO_MORE
@@ -167,7 +170,8 @@ def _of_turn(calls: ToolCalls, every: Sequence[ToolCall | InvalidToolCall], turn
 
 def _call_behind(call: ToolCall, decls: ToolDecls) -> ToolCall | InvalidToolCall:
     """Return the call that a call of `call_tool` makes."""
-    name, args = call.args.get("name"), call.args.get("arguments", {})
+    name = call.args.get("name")
+    args = call.args.get("arguments", {})
     if not isinstance(name, str) or not name:
         return refused(call, Flaw("missing_name", f"{CALL} needs the `name` of a tool"))
     others = call.args.keys() - {"name", "arguments"}
@@ -224,7 +228,8 @@ def offer(
         return offering, tuple(changes), None
     offering["tools"] = [tool for tool in tools if by_adapter.shows(tool)]
     if is_native and has_own and route.tools.late and "added" in route.tools.late(request["model"]):
-        by_adapter, how = by_adapter._replace(joins=True), "and the tools found join"
+        by_adapter = by_adapter._replace(joins=True)
+        how = "and the tools found join"
         loaded = dict.fromkeys(name for row in rows for name in _names_in(row) if name in deferred)
         by_name = {name_in(tool): _without_flag(tool) for tool in late}
         offering["tools"] += [*_JOINING, *map(by_name.__getitem__, loaded)]
@@ -301,7 +306,8 @@ def _routed(call: Json, raw: str | None) -> Json:
     """Return a call as one of `call_tool`: as it was sent, or anew if the program has changed it."""
     part = named_part(call)
     text = compact({"input": part["input"]}) if "input" in part else part["arguments"]
-    original, args = parse_arguments(raw or "{"), parse_arguments(text)
+    original = parse_arguments(raw or "{")
+    args = parse_arguments(text)
     if not (raw and is_object(original) and (text == raw or compact(original.get("arguments", {})) == text)):
         raw = compact({"name": part["name"], "arguments": args if is_object(args) else {}})
     return {"id": call["id"], "type": "function", "function": {"name": CALL, "arguments": raw}}

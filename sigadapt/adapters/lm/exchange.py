@@ -59,9 +59,11 @@ def response_with_raw_body(
     provider: Provider, text: str, parse: Callable[[Json], lm15.Response]
 ) -> lm15.Response | None:
     """If lm15 rejects a body or a stream with an answer, return a Response that carries it as text."""
-    key, body = BODY, json_in(text)
+    key = BODY
+    body = json_in(text)
     if not body:
-        key, body = EVENTS, _whole(text, provider)
+        key = EVENTS
+        body = _whole(text, provider)
     if all(reading.is_empty for reading in provider.read(body)):
         return None
     try:
@@ -129,7 +131,8 @@ class _OneRequestEngine:
 
     def _take_plan(self) -> Sequence[Any]:
         """Return the provider that has the request written already; only the first attempt sends it."""
-        target, self._target = self._target, ()
+        target = self._target
+        self._target = ()
         return target
 
     def _resolve(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:

@@ -131,7 +131,8 @@ def _result(row: Json, route: Route) -> Result:
     text = f"{MARKED}{row['content']}" if has_mark else row["content"]
     failed = row["is_error"] and route.results.marks_failed
     value = result_object(row["result"]) if route.results.as_objects else {}
-    blocks, after = row.get("blocks") or None, row.get("after", ())
+    blocks = row.get("blocks") or None
+    after = row.get("after", ())
     content = row["result"].value if row.get("result") is not None else row["content"]
     return Result(
         row["tool_call_id"], row["name"], text, failed, value, blocks, after, content, row["is_error"]

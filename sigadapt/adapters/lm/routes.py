@@ -208,7 +208,8 @@ def controls_of(lm: BaseLM, settings: Mapping[str, Any]) -> tuple[Controls, dict
                 client[key] = value
         elif value is not None and key not in _CONTROLS:
             generation[key] = value
-    rollout_id, prompt_cache = options.get("rollout_id"), options.get("prompt_cache")
+    rollout_id = options.get("rollout_id")
+    prompt_cache = options.get("prompt_cache")
     return Controls(client, candidates, settings.get("cache"), rollout_id, prompt_cache), generation
 
 

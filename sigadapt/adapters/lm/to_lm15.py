@@ -34,9 +34,11 @@ def to_lm15(
     request: Request, route: Route, settings: Mapping[str, Json] | None = None
 ) -> tuple[lm15.Request, NativeRows]:
     """Return the canonical Request in lm15's types, and the rows and fields that replace what lm15 writes."""
-    messages, system = request["messages"], None
+    messages = request["messages"]
+    system = None
     if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
-        system, messages = messages[0]["content"] or None, messages[1:]
+        system = messages[0]["content"] or None
+        messages = messages[1:]
     late = [row["late"] for row in messages if "late" in row]
     tools: Sequence[Json] = request.get("tools") or ()
     if late:  # rows of the conversation add the others
@@ -102,9 +104,11 @@ def _call(call: dict[str, Any]) -> lm15.ToolCallPart:
 
 def _result(row: dict[str, Any], route: Route) -> lm15.ToolResultPart:
     # An engine that the user made gets images and files as lm15's parts; elsewhere the native rows have them.
-    failed, text = row["is_error"], as_unicode(row["content"])
+    failed = row["is_error"]
+    text = as_unicode(row["content"])
     if failed and not route.results.marks_failed:
-        failed, text = False, f"{MARKED}{text}"
+        failed = False
+        text = f"{MARKED}{text}"
     blocks = row.get("blocks") if route.client == "engine" else None
     parts = [_content_part(part) for part in blocks] if blocks else [lm15.TextPart(text=text)]
     return lm15.ToolResultPart(
@@ -152,7 +156,8 @@ _DEFAULT = lm15.Config()
 
 def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config]:
     """Return the settings that only LiteLLM takes, and the others as lm15's Config."""
-    alone, config = dict[str, Any](), _DEFAULT
+    alone = dict[str, Any]()
+    config = _DEFAULT
     if request.keys() - _NOT_CONFIG:
         generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
         alone = litellm_only(generation) if route.client == "litellm" else {}
@@ -195,10 +200,12 @@ def _tool_choice(choice: str | dict[str, Any] | None, *, parallel: bool | None) 
     mode: Any = "auto"
     names: tuple[str, ...] = ()
     if isinstance(choice, str):
-        mode, parallel = choice, None if choice == "none" else parallel
+        mode = choice
+        parallel = None if choice == "none" else parallel
     elif choice is not None and _is_of_functions(choice):
         subset: Json = choice.get("allowed_tools") or {"mode": "required", "tools": [choice]}
-        mode, names = subset["mode"], tuple(map(name_in, subset["tools"]))
+        mode = subset["mode"]
+        names = tuple(map(name_in, subset["tools"]))
     elif parallel is None:
         return None
     return lm15.ToolChoice(mode=mode, allowed=names, parallel=parallel)

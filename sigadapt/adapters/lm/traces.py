@@ -164,9 +164,11 @@ def report(
             return _parse_event(adapter, signature, text, error)
         has_parsed = has_parsed or isinstance(step, parses)
         try:
-            resume, reply = flow.send, (yield step)
+            resume = flow.send
+            reply = yield step
         except Exception as error:  # noqa: BLE001  (raised inside the flow, which may handle it)
-            resume, reply = flow.throw, error
+            resume = flow.throw
+            reply = error
 
 
 def _parse_event(adapter: Any, signature: Any, text: str | None, outcome: Any) -> Any:

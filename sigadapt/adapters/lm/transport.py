@@ -98,7 +98,8 @@ def answers(
 def _answer(
     callbacks: AbstractContextManager[Any], ask: _Ask, endpoint: str, subscribe: Subscribe | None
 ) -> Steps[Answer]:
-    stream, has_stop = settings.send_stream, bool(ask.sent.config.stop)
+    stream = settings.send_stream
+    has_stop = bool(ask.sent.config.stop)
     if stream is None:
         with callbacks:
             return Answer((yield ask), endpoint, has_stop=has_stop)
@@ -106,7 +107,8 @@ def _answer(
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = Answer((yield ask), endpoint, has_stop=has_stop)
     if tap.recorder is not None:
-        answer.provider, answer.events = tap.recorder.provider, tap.recorder.events
+        answer.provider = tap.recorder.provider
+        answer.events = tap.recorder.events
     for item in tap.on_end(answer):
         yield _Show(tap.stream, item)
     return answer

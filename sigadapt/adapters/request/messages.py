@@ -161,7 +161,8 @@ def refuse_strange(
     for key in event.keys() - fields.keys():
         near = closest(key, fields.keys() - event.keys(), at_least=0.8)
         if near is not None:
-            reason, fix = f"an event has {key!r}, which is not a field", f"Did you mean {near!r}?"
+            reason = f"an event has {key!r}, which is not a field"
+            fix = f"Did you mean {near!r}?"
         elif key == "role" and "content" in event:
             reason = "an event is a chat message, with 'role' and 'content'"
             fix = f"Give the values of fields, such as {dict.fromkeys(list(fields)[:2], '...')}."
@@ -171,7 +172,8 @@ def refuse_strange(
     keys = {key for key, value in event.items() if value is not None}
     keys -= {history_fields.calls, history_fields.results}
     if keys and keys.isdisjoint(fields) and collection_in(event) is None and not rounds_in(event, None):
-        example, names = dict.fromkeys(list(fields)[:2], "..."), sorted(map(repr, keys))
+        example = dict.fromkeys(list(fields)[:2], "...")
+        names = sorted(map(repr, keys))
         raise InvalidHistory(
             f"nothing of an event is sent: none of its keys is a field ({listed(names, 8, ', ')})",
             code="unreadable_history",
@@ -213,7 +215,8 @@ def _demos(
 
 def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]) -> Round:
     """An example's round under ids of its own, without the state of a conversation it is not part of."""
-    turn, by_id = Turn(text=calls.text), {result.call_id: result for result in results}
+    turn = Turn(text=calls.text)
+    by_id = {result.call_id: result for result in results}
     good = [call.model_copy(update={"id": next(ids), "turn": turn}) for call in calls]
     copies = [
         ToolResult(call_id=new.id, name=new.name, value=_NOT_SHOWN)

@@ -35,7 +35,8 @@ _UNFINISHED = "(This turn was not finished.)"
 
 def heal(plan: Plan, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Change, ...]]:
     """Return the inputs with orphans healed, and what was changed."""
-    healing, fields = _Healing(plan.text_signature), plan.history_fields
+    healing = _Healing(plan.text_signature)
+    fields = plan.history_fields
     history = inputs.get(fields.history) if fields.history else None
     results = inputs.get(fields.results) if fields.results else None
     rows = read(dspy.History, history, fields.history).messages if history is not None else []
@@ -69,26 +70,32 @@ class _Healing:
         is_open = False  # whether rounds of calls that no event made may follow
         loose_end = ""  # what it has left open, if a sentence has to close it before the next question
         for number, event in enumerate(events):
-            calls, before = collection_in(event) or None, rounds[number]
+            calls = collection_in(event) or None
+            before = rounds[number]
             has_begun = has_begun or self._asks(event)
             if not has_begun:
                 self._record_dropped(event, calls, before)
                 continue
             if self._asks(event):
                 self._close(whole, loose_end)
-                is_open, loose_end = True, "a question that was never answered"
+                is_open = True
+                loose_end = "a question that was never answered"
             last = [] if calls is None else self._last_rounds(calls, before)
             before = self._follow(before, is_open=is_open)
             if before:
-                is_open, loose_end = True, ""
+                is_open = True
+                loose_end = ""
             if calls is not None:
-                is_open, loose_end = True, ""
+                is_open = True
+                loose_end = ""
                 if not last and not self._is_answered_later(calls, rounds[number + 1 :]):
                     # What comes next instead of their results are results of somebody else's calls.
-                    last, is_open = [self._whole(calls, ())], False
+                    last = [self._whole(calls, ())]
+                    is_open = False
                     loose_end = "a round that was never finished"
             elif any(event.get(name) is not None for name in self._outputs):
-                is_open, loose_end = False, ""
+                is_open = False
+                loose_end = ""
             whole.append(
                 {**event, _HEALED: ToolResults(rounds=(*before, *last))} if before or last else event
             )

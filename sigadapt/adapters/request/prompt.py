@@ -55,7 +55,9 @@ class Prompt(NamedTuple):
 def prompt_of(adapter: OutputFormat, signature: type[Signature]) -> Prompt:
     """Return what an adapter says about a signature; cached, unless the adapter has words of its own."""
     prompts = prompt_cache(signature).prompts
-    kind, overrides = type(adapter), vars(adapter)  # methods can be replaced in place, on the object too
+    # methods can be replaced in place, on the object too
+    kind = type(adapter)
+    overrides = vars(adapter)
     words = tuple([overrides.get(name) or getattr(kind, name, None) for name in _WORDS])
     prompt = prompts.get(words)
     if prompt is None:
@@ -88,7 +90,8 @@ def question(
 
 
 def _compile(adapter: OutputFormat, signature: type[Signature]) -> Prompt:
-    has_outputs, notes = bool(signature.output_fields), prompt_cache(signature).notes
+    has_outputs = bool(signature.output_fields)
+    notes = prompt_cache(signature).notes
     visible = without_optional_texts(signature)
     if _are_the_users(adapter, (_SYSTEM,)):
         system = adapter.format_system_message(visible)
@@ -147,7 +150,8 @@ def in_own_words(adapter: OutputFormat) -> bool:
 
 def describe(signature: type[Signature], form: str = "", task: str | None = None) -> str:
     """Return a system text: the instructions, the fields worth describing, and the form of the outputs."""
-    inputs, outputs = _worth_listing(signature.input_fields), _worth_listing(signature.output_fields)
+    inputs = _worth_listing(signature.input_fields)
+    outputs = _worth_listing(signature.output_fields)
     pieces = (
         textwrap.dedent(signature.instructions).strip() if task is None else task,
         f"Input fields:\n{inputs}" if inputs else "",

@@ -19,7 +19,8 @@ _NOT_OPTIONS = frozenset(("type", "tool", "options", "local"))
 
 def with_server_tools(request: Request, route: Route | None) -> tuple[Request, tuple[Change, ...]]:
     """Return a request with its server tools as a route takes them; None for a prompt, which has none."""
-    tools, model = request.get("tools", ()), request["model"]
+    tools = request.get("tools", ())
+    model = request["model"]
     if getattr(tools, "is_plain", False) or not any(tool.get("type") == SERVER_TOOL for tool in tools):
         return request, ()
     provider = None if route is None else BY_WIRE.get(route.wire)
@@ -77,7 +78,8 @@ def _entry(
     tool: Json, where: str, template: Json | None, of_author: Json | None, changes: list[Change]
 ) -> Json | None:
     """Return what is sent for a server tool, given the table's entry and its author's; None for nothing."""
-    kind, local = tool["tool"], tool.get("local")
+    kind = tool["tool"]
+    local = tool.get("local")
     options = {name: value for name, value in tool.items() if name not in _NOT_OPTIONS}
     if template is None and of_author is None:
         why = f"this route has no {kind}, and it has no local= to stand in for it"

@@ -56,7 +56,8 @@ def _object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     inner = choice.get(kind) if isinstance(kind, str) else None
     fields = inner if is_mapping(inner) else choice
     if kind == "allowed_tools":
-        mode, tools = fields.get("mode", "auto"), fields.get("tools")
+        mode = fields.get("mode", "auto")
+        tools = fields.get("tools")
         items: list[Any] = list(tools) if is_sequence(tools) else []
         entries = [_object_choice(tool, decls) for tool in items if is_mapping(tool)]
         whole = [entry for entry in entries if is_object(entry) and entry["type"] != "allowed_tools"]

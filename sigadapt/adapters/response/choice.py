@@ -256,7 +256,8 @@ def _is_whole(reading: Reading, response: Any) -> bool:
 
 def _until_stop(reading: Reading, response: Any) -> Reading:
     """Return a Reading with its text cut where lm15 applied a stop sequence."""
-    text, whole = text_of_parts(response.message.parts), reading.text or ""
+    text = text_of_parts(response.message.parts)
+    whole = reading.text or ""
     if not text or whole.startswith(text):
         return reading._replace(text=text or whole or None)
     if reading.commentary or not _squeeze(whole).startswith(_squeeze(text)):
@@ -281,7 +282,8 @@ def _stream_readings(
             return readings_of(answer[0], dialect)
         raise _unreadable({"error": error} if error else [*answer, {}][0], dialect)
     body = provider.assemble(answer)
-    readings, error = provider.read(body), error or error_in(body, provider)
+    readings = provider.read(body)
+    error = error or error_in(body, provider)
     if not _says_something(readings) and (not readings or error):
         raise _unreadable({**body, "error": error}, dialect)
     return [_fail(reading, error) for reading in readings] if error else readings
@@ -307,7 +309,9 @@ class Answer:
     @cached_property
     def reading(self) -> Reading:
         """What the Response says."""
-        provider, events, response = self.provider, self.events, self.response
+        provider = self.provider
+        events = self.events
+        response = self.response
         if provider is not None and events is not None:
             # A gateway may answer in another format than it was asked in.
             sender = provider if any(map(provider.is_event, events)) else provider_of_stream(events)

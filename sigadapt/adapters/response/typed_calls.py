@@ -136,7 +136,8 @@ def with_declared_names(calls: ToolCalls, aliases: Mapping[str, str]) -> ToolCal
     def back(call: Any) -> Any:
         return call.model_copy(update={"name": names[call.name]}) if call.name in names else call
 
-    good, bad = [back(call) for call in calls], tuple(map(back, calls.invalid))
+    good = [back(call) for call in calls]
+    bad = tuple(map(back, calls.invalid))
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
 
 
@@ -199,7 +200,8 @@ def with_later_calls(
 ) -> tuple[list[ToolCall], ToolCalls]:
     """Put the calls of an answer to a reask beside those that were accepted before it."""
     ids = {identity(call): call.id for call in reversed(earlier)}
-    good, repeats = list[ToolCall](), list[Repeat]()
+    good = list[ToolCall]()
+    repeats = list[Repeat]()
     for call in _move(calls, before):
         first = ids.get(identity(call))
         if first is None:

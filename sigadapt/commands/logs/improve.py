@@ -34,7 +34,8 @@ def improve(
     """
     quiet()
     _, tools = adopted_program(folder)
-    train, heldout = rows_in(folder / "train.jsonl"), rows_in(folder / "heldout.jsonl")
+    train = rows_in(folder / "train.jsonl")
+    heldout = rows_in(folder / "heldout.jsonl")
     if not train:
         reason = "there are no rows to learn from"
         raise InvalidOption(reason, field="folder", fix="Run sigadapt adopt first.")

@@ -33,7 +33,8 @@ def in_namespaces(tools: Sequence[Json]) -> list[Json]:
             runs.append([])
         runs[-1].append(each)
     for run in runs:
-        first, last = run[0][0], run[-1][0]
+        first = run[0][0]
+        last = run[-1][0]
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
         label = "_".join(word for word, _ in pairs) or "_to_".join([*first[:1], *last[:1]])
         label = label[:_LONGEST_LABEL] or "tools"

@@ -24,7 +24,8 @@ def _document(block: Json) -> Part | None:
     source = block.get("source")
     if not is_object(source):
         return None
-    data, mime = source.get("data"), source.get("media_type")
+    data = source.get("data")
+    mime = source.get("media_type")
     if not isinstance(data, str) or not isinstance(mime, str):
         return None
     if source.get("type") == "text":

@@ -86,11 +86,14 @@ class Recording:
         """Add the result of the call with this id and name; `failed=None` if only its text can say so."""
         # A list is content blocks; anything else, an object too, is the value itself.
         parts = [*map(self._part, content_parts(content))] if is_array(content) else []
-        kinds, value = {part["type"] for part in parts}, content
+        kinds = {part["type"] for part in parts}
+        value = content
         if is_array(content) and kinds <= {"text"}:
-            value, parts = "".join([part["text"] for part in parts]), []
+            value = "".join([part["text"] for part in parts])
+            parts = []
         elif kinds == {"json"} and len(parts) == 1:
-            value, parts = parts[0]["value"], []
+            value = parts[0]["value"]
+            parts = []
         if failed is None:
             failed = isinstance(value, str) and value.startswith(MARKED)
             value = value[len(MARKED) :] if failed else value

@@ -49,7 +49,8 @@ def file_name(part: Json) -> str:
 
 def chat_block(part: Json, model: str) -> Json | None:
     """Return a part as a content block of a user message; None if no such block can hold it."""
-    text, has_data = text_in(part), "data" in part
+    text = text_in(part)
+    has_data = "data" in part
     if text is not None:
         return {"type": "text", "text": text}
     if part["type"] == "image" and "file_id" not in part:

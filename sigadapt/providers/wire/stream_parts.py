@@ -81,7 +81,8 @@ class Call:
         self.index: Any = head.get("index")
         self.is_custom = not is_function and isinstance(head.get("custom"), dict)
         part: Json = head["function"] if is_function else head["custom"] if self.is_custom else _NOTHING
-        call_id, name = head.get("id"), part.get("name")
+        call_id = head.get("id")
+        name = part.get("name")
         self.id = call_id if isinstance(call_id, str) and call_id else None
         self.name = name if isinstance(name, str) and name else None
         self.piece = part.get("input" if self.is_custom else "arguments")
@@ -141,7 +142,8 @@ class Fold:
 
     def _continued(self, fragment: Call) -> Call | None:
         """Return the call that a fragment continues; None if it starts a new one."""
-        call_id, name = fragment.id, fragment.name
+        call_id = fragment.id
+        name = fragment.name
         latest = self.calls[-1] if self.calls else None
         by_index = isinstance(fragment.index, int)
         call = self._by_index.get(fragment.index) if by_index else self._by_id.get(call_id or "", latest)

@@ -41,7 +41,8 @@ class Described(NamedTuple):
 def state(dialect: str, descriptions: Iterable[Described], fields: Json | None = None) -> Json | None:
     """Return the state of a turn; None if text and calls suffice."""
     # They suffice if no block holds more, and all text stands before the calls.
-    suffices, has_call = not fields, False
+    suffices = not fields
+    has_call = False
     blocks: list[Json] = []
     losses: list[str] = []
     for kind, more, block, plain in descriptions:

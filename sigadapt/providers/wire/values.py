@@ -70,7 +70,8 @@ def chat_call(call: Json) -> RawCall:
     function: Any = usual.get("function")
     if function.__class__ is not dict and not is_object(function):
         return call.get("id"), usual["custom"].get("name"), FreeText.of(usual["custom"].get("input"))
-    name, arguments = function.get("name"), function.get("arguments")
+    name = function.get("name")
+    arguments = function.get("arguments")
     if name is None and arguments is None and function is not call.get("function") and call.keys() - _HEAD:
         arguments = JsonText(json_like(call))
     return call.get("id"), name, arguments

@@ -32,7 +32,8 @@ def blocks_with_calls(provider: Provider, message: Json, state: Json | None) -> 
 
 def drops_thinking(provider: Provider, message: Json, state: Json) -> bool:
     """Return whether thinking is left out with a call that the program took out."""
-    whole, remaining = _places(provider, message, state), blocks_with_calls(provider, message, state)
+    whole = _places(provider, message, state)
+    remaining = blocks_with_calls(provider, message, state)
     counts = [sum(provider.is_thinking(block) for block, _ in places) for places in (whole, remaining)]
     return counts[1] < counts[0]
 
@@ -42,7 +43,8 @@ def _places(provider: Provider, message: Json, state: Json | None) -> list[Place
     if state is None:  # a turn of text and calls alone
         state = {"blocks": provider.plain_blocks(message.get("content"), len(calls))}
         state["ids"] = [call["id"] for call in calls]
-    waiting, ids = {call["id"]: call for call in calls}, iter(state.get("ids", ()))
+    waiting = {call["id"]: call for call in calls}
+    ids = iter(state.get("ids", ()))
     places: list[Place] = [
         (block, waiting.pop(next(ids, ""), None) if provider.is_call(block) else None)
         for block in state["blocks"]

@@ -73,7 +73,8 @@ def _read(item: object, turn: Turn, position: int) -> ToolCall | InvalidToolCall
     if fields is None:
         raise ValueError(f"expected a call or a mapping with `name` and `args`, got {type_of(item)}")
     beside = {} if turn == NO_TURN else {"turn": turn}
-    function, custom = fields.get("function"), fields.get("custom")
+    function = fields.get("function")
+    custom = fields.get("custom")
     if is_of_dspy and fields.get("name") == REQUEST:  # a model wrote it, and would confirm its own call
         function = {"name": REQUEST, "arguments": fields.get("args")}
     if is_object(function):
@@ -97,7 +98,8 @@ def _with_id(item: object) -> dict[str, Any] | None:
 
 def _of_openai(function: dict[str, Any], beside: dict[str, Any]) -> ToolCall | InvalidToolCall:
     """Read a call in the shape of OpenAI's chat completions, whose arguments are JSON text."""
-    name, raw = function.get("name"), function.get("arguments")
+    name = function.get("name")
+    raw = function.get("arguments")
     text = raw if isinstance(raw, str) else compact({} if raw is None else raw)
     args = parse_arguments(text)
     if not isinstance(name, str) or not name:

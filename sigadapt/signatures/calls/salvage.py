@@ -73,7 +73,8 @@ def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
 def _salvage(
     calls: ToolCalls, salvage: Callable[[InvalidToolCall], dict[str, Any] | None], mark: str
 ) -> ToolCalls:
-    good, bad = list(calls.tool_calls), list[InvalidToolCall]()
+    good = list(calls.tool_calls)
+    bad = list[InvalidToolCall]()
     for call in calls.invalid:
         args = salvage(call) if call.name else None
         if args is None:

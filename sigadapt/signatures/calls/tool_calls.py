@@ -65,7 +65,8 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     turn: Turn = NO_TURN
 
     def __init__(self, calls: Any = (), /, **data: Any) -> None:
-        fields, unknown = fields_of(calls), sorted(data.keys() - type(self).model_fields.keys())
+        fields = fields_of(calls)
+        unknown = sorted(data.keys() - type(self).model_fields.keys())
         if unknown or not is_mapping(fields):
             reason = f"ToolCalls has no {unknown[0]!r}" if unknown else f"{type_of(fields)} is not calls"
             raise InvalidHistory(reason, code="unreadable_history", fix=self.what_to_give)

@@ -40,7 +40,8 @@ class ServerTool(NativeTool):
         for name in _LISTS & options.keys():
             if isinstance(options[name], str):
                 fix = f"Write {name}=[{options[name]!r}]."
-                why, kind = f"{name!r} is a list, not a text", type(self).__name__
+                why = f"{name!r} is a list, not a text"
+                kind = type(self).__name__
                 raise InvalidToolDecl(why, code="invalid_field", tool=kind, fix=fix)
         stand_in = None if self.local is None else ToolDecl.of(self.local)
         options["local"] = stand_in and stand_in.to_openai()

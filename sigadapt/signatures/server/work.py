@@ -150,10 +150,8 @@ class Findings:
 
     def call(self, name: Any, call_id: Any, status: Any, args: Any, kind: Any = None) -> None:
         """Add a call; `kind` is what says it, if the name does not."""
-        value, start = (
-            parse_arguments(args) if isinstance(args, str) else args,
-            str(kind or name).lower(),
-        )
+        value = parse_arguments(args) if isinstance(args, str) else args
+        start = str(kind or name).lower()
         begins = next((begins for begins in _KINDS if start.startswith(begins)), None)
         call = ServerToolCall(
             kind=start if begins is None else _KINDS[begins] or begins,

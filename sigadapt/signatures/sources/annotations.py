@@ -102,7 +102,8 @@ def plain_schema(annotation: Any) -> Json | None:
         return None
     if simple is not None:
         return dict(simple)
-    origin, args = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    args = get_args(annotation)
     schema: Json | None = None
     if origin is Literal and all(type(value) is str for value in args):
         schema = {"const": args[0]} if len(args) == 1 else {"enum": list(args)}

@@ -122,7 +122,8 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
     types: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     for parameter in parameters:
-        name, default = parameter.name, parameter.default
+        name = parameter.name
+        default = parameter.default
         hint = _hint(function, name, parameter.annotation, problems)
         problem = _problem_of(parameter, hint, function)
         if problem:

@@ -79,7 +79,8 @@ def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
     """Describe a dict as tools: one tool, or in Gemini's shape any number."""
     if source.get("type") == "namespace":
         return _namespace(source)
-    kind, marks = source.get("type"), [mark for mark in (*_SHAPES, *_GEMINI_LISTS) if mark in source]
+    kind = source.get("type")
+    marks = [mark for mark in (*_SHAPES, *_GEMINI_LISTS) if mark in source]
     if kind == "custom" and not marks:
         return [_custom(source)]
     # People pass the schema alone, whose `type` would read as a kind of tool.

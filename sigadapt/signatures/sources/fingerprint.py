@@ -93,7 +93,8 @@ def _is_fixed(function: FunctionType, *, is_bound: bool) -> bool:
 
 
 def _cannot_change(annotation: Any) -> bool:
-    origin, arguments = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    arguments = get_args(annotation)
     if origin is Literal:
         return all(type(argument) in _VALUES for argument in arguments)
     if origin is not None:

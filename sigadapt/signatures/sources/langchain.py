@@ -23,7 +23,8 @@ class _BothForms:
 
     def __init__(self, function: Callable[..., Any], coroutine: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
-        self._function, self.acall = function, coroutine
+        self._function = function
+        self.acall = coroutine
 
     def __call__(self, **arguments: Any) -> Any:
         return self._function(**arguments)

@@ -133,7 +133,8 @@ def _types(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
 def _object(schemas: Schemas, fields: Mapping[str, FieldInfo], *, is_open: bool) -> Json:
     """Return the schema of an object, with what the fields say beside their types."""
     for name, schema in schemas.properties.items():
-        field, extra = fields[name], fields[name].json_schema_extra
+        field = fields[name]
+        extra = fields[name].json_schema_extra
         description = extra.get("desc") if is_object(extra) else None
         if description and description != f"${{{name}}}":  # DSPy's default description
             schema["description"] = description

@@ -117,7 +117,8 @@ def _parts(value: Any) -> list[Part]:
     items: list[Any] = [*value] if is_sequence(value) else [value]
     media_by_item = [_find_parts(item) for item in items]
     if not any(media_by_item):
-        items, media_by_item = [value], [None]
+        items = [value]
+        media_by_item = [None]
     parts: list[Part] = []
     for item, item_parts in zip(items, media_by_item, strict=True):
         if item_parts is not None:

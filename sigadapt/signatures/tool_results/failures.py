@@ -74,7 +74,8 @@ def plain_failures() -> Generator[None]:
             raise
         _LOG.debug("a tool failed", exc_info=error)
         # An exception of which Python formats the type's name and the message alone.
-        text, no_value = text_of(error), property(lambda _: None, lambda _, __: None)
+        text = text_of(error)
+        no_value = property(lambda _: None, lambda _, __: None)
         names: dict[str, Any] = dict.fromkeys(("__traceback__", "__cause__", "__context__"), no_value)
         names |= {"__module__": "builtins", "__str__": lambda _: text}  # pyright: ignore[reportUnknownLambdaType]
         raise type(type(error).__name__, (Exception,), names) from None

@@ -146,7 +146,8 @@ async def on_loop(loop: asyncio.AbstractEventLoop, start: Callable[[], Awaitable
         return await start()
     if loop in _BLOCKED.get():
         raise _blocked_loop(tool)
-    here, begun = asyncio.get_running_loop(), asyncio.Event()
+    here = asyncio.get_running_loop()
+    begun = asyncio.Event()
     claim = Lock()  # whoever has it decides whether the call begins
 
     async def begin() -> Any:

@@ -61,13 +61,15 @@ class _Given(NamedTuple):
 
 def results_of(turn: ToolCalls, values: Any, errors: Any) -> Iterator[ToolResult]:
     """Yield the result of each call of a turn, good and bad, in order, from what the calls gave."""
-    by_id, reasons = _by_id(turn, values, "value"), _by_id(turn, errors, "error")
+    by_id = _by_id(turn, values, "value")
+    reasons = _by_id(turn, errors, "error")
     failures = {call_id: item.value or not item.is_plain for call_id, item in reasons.items()}
     for call in turn:
         if call.id not in by_id and not failures.get(call.id):
             raise no_result_error(call)
     for call in turn.in_order():
-        value, error = by_id.get(call.id), failures.get(call.id)
+        value = by_id.get(call.id)
+        error = failures.get(call.id)
         if isinstance(call, InvalidToolCall) and not value and not error:
             yield failed_result(call)
         else:
@@ -113,7 +115,8 @@ def _by_id(turn: ToolCalls, items: Any, what: str) -> dict[str, _Given]:
             tool = f" of {cut(repr(item.name))}" if item.name else ""
             reason = f"there is a {what} for call {cut(repr(call_id))}{tool}, and no such call"
             raise InvalidHistory(reason, code="unknown_call", fix=_names(calls))
-        name, subject = calls[call_id].name or "unnamed", f"call {cut(repr(place))}"
+        name = calls[call_id].name or "unnamed"
+        subject = f"call {cut(repr(place))}"
         if call_id != place:
             raise InvalidHistory(
                 f"the {what} for {subject} is a result of call {cut(repr(call_id))}",
@@ -192,7 +195,8 @@ def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
             )
             # A tool may return such a mapping, which names no file of the account and no address.
             is_content = is_content and not refers(value)
-            altered, note = item.get("altered") or (), item.get("note")
+            altered = item.get("altered") or ()
+            note = item.get("note")
             return _Given(call_id, item.get("name"), value, is_error, is_mcp, is_content, altered, note)
         if call_id in calls:  # a tool's own object, which says for which call it is
             return _Given(call_id, None, item)
@@ -205,7 +209,8 @@ def _result(call: AnyCall, item: _Given | None, error: Any) -> ToolResult:
         return failed_result(call)
     item = item or _Given(None, None, None, is_plain=True)
     if item.is_plain:
-        value, altered = program_outputs(item.value), ()
+        value = program_outputs(item.value)
+        altered = ()
         is_error = bool(error) or isinstance(value, BaseException)
         if not isinstance(value, BaseException):
             value, altered = plain_value(value, name)

@@ -141,7 +141,8 @@ def _mcp_content(result: Any) -> list[Part]:
 
 
 def _of_mcp(block: Json) -> Iterator[Part]:
-    kind, mime = block.get("type"), block.get("mimeType")
+    kind = block.get("type")
+    mime = block.get("mimeType")
     if kind == "text":
         yield {"type": "text", "text": block["text"]}
     elif kind in ("image", "audio"):
@@ -164,7 +165,9 @@ def _langchain_content(content: Any) -> Iterator[Part]:
         if isinstance(block, str):
             yield {"type": "text", "text": block}
             continue
-        kind, data, mime = block.get("type"), block.get("base64", block.get("data")), block.get("mime_type")
+        kind = block.get("type")
+        data = block.get("base64", block.get("data"))
+        mime = block.get("mime_type")
         image = block.get("image_url")
         address = image.get("url") if is_object(image) else image
         if kind == "text" and isinstance(block.get("text"), str):

@@ -73,7 +73,8 @@ def _deltas(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
 
 
 def _head(request: Received, kind: str) -> dict[str, Any]:
-    number, model = request.number, request.model
+    number = request.number
+    model = request.model
     return {"id": f"chatcmpl-{number}", "object": kind, "created": 1_700_000_000, "model": model}
 
 

@@ -32,7 +32,8 @@ def calls_made(request: Received) -> int:
     rows = [row for row in value if is_object(row)] if is_array(value) else list[dict[str, Any]]()
     count = 0
     for row in rows:
-        content, calls = row.get("content"), row.get("tool_calls")
+        content = row.get("content")
+        calls = row.get("tool_calls")
         blocks = [block for block in content if is_object(block)] if is_array(content) else []
         count += sum(each.get("type") in ("function_call", "tool_use") for each in (row, *blocks))
         count += len(calls) if is_array(calls) else 0

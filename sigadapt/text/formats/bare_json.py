@@ -103,7 +103,8 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Calls | None
     place = scan.space(at)
     is_list = scan.text.startswith("[", place)
     place = scan.space(place + 1) if is_list else place
-    calls, end = list[TextCall](), place
+    calls = list[TextCall]()
+    end = place
     while scan.text.startswith("{", place) and len(calls) <= MOST_CALLS:
         members = scan.members_at(place)
         call = call_of(scan, members, tools, whole=True)
@@ -116,7 +117,8 @@ def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Calls | None
                 return None
             break
         calls.append(call)
-        end, place = members.end, scan.space(members.end)
+        end = members.end
+        place = scan.space(members.end)
         # Small models write `;` between calls, and a comma behind the last.
         if scan.text.startswith((",", ";"), place):
             place = scan.space(place + 1)

@@ -25,7 +25,8 @@ _HEADER = re.compile(r"^[ \t]*(?=\[\[ ## \w+ ## \]\])", re.MULTILINE)
 _NOTHING = re.compile(r"\W*(?:(?:none|null|n/?a|nothing|no (?:tool )?calls?)\W*)?\Z", re.IGNORECASE)
 _LONGEST_NOTHING = 40
 _WRAPPER = re.compile(r"""\A[^{\[]*(?:```[\w-]*\s*)?\{\s*["']tool_calls["']\s*:\s*""")
-_CALL_OPENER, _CALL_CLOSER = "<tool_call>\n", "\n</tool_call>"
+_CALL_OPENER = "<tool_call>\n"
+_CALL_CLOSER = "\n</tool_call>"
 """Where what stands behind is a call: the value of a calls field is as sure a sign."""
 _NEVER = re.compile(r"(?!)")
 _OBJECT = re.compile(r"\{(?=\s*[\"'])")
@@ -56,7 +57,8 @@ def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -
     try:
         value, behind = scan.value_at(fence.end() if fence else begin)
     except ValueError:
-        value, behind = None, begin
+        value = None
+        behind = begin
     if layout.is_xml:
         closing = f"</{layout.field}>"
         end = scan.find(closing, behind)
@@ -73,7 +75,8 @@ def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -
 
 def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Calls | None:
     """Read the object whose keys are the output fields; what remains is the object without the calls."""
-    members, end = scan.members_at(at), 0
+    members = scan.members_at(at)
+    end = 0
     keys = {*members.fields}
     value_of_field: Any = None
     if members.end is None and not members.fields:
@@ -132,6 +135,7 @@ def _calls_of(value: Any) -> list[TextCall] | None:
         inner: Json = function if is_object(function) else call
         if "name" not in inner and "name" not in call:
             return None
-        name, call_id = inner.get("name", call.get("name")), call.get("id") or call.get("call_id")
+        name = inner.get("name", call.get("name"))
+        call_id = call.get("id") or call.get("call_id")
         calls.append(TextCall(name, inner.get("args", inner.get("arguments")), call_id))
     return calls

@@ -41,14 +41,18 @@ class _Reader:
     """Reads the values of one call up to a limit."""
 
     def __init__(self, scan: Scan, end: int, markers: Markers) -> None:
-        self.scan, self.text, self.end, self.string = scan, scan.text, end, markers.string
+        self.scan = scan
+        self.text = scan.text
+        self.end = end
+        self.string = markers.string
 
     def members_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
         """Read an object or a list whose bracket stands at a place."""
         is_list = self.text.startswith("[", at)
         close = "]" if is_list else "}"
         items: Any = schema.get("items") if is_object(schema) else None
-        pairs, place = list[tuple[str, Any]](), self._space(at + 1)
+        pairs = list[tuple[str, Any]]()
+        place = self._space(at + 1)
         while not self.text.startswith(close, place):
             key, place = ("", place) if is_list else self._key(place)
             property_schema = items if is_list else property_of(schema, key, root)
@@ -127,7 +131,8 @@ class _Reader:
 
 def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Calls | None:
     """Read the calls behind a marker."""
-    calls, place = list[TextCall](), at + len(markers.call)
+    calls = list[TextCall]()
+    place = at + len(markers.call)
     while len(calls) <= MOST_CALLS and (head := _HEAD.match(scan.text, place)):
         name = tools.name_of(head["name"])
         if name is None:
@@ -157,7 +162,8 @@ def _format(name: str, markers: Markers, **row: Any) -> TextFormat:
         f"{markers.call}call:get_weather{{city:{markers.string}Paris{markers.string}}}{markers.call_end}"
     )
     reads = "Lost markers of strings, JSON's quotes, several calls in one pair."
-    opener, reader = re.escape(markers.call), partial(read, markers=markers)
+    opener = re.escape(markers.call)
+    reader = partial(read, markers=markers)
     return TextFormat(name, opener, reader, example, reads=reads, head=opener + _HEAD.pattern, **row)
 
 

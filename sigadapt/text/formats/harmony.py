@@ -88,7 +88,9 @@ def read_headless(scan: Scan, tools: Tools) -> tuple[list[str], list[TextCall], 
         return ([], span.calls, span.end) if span else ([], [], headless.end())
     if not _STRIPPED.match(scan.text):
         return None
-    thoughts, calls, place = list[str](), list[TextCall](), 0
+    thoughts = list[str]()
+    calls = list[TextCall]()
+    place = 0
     while part := _PART.match(scan.text, place):
         name = tools.name_of(part["name"]) if part["name"] else None
         if name is None and part["channel"] != "analysis":

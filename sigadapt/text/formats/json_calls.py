@@ -59,7 +59,8 @@ def read_body(
     scan: Scan, at: int, tools: Tools, *, stops: Sequence[str], keyed: bool = False
 ) -> Calls | None:
     """Read one object, several or a list; None if no call of a declared tool is among them."""
-    calls, others = list[TextCall](), list[str]()
+    calls = list[TextCall]()
+    others = list[str]()
     end = place = scan.space(at)
     while scan.text.startswith(("{", "["), place) and len(calls) <= MOST_CALLS:
         if scan.text[place] == "[":

@@ -15,7 +15,8 @@ from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
 
-_BAR, _LOW = "[｜|]", "▁"
+_BAR = "[｜|]"
+_LOW = "▁"
 _NO_TAIL = ""
 _OPENING = ("[TOOL_CALLS]", ">>>", "<|tool_call_begin|>")
 _OBJECT = re.compile(r"\s*(?:[,;]\s*)?\{")
@@ -25,7 +26,8 @@ def read(
     scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tail: re.Pattern[str], stops: tuple[str, ...]
 ) -> Calls | None:
     """Read one call whose head stands at a place, and those that follow it at once."""
-    calls, place = list[TextCall](), at
+    calls = list[TextCall]()
+    place = at
     end = at
     while len(calls) <= MOST_CALLS:
         opening = head.match(scan.text, place)
@@ -35,7 +37,8 @@ def read(
         call, behind = _arguments(scan, opening, name, stops, tail)
         closing = tail.match(scan.text, behind)
         if closing is None and not isinstance(call.arguments, CutOff):  # it is broken, if anything closes it
-            raw, behind = scan.text[opening.end("name") : behind].strip(), scan.space(behind)
+            raw = scan.text[opening.end("name") : behind].strip()
+            behind = scan.space(behind)
             if not scan.text.startswith(stops, behind):
                 break
             call = call._replace(arguments=raw)
@@ -68,7 +71,8 @@ def _arguments(
 
 def read_bare(scan: Scan, at: int, tools: Tools) -> Calls | None:
     """Read `NAME[ARGS]{...}` or `NAME{...}` that is the whole answer: markers that a server dropped."""
-    calls, place = list[TextCall](), scan.space(at)
+    calls = list[TextCall]()
+    place = scan.space(at)
     while len(calls) <= MOST_CALLS and (head := _BARE_HEAD.match(scan.text, place)):
         name = head["name"]
         if name not in tools.schemas:

@@ -25,7 +25,8 @@ class _Element:
     """An element that is open: its key, where its body begins, its children, and its text."""
 
     def __init__(self, key: str, begin: int) -> None:
-        self.key, self.begin = key, begin
+        self.key = key
+        self.begin = begin
         self.children: list[tuple[_Element, int]] = []
         self.texts: list[str] = []
 
@@ -37,7 +38,8 @@ def read(scan: Scan, at: int, tools: Tools) -> Calls | None:
     if head is None or name is None:
         return None
     root = _Element("invoke", head.end())
-    elements, place = [root], head.end()
+    elements = [root]
+    place = head.end()
     for tag in _TAG.finditer(scan.text, head.end()):
         elements[-1].texts.append(scan.text[place : tag.start()])
         place = tag.end()

@@ -34,7 +34,8 @@ from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import NO_TEXT, property_of, value_of, written
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
-_FIRST_BREAK, _LAST_BREAK = re.compile(r"\A\r?\n"), re.compile(r"\r?\n\Z")
+_FIRST_BREAK = re.compile(r"\A\r?\n")
+_LAST_BREAK = re.compile(r"\r?\n\Z")
 _QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
 _KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
 _ATTRIBUTE = re.compile(r"\s+(?P<key>[\w.-]{1,100})=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
@@ -133,13 +134,15 @@ def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, 
     while tags.pairs and (attribute := _ATTRIBUTE.match(scan.text, at)):  # `NAME key=value`
         raw.append((attribute["key"], attribute["value"].strip("\"'"), ""))
         at = attribute.end()
-    place, is_closed = scan.gap(at), True
+    place = scan.gap(at)
+    is_closed = True
     while (opener := tags.parameter.match(scan.text, place)) and tags.opens(opener):
         end, behind = _value_end(scan, opener.end(), schema, tags)
         if end is None or len(raw) >= MOST_PARAMETERS:
             return {}, len(scan.text), None
         raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
-        place, is_closed = scan.gap(behind), behind > end
+        place = scan.gap(behind)
+        is_closed = behind > end
     is_half = tags.pairs and scan.text.startswith(tags.pairs, place)
     pairs = [
         (key, _value(value, tag, property_of(schema, key, schema), schema, tags)) for key, value, tag in raw
@@ -175,12 +178,15 @@ def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | Non
 
 def _nested_end(scan: Scan, at: int, first: int, tags: Tags) -> tuple[int | None, int]:
     """Return where a value ends that holds such a call: where as many parameters close as open."""
-    place, opens, since = first, 0, at
+    place = first
+    opens = 0
+    since = at
     for closes in itertools.count():
         opens += sum(1 for _ in tags.parameter.finditer(scan.text, since, max(place, since)))
         if place < 0 or opens <= closes:
             break
-        since, place = place, scan.find(tags.parameter_end, place + 1)
+        since = place
+        place = scan.find(tags.parameter_end, place + 1)
         scan.charge(_PER_TAG)
     return (place, place + len(tags.parameter_end)) if place >= 0 else (None, 0)
 

@@ -38,7 +38,8 @@ def call_at(scan: Scan, at: int, tools: Tools, *, is_sure: bool = False) -> tupl
         name = tools.name_of(head["name"].removesuffix(".call"))  # Llama's built-in tools
     if head is None or name is None:
         return None
-    pairs, place = list[tuple[str, Any]](), scan.space(head.end())
+    pairs = list[tuple[str, Any]]()
+    place = scan.space(head.end())
     while not scan.text.startswith(")", place):
         begin = place
         key = _KEY.match(scan.text, place)
@@ -101,7 +102,8 @@ def calls_at(
     """Read a list of calls, or calls with lines or commas between; say at last whether it was a list."""
     is_list = scan.text.startswith("[", at)
     place = scan.space(at + 1) if is_list else at
-    calls, end = list[TextCall](), place
+    calls = list[TextCall]()
+    end = place
     while len(calls) <= MOST_CALLS:
         call = call_at(scan, place, tools, is_sure=is_sure and is_list)
         if call is None and may_be_strings and scan.text.startswith(("'", '"'), place):
@@ -109,7 +111,8 @@ def calls_at(
         if call is None:
             break
         calls.append(call[0])
-        end, place = call[1], scan.space(call[1])
+        end = call[1]
+        place = scan.space(call[1])
         if scan.text.startswith((",", ";"), place):
             end = place + 1 if scan.text[place] == ";" else end
             place = scan.space(place + 1)
@@ -127,7 +130,8 @@ def _string_at(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None
     try:
         value, end = scan.literal_at(at)
     except ValueError:
-        value, end = "", at
+        value = ""
+        end = at
     inner = Scan(str(value))
     call = call_at(inner, 0, tools)
     if call is not None and call[1] == len(inner.text) and not isinstance(call[0].arguments, CutOff):

@@ -176,7 +176,8 @@ class Engine(_WithState, LiteLLMEngine):
             yield from _events(self.complete(request), self._extras.provider)
             return
         data = self._arguments(request, streaming=True)
-        litellm, chunks = get_litellm(), Chunks(request, self._extras.wire)
+        litellm = get_litellm()
+        chunks = Chunks(request, self._extras.wire)
         with litellm_errors(model=request.model):
             source = chunks.listen_to(litellm.completion(**data))
         with closing(source):
@@ -208,7 +209,8 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
                 yield event
             return
         data = self._arguments(request, streaming=True)
-        litellm, chunks = get_litellm(), Chunks(request, self._extras.wire)
+        litellm = get_litellm()
+        chunks = Chunks(request, self._extras.wire)
         with litellm_errors(model=request.model):
             source = chunks.listen_to(await litellm.acompletion(**data))
         async with aclosing(source):

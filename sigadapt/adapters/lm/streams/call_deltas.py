@@ -51,7 +51,8 @@ class CallDeltas:
 
     def last(self) -> Iterator[Any]:
         """Yield what has to come before the end event, once."""
-        pieces, self._pieces = self._pieces, {}
+        pieces = self._pieces
+        self._pieces = {}
         for index, texts in pieces.items():
             if any(texts) and not isinstance(parse_arguments("".join(texts)), dict):
                 yield lm15.StreamDeltaEvent(delta=lm15.ToolCallDelta(input=NOT_JSON, part_index=index))

@@ -149,8 +149,10 @@ class Recorder:
         """Return the lines of the event that has ended, or of the short one that stands for it."""
         if self._is_body:
             return []  # `_rest` reads it
-        lines, size = self._lines, self._size
-        self._lines, self._size = [], 0
+        lines = self._lines
+        size = self._size
+        self._lines = []
+        self._size = 0
         if size <= _LM15_READS:
             return lines
         texts = [line.decode("utf-8", "replace").rstrip("\r\n") for line in lines]

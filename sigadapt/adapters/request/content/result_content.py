@@ -35,7 +35,8 @@ def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]
         if place and row.get("result") is not None and row["result"].is_content:
             placing = _Placing(row, route, request["model"], place, below)
             changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
-            below, rows[number] = placing.below, placing.row()
+            below = placing.below
+            rows[number] = placing.row()
         if "parts" in row and "blocks" not in row:
             blocks, reasons = _question(row["parts"], route, request["model"])
             changes += (Change(f"/messages/{number}/content", "dropped", why) for why in reasons)
@@ -99,7 +100,9 @@ class _Placing:
         self.below = below
         self._place = place
         self.changes: list[str] = []
-        self._row, self._route, self._model = row, route, model
+        self._row = row
+        self._route = route
+        self._model = model
         self._parts: list[Part] = []
         self._after: list[Json] = []
         number = 0
