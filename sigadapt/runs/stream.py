@@ -57,7 +57,7 @@ def stream(program: dspy.Module, /, **inputs: Any) -> EventStream:
         inputs: the inputs of the program.
 
     Returns:
-        An async iterator of events (`sigadapt.runs.events`). The last one is `Ended`, with the prediction,
+        An async iterator of events (`sigadapt.events`). The last one is `Ended`, with the prediction,
         or `Failed`, whose error is raised next. A run that waits for a person ends in `Confirm` and `Failed`.
         Once it is closed, no request is sent and no tool begins. Close it with `aclose()` if you
         leave it early and keep it.

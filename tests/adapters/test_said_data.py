@@ -9,8 +9,10 @@ import pytest
 from support import MADE_ID, NATIVE, lm_of
 
 import sigadapt
-from sigadapt import CallListener, InvalidHistory, PartialCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.adapters.lm.native_rows import native_rows
+from sigadapt.errors import InvalidHistory
+from sigadapt.listeners import CallListener, PartialCall
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing import Answer, Call, LoopbackProvider
 

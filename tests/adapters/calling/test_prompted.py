@@ -22,15 +22,8 @@ from internals import (
 from support import ADAPTERS, MADE_ID, May, Must, get_weather, json_values, lm_of, place_or_id
 
 import sigadapt
-from sigadapt import (
-    MissingToolCalls,
-    ToolCall,
-    ToolCallParseError,
-    ToolCalls,
-    ToolDecls,
-    ToolResult,
-    ToolResults,
-)
+from sigadapt import ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 
@@ -121,7 +114,7 @@ def test_fields_beside_calls_are_parsed_from_what_remains(kind: Any) -> None:
     fields = {
         sigadapt.ChatAdapter: "[[ ## answer ## ]]\nSoon.\n\n",
         sigadapt.JSONAdapter: '{"answer": "Soon."}\n',
-        sigadapt.XMLAdapter: "<answer>Soon.</answer>\n",
+        sigadapt.adapters.XMLAdapter: "<answer>Soon.</answer>\n",
     }
     out, _, _ = ask(fields[kind] + IN_PARIS, adapter=kind(tool_calling="prompted"))
     assert [call.args for call in out.calls] == [{"city": "Paris"}]
@@ -299,7 +292,7 @@ def test_a_text_completion_model_calls_tools() -> None:
     [
         (sigadapt.ChatAdapter, dspy.ChatAdapter),
         (sigadapt.JSONAdapter, dspy.JSONAdapter),
-        (sigadapt.XMLAdapter, dspy.XMLAdapter),
+        (sigadapt.adapters.XMLAdapter, dspy.XMLAdapter),
     ],
 )
 def test_a_dummy_model_answers_with_the_fields_of_its_adapter(ours: Any, theirs: Any) -> None:
