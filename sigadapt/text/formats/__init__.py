@@ -44,4 +44,4 @@ def formats_named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
             near = closest(str(name), list(_BY_NAME))
             fix = f"Use one of {', '.join(_BY_NAME)}." if near is None else f"Did you mean {near!r}?"
             raise InvalidOption(f"{name!r} is not a known text format", field="formats", fix=fix)
-    return tuple(each for each in FORMATS if each.name in names)
+    return tuple(text_format for text_format in FORMATS if text_format.name in names)
