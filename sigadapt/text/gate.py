@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import regex  # unlike `re`, it says where a match may begin that the text ends in
 
-from sigadapt.schemas.arguments import CutOff, Unread
+from sigadapt.schemas.arguments import CutOff, UnreadCall
 from sigadapt.schemas.json_values import Json
 from sigadapt.text.contract import ToolTable
 from sigadapt.text.faulty_calls import block_head
@@ -398,7 +398,7 @@ class TextGate:
     def _visible(self, text: str) -> str | None:
         """Return what a text says to the user; None while that is not known."""
         reading = read_text(text, self._schemas, **self._reading_options)
-        if any(isinstance(call.arguments, (CutOff, Unread)) for _, call in reading.calls):
+        if any(isinstance(call.arguments, (CutOff, UnreadCall)) for _, call in reading.calls):
             return None
         if reading.text == text:
             return text

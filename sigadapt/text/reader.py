@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sigadapt.schemas.arguments import Flaw, Unread
+from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.text import quotations, thinking
 from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable
 from sigadapt.text.faulty_calls import begins_block, read_faulty
@@ -25,7 +25,7 @@ from sigadapt.text.formats import FORMATS, calls_field, harmony
 from sigadapt.text.formats.bare_json import announces_example, shows_call
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, Grammar, formats_number, grammar_of
-from sigadapt.text.scan import COMMENT, Scan, WorkLimitExceeded
+from sigadapt.text.scan import COMMENT, Scan, WorkLimitError
 
 BYTE_ORDER_MARK = "\ufeff"
 """What some servers put before an answer: no part of what begins there."""
@@ -137,10 +137,10 @@ class _Reader:
                 if token is None:
                     break
                 cursor = self._token(token)
-        except WorkLimitExceeded as excess:
+        except WorkLimitError as excess:
             self._say(cursor)
             flaw = Flaw("malformed_call", str(excess))
-            self.calls.append(("", TextCall(None, Unread(self.text[self.done :], flaw))))
+            self.calls.append(("", TextCall(None, UnreadCall(self.text[self.done :], flaw))))
             self.done = len(self.text)
         self._say(len(self.text))
 
@@ -502,4 +502,4 @@ class _Reader:
         room = MOST_CALLS - len(self.calls)
         self.calls += calls[:room]
         if len(calls) > room:
-            raise WorkLimitExceeded(f"the text holds more calls than the {MOST_CALLS:,} that are read")
+            raise WorkLimitError(f"the text holds more calls than the {MOST_CALLS:,} that are read")

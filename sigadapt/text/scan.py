@@ -22,7 +22,7 @@ COMMENT = r"<!--[^<>]{0,200}-->"
 _COMMENTS = re.compile(rf"(?:\s*{COMMENT})+")
 
 
-class WorkLimitExceeded(Exception):
+class WorkLimitError(Exception):
     """The budget of work is used up."""
 
 
@@ -57,7 +57,7 @@ class Scan:
         """Count characters that were looked at. Raises Spent when they are too many."""
         self._work_left -= characters
         if self._work_left < 0:
-            raise WorkLimitExceeded("reading the text takes more work than its length allows")
+            raise WorkLimitError("reading the text takes more work than its length allows")
 
     def find(self, needle: str, start: int) -> int:
         """Return the first position of a needle from `start` on; -1 if there is none."""

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from sigadapt.commands.printing import AsJson, counted, draw, emit, page, progress, quiet
 from sigadapt.errors import InvalidHistory
-from sigadapt.logs.adopt import adopted
-from sigadapt.logs.exchanges import Exchange, exchange_in
+from sigadapt.logs.adopt import adopt_log
+from sigadapt.logs.exchanges import LoggedExchange, exchange_in
 from sigadapt.signatures.places import printable
 from sigadapt.testing.private_files import open_private
 from sigadapt.trust.echoes import Echoes
@@ -39,7 +39,7 @@ def adopt(
     quiet()
     texts = [path.read_bytes().decode("utf-8", "replace") for path in files]
     lines = [line for text in texts for line in text.split("\n") if line.strip()]
-    exchanges: list[Exchange] = []
+    exchanges: list[LoggedExchange] = []
     unread: list[str] = []
     for number, line in enumerate(progress(lines, "Reading", len(lines)), 1):
         try:
@@ -50,7 +50,7 @@ def adopt(
     if not exchanges:
         why = unread[0] if unread else "the files are empty"
         raise InvalidHistory(f"no line holds a request and its answer: {why}", field="files")
-    result = adopted(exchanges)
+    result = adopt_log(exchanges)
     counts = {
         **{name: len(getattr(result, name)) for name in ("rows", "silences")},
         **{name: getattr(result, name) for name in ("conversations", "drifted", "own_tools")},

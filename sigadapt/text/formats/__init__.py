@@ -33,7 +33,7 @@ FORMATS: tuple[TextFormat, ...] = (
 )
 """All formats. Where several have the same opener, the first that reads what stands behind it takes it."""
 
-_BY_NAME = {each.name: each for each in FORMATS}
+_BY_NAME = {text_format.name: text_format for text_format in FORMATS}
 
 
 def formats_named(formats: Iterable[str]) -> tuple[TextFormat, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from sigadapt.schemas.arguments import CutOff, Flaw, Unread
+from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
 from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable, writer
 from sigadapt.text.quotations import without_closers
@@ -186,11 +186,11 @@ def _says_twice(fields: Fields, name_key: str | None, args_key: str, tools: Tool
 
 def _with_duplicate_key(scan: Scan, members: Members, call: TextCall) -> TextCall:
     """Return a call whose object says its name or its arguments twice as a bad one: neither wins."""
-    end = members.end
-    if end is None and members.broken_member:
-        end = members.broken_member[1]
+    end = None
+    if members.broken_member is not None:
+        end = members.end or members.broken_member[1]
     raw = scan.text[members.start : end]
-    return call._replace(arguments=Unread(raw, Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")))
+    return call._replace(arguments=UnreadCall(raw, Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")))
 
 
 def _name_in(fields: Fields, tools: ToolTable) -> tuple[str | None, str | None]:
