@@ -26,7 +26,8 @@ from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Await, Steps
-from sigadapt.signatures.calls import InvalidToolCall, Searched, ToolCall, ToolCalls, Turn, refused
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn, refused
+from sigadapt.signatures.calls import SearchRecord as Searched
 from sigadapt.signatures.fewer_tools import known_names
 from sigadapt.signatures.tool_decl import ToolSearch
 from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls, made_once

@@ -6,7 +6,8 @@ from sigadapt.providers import BY_WIRE
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import in_paragraphs, joined
-from sigadapt.signatures.calls import Searched, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import SearchRecord as Searched
+from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 

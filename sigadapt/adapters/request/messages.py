@@ -16,7 +16,8 @@ from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, is_object, listed, type_of
-from sigadapt.signatures.calls import InvalidToolCall, Repeat, Searched, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import InvalidToolCall, Repeat, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import SearchRecord as Searched
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult

@@ -14,7 +14,7 @@ import pydantic
 from sigadapt.errors import printable
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import is_object
-from sigadapt.signatures.saved_model import Saved
+from sigadapt.signatures.saved_model import SaveableModel
 
 _T = TypeVar("_T")
 _Text = Annotated[
@@ -38,7 +38,7 @@ _STATUSES: dict[str, _Status] = {
 }
 
 
-class ServerToolCall(Saved):
+class ServerToolCall(SaveableModel):
     """A call of a tool that the provider ran itself, so that there is nothing to run or to answer.
 
     `kind` is `web_search`, `web_fetch`, `code_execution`, `file_search`, `image_generation`, `mcp`,
@@ -53,7 +53,7 @@ class ServerToolCall(Saved):
     input: dict[str, Any] = pydantic.Field(default_factory=dict)
 
 
-class Source(Saved):
+class Source(SaveableModel):
     """A page or a document that a provider's tool found, or that the answer cites.
 
     `id` is the provider's, for a document without a `url`. `cited` is false for what the model has only seen.
@@ -75,7 +75,7 @@ class Source(Saved):
         return printable(", ".join(filter(None, (self.title, self.url or self.id))) or "unnamed source")
 
 
-class File(Saved):
+class File(SaveableModel):
     """A file that a provider's tool made: its `data` in Base64, or a `url`, or the provider's `id` for it.
 
     Example:

@@ -29,7 +29,7 @@ from sigadapt.signatures.calls.tool_call import (
     id_of_request,
     in_agreement,
     mark_approved,
-    watched,
+    with_watcher,
 )
 from sigadapt.signatures.calls.tool_calls import question_about
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, waits_inside
@@ -285,7 +285,7 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
 
 def _in_turn(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call's function as the run around it watches it."""
-    return watched(job.call, entry) if isinstance(job.call, ToolCall) else entry
+    return with_watcher(job.call, entry) if isinstance(job.call, ToolCall) else entry
 
 
 def _results(
