@@ -43,7 +43,7 @@ MOVED = {
     name: module
     for module, names in {**MODULES, "errors": ERRORS}.items()
     for name in names.split()
-    if name not in {*TOP.split(), "Event"}
+    if name not in {*TOP.split(), "Event", "CallListener", "choice_from_stream"}
 }
 
 
