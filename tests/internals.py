@@ -49,7 +49,7 @@ from sigadapt.signatures.calls import RefusedToolCall, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tokens
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.rendering import Cell, Rendered
-from sigadapt.signatures.sources import annotations
+from sigadapt.signatures.sources import annotations, describe_source
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results import function_calls
@@ -110,6 +110,7 @@ __all__ = [
     "cut",
     "decode",
     "demo",
+    "describe_source",
     "edit_note",
     "events_of",
     "excerpt_of",

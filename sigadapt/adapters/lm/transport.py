@@ -23,7 +23,7 @@ from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
-from sigadapt.dspy_boundary.internals import settings, streaming_to, sync_send_to_stream
+from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers import CHAT, provider_named
 from sigadapt.providers.route import Route
@@ -56,7 +56,7 @@ class _Show(NamedTuple):
     item: Any
 
     def now(self) -> None:
-        sync_send_to_stream(self.stream, self.item)
+        send_to_stream(self.stream, self.item)
 
     async def later(self) -> None:
         await self.stream.send(self.item)
