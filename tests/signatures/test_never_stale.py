@@ -25,7 +25,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from internals import describe_source, plan_of, prompt_of, tool_decl
 
 import sigadapt
-from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls
+from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls
+from sigadapt.errors import InvalidToolDecl
 
 
 def template(a: int = 1, *, b: str = "x") -> None:
