@@ -133,7 +133,7 @@ def talks(count: str = "1000") -> None:
     """Lead 1,000 random conversations, or as many as you say, over five wires that refuse what is broken."""
     install(TESTS)
     os.environ["SIGADAPT_TALKS"] = count
-    run(command(VENV, "python"), "-m", "pytest", "-q", "tests/adapters/test_soak_of_conversations.py")
+    run(command(VENV, "python"), "-m", "pytest", "-q", "tests/adapters/request/test_soak_of_conversations.py")
 
 
 def scale() -> None:
@@ -261,7 +261,7 @@ def newest(*arguments: str) -> None:
         run(*pip, "--upgrade", "--pre", *wanted)
         run(command(venv, "python"), "-m", "pip", "show", "dspy")
         # What each of these fails for is a row of openspec/changes/dspy-3-5/design.md.
-        parts = ("tests/dspy_boundary", "tests/adapters/lm", "tests/adapters/test_newest_parts.py")
+        parts = ("tests/dspy_boundary", "tests/adapters/lm", "tests/adapters/test_next_dspy.py")
         run(command(venv, "python"), "-m", "pytest", *(arguments or (*parts, "--maxfail=20")))
         run(command(venv, "python"), "-m", "pytest", *arguments)
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from budgets import share
 from hypothesis import HealthCheck, Phase, settings
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -15,7 +16,13 @@ os.environ["AWS_REGION_NAME"] = "us-east-1"  # LiteLLM asks for one before it ca
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="sigadapt-dspy-cache-")
 
 # No test fails because a machine is slow.
-settings.register_profile("patient", settings.default, deadline=None)
+settings.register_profile(
+    "patient",
+    settings.default,
+    deadline=None,
+    max_examples=share(settings.default.max_examples),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("patient")
 # For `tasks.py mutate`: that a test fails is enough, and it fails for the same mutants in every run.
 settings.register_profile(

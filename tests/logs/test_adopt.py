@@ -8,6 +8,7 @@ from typing import Any
 
 import dspy
 import pytest
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import main
@@ -242,7 +243,7 @@ MANY = [
 ]
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=share(10))
 @given(order=st.permutations(MANY))
 def test_split(order: list[Any]) -> None:
     """logs: No conversation is in both parts."""

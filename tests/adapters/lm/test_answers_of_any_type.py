@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import ENGINES, May, get_weather, lm_of
@@ -75,7 +76,7 @@ ROUTES = [(wire, engine) for wire in WIRES for engine in ENGINES if (wire, engin
 
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("wire", "engine"), ROUTES)
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=share(60), deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_a_member_of_another_type_ends_in_outputs_or_a_clear_error(
     wire: str, engine: str, is_streamed: bool, data: st.DataObject

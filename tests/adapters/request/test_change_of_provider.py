@@ -57,7 +57,7 @@ MOVES = [(source, target) for source in BEGINS for target in WIRES if source != 
 
 def in_a_new_process(asked: dict[str, Any]) -> dict[str, Any]:
     """Each conversation's next step."""
-    script = Path(__file__).with_name("moving.py")
+    script = Path(__file__).parents[1] / "continue_moves.py"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(  # noqa: S603  (its own code)
         [sys.executable, "-W", "ignore", str(script)],

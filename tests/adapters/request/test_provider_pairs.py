@@ -50,7 +50,7 @@ def begun() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def went_on(begun: dict[str, str]) -> dict[str, Any]:
     """What a new process sent of each conversation over each column, and what it recorded."""
-    script = Path(__file__).with_name("continue_pairs.py")
+    script = Path(__file__).parents[1] / "continue_pairs.py"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(  # noqa: S603  (its own code)
         [sys.executable, "-W", "ignore", str(script)],
