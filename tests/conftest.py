@@ -20,7 +20,7 @@ settings.register_profile(
     "patient",
     settings.default,
     deadline=None,
-    max_examples=share(settings.default.max_examples),
+    max_examples=share(100),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("patient")

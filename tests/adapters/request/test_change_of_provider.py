@@ -7,13 +7,13 @@ gets those results.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pair_turns import TURNS
+from processes import run_python
 from provider_rules import refusal
 from wire_matrix import COLUMNS
 
@@ -59,15 +59,7 @@ def in_a_new_process(asked: dict[str, Any]) -> dict[str, Any]:
     """Each conversation's next step."""
     script = Path(__file__).parents[1] / "continue_moves.py"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(  # noqa: S603  (its own code)
-        [sys.executable, "-W", "ignore", str(script)],
-        input=json.dumps(asked),
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=110,
-    )
+    done = run_python("-W", "ignore", script, stdin=json.dumps(asked), env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)
 

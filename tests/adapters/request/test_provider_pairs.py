@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +10,7 @@ from typing import Any, cast
 import pytest
 from continue_pairs import saved
 from pair_turns import CITIES, LOOK, LOST_ON_ARRIVAL, TURNS
+from processes import run_python
 from test_wire_matrix import CHECKS
 from wire_bodies import part
 from wire_matrix import COLUMNS, FAILED, RESULT
@@ -52,15 +52,7 @@ def went_on(begun: dict[str, str]) -> dict[str, Any]:
     """What a new process sent of each conversation over each column, and what it recorded."""
     script = Path(__file__).parents[1] / "continue_pairs.py"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(  # noqa: S603  (its own code)
-        [sys.executable, "-W", "ignore", str(script)],
-        input=json.dumps(begun),
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = run_python("-W", "ignore", script, stdin=json.dumps(begun), env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
