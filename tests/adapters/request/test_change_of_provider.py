@@ -65,8 +65,13 @@ def in_a_new_process(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def moved() -> list[dict[str, Any]]:
+def moved(made_once: Any) -> list[dict[str, Any]]:
     """What the three steps of each move left."""
+    return made_once("moves", three_steps)
+
+
+def three_steps() -> list[dict[str, Any]]:
+    """Make each move, one process for each step."""
     empty: dict[str, Any] = {"history": {"messages": []}}
     first = in_a_new_process({source: (source, empty, turns) for source, turns in BEGINS.items()})
     again = {form: turn.turn for form, turn in TURNS.items()}

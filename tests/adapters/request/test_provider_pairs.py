@@ -42,14 +42,24 @@ CALL_KEYS = ("toolUse", "functionCall", "function_call", "functionResponse", "to
 
 
 @pytest.fixture(scope="module")
-def begun() -> dict[str, str]:
+def begun(made_once: Any) -> dict[str, str]:
     """The saved conversations, by the column they were made on."""
+    return made_once("begun", begin)
+
+
+def begin() -> dict[str, str]:
+    """Begin a conversation over each column."""
     return {column: saved(column, TURNS[COLUMNS[column].form].turn) for column in COLUMNS}
 
 
 @pytest.fixture(scope="module")
-def went_on(begun: dict[str, str]) -> dict[str, Any]:
+def went_on(begun: dict[str, str], made_once: Any) -> dict[str, Any]:
     """What a new process sent of each conversation over each column, and what it recorded."""
+    return made_once("went_on", lambda: go_on(begun))
+
+
+def go_on(begun: dict[str, str]) -> dict[str, Any]:
+    """Continue every conversation in a new process."""
     script = Path(__file__).parents[1] / "continue_pairs.py"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = run_python("-W", "ignore", script, stdin=json.dumps(begun), env=env)
