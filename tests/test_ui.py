@@ -12,6 +12,7 @@ from typing import Any
 
 import dspy
 import pytest
+from processes import HANGS
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolResult, ui
@@ -104,7 +105,7 @@ def read(form: str, text: str, folder: Path) -> dict[str, Any]:
     file.write_text(text, encoding="utf-8")
     script = Path(__file__).with_name("read_ui.mjs")
     done = subprocess.run(  # noqa: S603
-        [node, str(script), NPM, form, str(file)], capture_output=True, text=True, check=True, timeout=60
+        [node, str(script), NPM, form, str(file)], capture_output=True, text=True, check=True, timeout=HANGS
     )
     return json.loads(done.stdout)
 

@@ -4,8 +4,6 @@ import html
 import io
 import json
 import re
-import subprocess
-import sys
 from typing import Any
 
 import dspy
@@ -13,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import Cell, Excerpt, Rendered
+from processes import run_python
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -288,7 +287,7 @@ def test_rich_is_imported_only_to_print() -> None:
         "sigadapt.ToolCalls([])._repr_html_(); after = set(sys.modules) - before;"
         "sys.exit(any(name.split('.')[0] == 'rich' for name in after))"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+    assert run_python("-c", code).returncode == 0
 
 
 def test_an_error_is_the_table_of_its_choice() -> None:
