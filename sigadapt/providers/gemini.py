@@ -18,7 +18,7 @@ import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result
+from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
     ANY,
@@ -49,7 +49,13 @@ from sigadapt.providers.wire.values import (
     objects,
     one_call_each,
 )
-from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, written_text
+from sigadapt.providers.wire.writing import (
+    arguments_of,
+    blocks_with_calls,
+    functions_chosen,
+    plain_text,
+    written_text,
+)
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.server.work import Findings
@@ -77,6 +83,7 @@ _MEDIA = frozenset(("inlineData", "fileData"))
 _INPUT = frozenset(("args", "partialArgs", "willContinue"))
 
 
+_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE", "validated": "VALIDATED"}
 _SETTINGS = {"maxOutputTokens": "max_tokens", "topP": "top_p", "topK": "top_k", "stopSequences": "stop"}
 
 
@@ -401,8 +408,24 @@ class Gemini(Provider):
             parts.append({"functionResponse": response})
         return [{"role": "user", "parts": [*parts, *(part for result in results for part in result.after)]}]
 
-    def question(self, blocks: Sequence[Json]) -> Json:
-        return {"role": "user", "parts": [*blocks]}
+    # {"role": "user", "parts": [{"text": "Weather?"}]}
+    def message(self, role: Role, content: str | Sequence[Json], route: Route) -> Json:
+        if role == "developer":  # instructions inside of a conversation have no role of their own
+            return self.message("user", f"[developer]\n{plain_text(content)}", route)
+        parts = [{"text": content}] if isinstance(content, str) else [*content]
+        return {"role": "model" if role == "assistant" else "user", "parts": parts}
+
+    def fields(self, request: Json, route: Route) -> Json:
+        """Return the tools, and in `toolConfig` the choice and the setting that mixed tools need."""
+        fields = super().fields(request, route)
+        if self.settings_for(request):
+            choice = self.tool_choice(request.get("tool_choice") or "auto")
+            calling = an_object(an_object(choice.get("toolConfig")).get("functionCallingConfig"))
+            if calling.get("mode") in (None, "AUTO"):
+                # AUTO is refused with the setting; VALIDATED, too, leaves the choice to the model.
+                calling = {**calling, "mode": "VALIDATED"}
+            fields["toolConfig"] = {**fields["toolConfig"], "functionCallingConfig": calling}
+        return fields
 
     # {"toolConfig": {"includeServerSideToolInvocations": true,
     #   "functionCallingConfig": {"mode": "VALIDATED"}}}
@@ -416,17 +439,6 @@ class Gemini(Provider):
         if not is_mixed or not model.startswith("gemini/") or not _since_3(model):
             return {}
         return {"toolConfig": {"includeServerSideToolInvocations": True}}
-
-    def with_fields(self, body: Json, fields: Json) -> Json:
-        """Return the body with fields; those of `toolConfig` stand beside lm15's."""
-        config = {**an_object(body.get("toolConfig")), **an_object(fields.get("toolConfig"))}
-        if config.get("includeServerSideToolInvocations"):
-            calling = an_object(config.get("functionCallingConfig"))
-            mode = calling.get("mode")
-            # AUTO is refused with this setting; VALIDATED, too, leaves the choice to the model.
-            mode = "VALIDATED" if mode in (None, "AUTO") else mode
-            config["functionCallingConfig"] = {**calling, "mode": mode}
-        return {**body, **fields, **({"toolConfig": config} if config else {})}
 
     def chat_message(self, message: Json, state: Json) -> Json:
         """Return a chat message with the signatures in `provider_specific_fields`, which LiteLLM sends on."""
@@ -488,12 +500,22 @@ class Gemini(Provider):
 
     # {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}}
     # https://ai.google.dev/api/caching#FunctionCallingConfig
-    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
-        subset = an_object(choice.get("allowed_tools"))
-        if subset.get("mode") != "validated":
-            return None
-        names = [tool["function"]["name"] for tool in subset["tools"] if "function" in tool]
-        config = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
+    def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
+        if choice is None:
+            return {}
+        functions = functions_chosen(choice)
+        if functions is not None:
+            mode, names = functions
+        else:
+            subset = an_object(an_object(choice).get("allowed_tools"))
+            if subset.get("mode") != "validated":
+                return {}
+            mode = "validated"
+            names = [tool["function"]["name"] for tool in subset["tools"] if "function" in tool]
+        # A list of functions is refused with AUTO.
+        config: Json = {"mode": "VALIDATED" if names and mode == "auto" else _MODES[mode]}
+        if names:
+            config["allowedFunctionNames"] = names
         return {"toolConfig": {"functionCallingConfig": config}}
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers import anthropic, gemini
-from sigadapt.providers.provider import CutOff, Provider, Reading, Result
+from sigadapt.providers.provider import CutOff, Provider, Reading, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
     NO_SUBSET,
@@ -62,7 +62,7 @@ from sigadapt.providers.wire.values import (
     text_of,
     usual_call,
 )
-from sigadapt.providers.wire.writing import text_of_arguments, written_text
+from sigadapt.providers.wire.writing import functions_chosen, text_of_arguments, written_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
@@ -417,13 +417,22 @@ class OpenAIChat(Provider):
                 record.lose(where, f"a message of the role {role!r} has no neutral form, and is left out")
         return record
 
+    # {"role": "user", "content": "Weather?"}
+    # DeepSeek wants `reasoning_content` in each message of the model, an empty one too.
+    def message(self, role: Role, content: str | Sequence[Json], route: Route) -> Json:
+        if role == "assistant" and route.turns.empty_reasoning:
+            return {"role": role, "content": content, "reasoning_content": ""}
+        word = route.turns.developer_role if role == "developer" else role
+        return {"role": word, "content": content if isinstance(content, str) else [*content]}
+
     # {"role": "assistant", "content": "Let me look.", "tool_calls": [{"id": "call_1", "type": "function",
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         saved_block: Json = state["blocks"][0] if state is not None and state["blocks"] else {}
         fields = {key: saved_block[key] for key in saved_block if key in _WANTED_BACK}
         places = dict(zip((state or {}).get("ids", ()), objects(saved_block.get("tool_calls")), strict=False))
-        row: Json = {"role": "assistant", "content": message.get("content") or None}
+        row = self.message("assistant", message.get("content") or "", route)
+        row["content"] = row["content"] or None
         field = next((field for field in _REASONING if saved_block.get(field)), None)
         if field is not None and route.turns.reasoning_field is not None:
             row[route.turns.reasoning_field or field] = saved_block[field]
@@ -453,18 +462,26 @@ class OpenAIChat(Provider):
         after = [block for result in results for block in result.after]
         return [*rows, {"role": "user", "content": after}] if after else rows
 
-    def row_for(self, placeholder: Json, row: Json) -> Json:
-        """Return a row; a message of the model with what lm15 adds for a server (`reasoning_content: ""`)."""
-        return {**placeholder, **row} if row["role"] == "assistant" else row
-
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         for block in state["blocks"]:
             yield from ("reasoning" if key in _REASONING else key for key in block if key != "tool_calls")
             yield from filter(None, map(_more_of, objects(block.get("tool_calls"))))
         yield from state.get("lost", ())
 
-    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
-        return {"tool_choice": choice} if choice["type"] in ("custom", "allowed_tools") else None
+    # {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
+    #   {"type": "function", "function": {"name": "get_weather"}}]}}, "parallel_tool_calls": false}
+    def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
+        fields: Json = {}
+        mode, names = functions_chosen(choice) or ("", [])
+        if names:
+            entries = [{"type": "function", "function": {"name": name}} for name in names]
+            several = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": entries}}
+            fields["tool_choice"] = entries[0] if mode == "required" and len(entries) == 1 else several
+        elif choice is not None or parallel is not None:
+            fields["tool_choice"] = "auto" if choice is None else choice
+        if parallel is not None and choice != "none":
+            fields["parallel_tool_calls"] = parallel
+        return fields
 
 
 # Sources: `FunctionDefinition` and `ChatCompletionCustomToolParam` of OpenAI's SDK 2.54; read on 2026-11-21.

@@ -30,7 +30,7 @@ from sigadapt.providers.openai_client_tools import (
     ran_by_xai,
     with_answered_marked,
 )
-from sigadapt.providers.provider import CutOff, FreeText, Provider, RawCall, Reading, Result
+from sigadapt.providers.provider import CutOff, FreeText, Provider, RawCall, Reading, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
     NO_SUBSET,
@@ -63,7 +63,13 @@ from sigadapt.providers.wire.values import (
     objects,
     text_of,
 )
-from sigadapt.providers.wire.writing import blocks_with_calls, text_of_arguments, written_text
+from sigadapt.providers.wire.writing import (
+    blocks_with_calls,
+    functions_chosen,
+    plain_text,
+    text_of_arguments,
+    written_text,
+)
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 from sigadapt.signatures.tool_results.dspy_media import part_at
@@ -354,6 +360,15 @@ class OpenAIResponses(Provider):
         record.turns += self.read({"output": run}) if run else ()
         return record
 
+    # {"role": "user", "content": [{"type": "input_text", "text": "Weather?"}]}
+    def message(self, role: Role, content: str | Sequence[Json], route: Route) -> Json:
+        kind = "output_text" if role == "assistant" else "input_text"
+        if role == "developer":
+            text = {"type": kind, "text": plain_text(content)}
+            return {"role": route.turns.developer_role, "content": [text]}
+        blocks = [{"type": kind, "text": content}] if isinstance(content, str) else [*content]
+        return {"role": role, "content": blocks}
+
     # {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA..."}
     # {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{...}"}
     # Reasoning goes back with the item that followed it, or OpenAI refuses it:
@@ -416,7 +431,7 @@ class OpenAIResponses(Provider):
     # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}
     # https://developers.openai.com/api/docs/guides/tools-tool-search
     def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
-        return {"type": "additional_tools", "role": "developer", "tools": additions}
+        return {"type": "additional_tools", "role": "developer", "tools": self.tools(additions)}
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
@@ -445,13 +460,13 @@ class OpenAIResponses(Provider):
 
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
-    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json:
-        # The provider's own tools are named by their type.
-        if choice["type"] != "allowed_tools":
-            return {"tool_choice": _flat_choice(choice)}
-        subset = choice["allowed_tools"]
-        tools = [_flat_choice(tool) for tool in subset["tools"]]
-        return {"tool_choice": {"type": "allowed_tools", "mode": subset["mode"], "tools": tools}}
+    def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
+        fields: Json = {}
+        if choice is not None or parallel is not None:
+            fields["tool_choice"] = "auto" if choice is None else _flat_choice(choice)
+        if parallel is not None and choice != "none":
+            fields["parallel_tool_calls"] = parallel
+        return fields
 
 
 def _output(result: Result, call: Json) -> Json:
@@ -462,9 +477,21 @@ def _output(result: Result, call: Json) -> Json:
     return {"type": kind, "call_id": result.id, "output": output, **caller}
 
 
-def _flat_choice(choice: Json) -> Json:
+def _flat_choice(choice: str | Json) -> str | Json:
+    """Return a canonical tool choice or an entry of one; the provider's own tools are named by their type."""
+    if isinstance(choice, str):
+        return choice
     kind = choice["type"]
-    return {"type": kind, **choice[kind]} if kind in ("function", "custom") else choice
+    if kind in ("function", "custom"):
+        return {"type": kind, **choice[kind]}
+    if kind != "allowed_tools":
+        return choice
+    subset = choice["allowed_tools"]
+    entries = [_flat_choice(tool) for tool in subset["tools"]]
+    functions = functions_chosen(choice)
+    if functions is not None and functions[0] == "required" and len(entries) == 1:
+        return entries[0]
+    return {"type": kind, "mode": subset["mode"], "tools": entries}
 
 
 def result_block(part: Json, model: str) -> Json | None:
@@ -534,7 +561,7 @@ _ROUTE = Route(
     NAME,
     "lm15",
     models=Models(adapter="OpenAILM"),
-    turns=Turns(takes=frozenset({NAME})),
+    turns=Turns(takes=frozenset({NAME}), developer_role="developer"),
     results=ResultRules(inside=result_block),
     choices=Choices(forms=ALL_CHOICES | {"own", "custom"}),
     tools=Tools(

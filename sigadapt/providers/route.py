@@ -41,6 +41,10 @@ class Turns(NamedTuple):
     # None if the program keeps it.
     reasoning_field: str | None = ""
     reasoning_of_others: bool = False  # whether that field also takes the reasoning of other such servers
+    # What a server with an OpenAI-like wire wants: an empty `reasoning_content` where there is no reasoning,
+    # and its word for the role of instructions inside of a conversation.
+    empty_reasoning: bool = False
+    developer_role: str = "system"
     writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
     # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,
     # given the turn's state and the model's name.

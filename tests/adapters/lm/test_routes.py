@@ -82,9 +82,11 @@ def test_an_engine_of_ones_own_is_a_route_of_its_own() -> None:
     assert route_of(dspy.LM("openai/x", engine=engine), {}) is OWN_ENGINE
 
 
-@pytest.mark.parametrize("model", ["deepseek/deepseek-chat", "moonshot/kimi-k2"])
-def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "wants_empty"), [("deepseek/deepseek-chat", True), ("moonshot/kimi-k2", False)]
+)
+def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str, wants_empty: bool) -> None:
     plain = route_of(dspy.LM("openai/gpt-4o-mini"), {})
     assert not plain.turns.reasoning_field
-    turns = plain.turns._replace(reasoning_field="reasoning_content")
+    turns = plain.turns._replace(reasoning_field="reasoning_content", empty_reasoning=wants_empty)
     assert route_of(dspy.LM(model), {}) == plain._replace(turns=turns, endpoint=model.partition("/")[0])
