@@ -364,7 +364,7 @@ class Anthropic(Provider):
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [*content]
         return {"role": role, "content": blocks}
 
-    def fields(self, request: Json, route: Route) -> Json:
+    def fields(self, request: Mapping[str, Any], route: Route) -> Json:
         """Return the tools, the choice, and the container whose code waits for the results of its calls."""
         # https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
         fields = super().fields(request, route)
@@ -428,7 +428,7 @@ class Anthropic(Provider):
     token = "mcp_servers", "name", "authorization_token"
     server_tools = _SERVER_TOOLS
 
-    def settings_for(self, request: Json) -> Json:
+    def settings_for(self, request: Mapping[str, Any]) -> Json:
         """Return the MCP servers that the tools name."""
         servers = [
             {"type": "url", "name": tool["mcp_server_name"], "url": tool["server_url"]}

@@ -17,6 +17,7 @@ their results, images and files that the model made.
 import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result, Role
 from sigadapt.providers.route import (
@@ -415,7 +416,7 @@ class Gemini(Provider):
         parts = [{"text": content}] if isinstance(content, str) else [*content]
         return {"role": "model" if role == "assistant" else "user", "parts": parts}
 
-    def fields(self, request: Json, route: Route) -> Json:
+    def fields(self, request: Mapping[str, Any], route: Route) -> Json:
         """Return the tools, and in `toolConfig` the choice and the setting that mixed tools need."""
         fields = super().fields(request, route)
         if self.settings_for(request):
@@ -431,7 +432,7 @@ class Gemini(Provider):
     #   "functionCallingConfig": {"mode": "VALIDATED"}}}
     # https://ai.google.dev/gemini-api/docs/generate-content/tool-combination
     # Since Gemini 3, on every turn, not on Vertex AI.
-    def settings_for(self, request: Json) -> Json:
+    def settings_for(self, request: Mapping[str, Any]) -> Json:
         """Return the setting that Gemini asks for where its own tools stand beside functions."""
         tools = request.get("tools") or ()
         model = request["model"]

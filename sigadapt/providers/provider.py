@@ -201,7 +201,7 @@ class Provider:
         """Return a message without calls as a row of the body, given a text or blocks of this wire."""
         raise NotImplementedError
 
-    def fields(self, request: Json, route: Route) -> Json:
+    def fields(self, request: Mapping[str, Any], route: Route) -> Json:
         """Return the members of the body for the tools, the tool choice, and what these need."""
         fields: Json = {}
         tools = first_tools(request)
@@ -210,7 +210,7 @@ class Provider:
         fields |= self.tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
         return fields | self.settings_for(request)
 
-    def settings_for(self, request: Json) -> Json:
+    def settings_for(self, request: Mapping[str, Any]) -> Json:
         """Return the members of the body that the tools of a canonical Request need together."""
         return {}
 
@@ -235,7 +235,7 @@ class Provider:
         raise NotImplementedError
 
 
-def first_tools(request: Json) -> Sequence[Json]:
+def first_tools(request: Mapping[str, Any]) -> Sequence[Json]:
     """Return the tools with which a conversation begins; its messages may add others later (`late`)."""
     tools: Sequence[Json] = request.get("tools") or ()
     late = next((message["late"] for message in request["messages"] if "late" in message), None)

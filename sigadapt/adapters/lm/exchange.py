@@ -38,6 +38,9 @@ from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json
 
+_SIGNED = "x-amz-date"
+"""A header of a request whose body Amazon's clouds have signed, so that it is written whole."""
+
 
 def exchanging(lm: BaseLM, request: lm15.Request, body: WireBody, *, is_async: bool) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
@@ -150,7 +153,11 @@ class _OneRequestEngine:
         headers = dict(rest.pop("headers", None) or {})
         for name, value in self._body.headers.items():
             headers[name] = f"{headers[name]},{value}" if name in headers else value
-        return emit(payload=self._body.set_in(payload), headers=headers, **rest)
+        request = emit(payload=payload, headers=headers, **rest)
+        if any(name.lower() == _SIGNED for name, _ in request.headers):
+            return emit(payload=self._body.set_in(payload), headers=headers, **rest)
+        request.body = self._body.bytes_with(request.body)
+        return request
 
     def _parse(self, parse: Callable[[Any, Any], lm15.Response], request: Any, http: Any) -> lm15.Response:
         def of_body(body: Json) -> lm15.Response:

@@ -51,7 +51,7 @@ def to_lm15(
     if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
         system = messages[0]["content"] or None
         messages = messages[1:]
-    tools = first_tools(dict(request))
+    tools = first_tools(request)
     alone, config = _config(request, route)
     if cache is not None:
         config = replace(config, cache=cache)

@@ -20,11 +20,12 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import BY_WIRE, CHAT, provider_named
 from sigadapt.providers.openai_chat import reasoning_in
-from sigadapt.providers.provider import Provider, Result
+from sigadapt.providers.provider import Provider, Result, first_tools
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import name_in, objects
-from sigadapt.schemas.json_values import Json, as_unicode, compact
+from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
+from sigadapt.signatures.tool_decls import made_once
 from sigadapt.signatures.tool_results.results import result_object
 
 _STUB_TEXT = "-"
@@ -68,13 +69,16 @@ class WireBody:
     @cached_property
     def rows(self) -> list[list[Json]]:
         """The rows of each message."""
-        rows = _rows_of_each(self._groups, self.provider, self._request, self._route)
-        return [_sendable(each) for each in rows]
+        rows = [*_rows_of_each(self._groups, self.provider, self._request, self._route)]
+        text = compact(rows)
+        if text.isascii() or is_unicode(text):
+            return rows
+        return orjson.loads(as_unicode(text))  # no request can hold half of a surrogate pair
 
     @cached_property
     def fields(self) -> Json:
         """The other members of the body: the tools, the choice, and what only LiteLLM takes."""
-        return {**self.provider.fields(dict(self._request), self._route), **self._alone}
+        return {**self.provider.fields(self._request, self._route), **self._alone}
 
     @cached_property
     def headers(self) -> dict[str, str]:
@@ -102,6 +106,19 @@ class WireBody:
             messages = [*map(_stub_for, request.messages, self._groups)]
         tools = _STUB_TOOLS if "tools" in self.fields else ()
         return replace(request, messages=tuple(messages), tools=tools, config=config)
+
+    def bytes_with(self, settings: bytes) -> bytes:
+        """Return the body as bytes, given the bytes that lm15 wrote; those of unchanged tools are reused."""
+        body = self.set_in(orjson.loads(settings))
+        if "tools" in body and not self._tokens:
+            tools = made_once(
+                first_tools(self._request), ("bytes", self.provider.name), lambda: orjson.dumps(body["tools"])
+            )
+            body["tools"] = orjson.Fragment(tools)
+        try:
+            return orjson.dumps(body)
+        except TypeError:  # an integer over 64 bits
+            return compact(self.set_in(orjson.loads(settings))).encode()
 
     def set_in(self, settings: Json) -> Json:
         """Return the body with the settings that lm15 wrote, and everything else instead of the stubs."""
@@ -209,9 +226,3 @@ def _result(row: Json, route: Route) -> Result:
         given=row["content"] if result is None else result.value,
         failed=row["is_error"],
     )
-
-
-def _sendable(rows: list[Json]) -> list[Json]:
-    """Return rows without half of a surrogate pair, which no request can hold."""
-    text = compact(rows)
-    return rows if text.isascii() or as_unicode(text) is text else orjson.loads(as_unicode(text))
