@@ -24,14 +24,14 @@ from sigadapt.providers.route import (
     NO_SUBSET,
     PLAIN,
     SIGNED_ID,
-    Choices,
-    Limits,
-    Models,
+    ChoiceRules,
+    IdentifierRules,
     ResultRules,
     Route,
-    Search,
-    Tools,
-    Turns,
+    RouteModels,
+    SearchRules,
+    ToolRules,
+    TurnRules,
 )
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.questions import as_written
@@ -584,17 +584,17 @@ def _late_tools(model: str) -> frozenset[str]:
 _ROUTE = Route(
     NAME,
     "lm15",
-    models=Models(adapter="AnthropicLM"),
-    turns=Turns(takes=frozenset({NAME})),
+    models=RouteModels(adapter="AnthropicLM"),
+    turns=TurnRules(takes=frozenset({NAME})),
     results=ResultRules(marks_failed=True, text_failures=True, inside=block_of, behind=block_of),
-    choices=Choices(forms=NO_SUBSET | {"own"}, forces_with_thinking=False),
-    tools=Tools(fields=_FIELDS, strict=True, strict_rules=_STRICT, late=_late_tools),
-    search=Search(
+    choices=ChoiceRules(forms=NO_SUBSET | {"own"}, forces_with_thinking=False),
+    tools=ToolRules(fields=_FIELDS, strict=True, strict_rules=_STRICT, late=_late_tools),
+    search=SearchRules(
         types="tool_search_tool_.*",
         tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
         supports=_searches,
     ),
-    ids=Limits(rf"(?!.*{SIGNED_ID}){PLAIN}", 64),
+    ids=IdentifierRules(rf"(?!.*{SIGNED_ID}){PLAIN}", 64),
     question_block=question_block,
 )
 
@@ -603,11 +603,11 @@ PROVIDER = Anthropic(
     _ROUTE._replace(
         client="litellm",
         as_chat=True,
-        models=Models(prefixes=frozenset({NAME})),
+        models=RouteModels(prefixes=frozenset({NAME})),
         turns=_ROUTE.turns._replace(writes_arguments=True),
         results=ResultRules(inside=_chat_block, behind=_chat_block),
         choices=_ROUTE.choices._replace(forms=NO_SUBSET),
-        tools=Tools(  # not `strict`: LiteLLM leaves the flag out (measured on litellm 1.106)
+        tools=ToolRules(  # not `strict`: LiteLLM leaves the flag out (measured on litellm 1.106)
             fields=_FIELDS,
             lost_server_tools=frozenset({"McpServer"}),  # "Unsupported tool type" (measured on litellm 1.106)
             # `AnthropicInputSchema` of litellm 1.106, to which it reduces a schema's root.

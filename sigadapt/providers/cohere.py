@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import Provider, Reading
-from sigadapt.providers.route import NO_SUBSET, Choices, Models, Route
+from sigadapt.providers.route import NO_SUBSET, ChoiceRules, Route, RouteModels
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
@@ -129,7 +129,7 @@ PROVIDER = Cohere(
         NAME,
         "litellm",
         as_chat=True,
-        models=Models(prefixes=frozenset({NAME, "cohere_chat"})),
-        choices=Choices(forms=NO_SUBSET, parallel=False),
+        models=RouteModels(prefixes=frozenset({NAME, "cohere_chat"})),
+        choices=ChoiceRules(forms=NO_SUBSET, parallel=False),
     )
 )

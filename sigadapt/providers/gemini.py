@@ -24,13 +24,13 @@ from sigadapt.providers.route import (
     ALL_CHOICES,
     ANY,
     NO_SUBSET,
-    Choices,
-    Limits,
-    Models,
+    ChoiceRules,
+    IdentifierRules,
     ResultRules,
     Route,
-    Tools,
-    Turns,
+    RouteModels,
+    ToolRules,
+    TurnRules,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
 from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
@@ -601,18 +601,18 @@ def _chat_part(part: Json, model: str) -> Json | None:
 _ROUTE = Route(
     NAME,
     "lm15",
-    models=Models(adapter="GeminiLM"),
-    turns=Turns(takes=frozenset({NAME}), stand_in=stand_in),
+    models=RouteModels(adapter="GeminiLM"),
+    turns=TurnRules(takes=frozenset({NAME}), stand_in=stand_in),
     results=ResultRules(marks_failed=True, as_objects=True, inside=result_part, behind=content_part),
-    choices=Choices(forms=ALL_CHOICES | {"validated"}, parallel=False, formats_beside_tools=False),
-    tools=Tools(
+    choices=ChoiceRules(forms=ALL_CHOICES | {"validated"}, parallel=False, formats_beside_tools=False),
+    tools=ToolRules(
         native=True,
         # Sources: Google's FunctionDeclaration reference, and `FunctionDeclaration` of google-genai 3.4; read
         # on 2026-11-21.
         fields=frozenset({"behavior", "response", "responseJsonSchema"}),
         result_schema="responseJsonSchema",
     ),
-    names=Limits(r"[a-zA-Z_][a-zA-Z0-9_.:-]*", 64),  # Source: the same reference
+    names=IdentifierRules(r"[a-zA-Z_][a-zA-Z0-9_.:-]*", 64),  # Source: the same reference
     question_block=question_part,
 )
 
@@ -648,13 +648,13 @@ PROVIDER = Gemini(
     _ROUTE._replace(
         client="litellm",
         as_chat=True,
-        models=Models(prefixes=frozenset({NAME, "vertex_ai"})),
+        models=RouteModels(prefixes=frozenset({NAME, "vertex_ai"})),
         turns=_ROUTE.turns._replace(writes_arguments=True),
         results=_ROUTE.results._replace(inside=_chat_part, behind=chat_block),
         choices=_ROUTE.choices._replace(forms=NO_SUBSET),
         # LiteLLM takes name, description and parameters, and leaves these server tools out beside functions,
         # without a word (measured on 1.106).
-        tools=Tools(lost_server_tools=frozenset({"WebSearch", "WebFetch", "FileSearch"})),
+        tools=ToolRules(lost_server_tools=frozenset({"WebSearch", "WebFetch", "FileSearch"})),
         ids=_ROUTE.ids._replace(pattern=ANY),  # LiteLLM takes its signatures off again
         question_block=_chat_question_block,
         caveat=_caveat,

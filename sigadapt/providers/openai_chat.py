@@ -28,13 +28,13 @@ from sigadapt.providers.route import (
     NO_SUBSET,
     SIGNED_ID,
     UNSIGNED,
-    Choices,
-    Limits,
-    Models,
+    ChoiceRules,
+    IdentifierRules,
     ResultRules,
     Route,
-    Tools,
-    Turns,
+    RouteModels,
+    ToolRules,
+    TurnRules,
 )
 from sigadapt.providers.wire.ends import (
     CUTTING,
@@ -489,16 +489,20 @@ class OpenAIChat(Provider):
 _ROUTE = Route(
     NAME,
     "lm15",
-    models=Models(adapter="OpenAIChatLM"),
-    turns=Turns(takes=frozenset({NAME})),
+    models=RouteModels(adapter="OpenAIChatLM"),
+    turns=TurnRules(takes=frozenset({NAME})),
     results=ResultRules(behind=chat_block),
-    choices=Choices(forms=ALL_CHOICES | {"custom"}),
-    tools=Tools(strict=True, custom=True),
-    ids=Limits(UNSIGNED, 40),
+    choices=ChoiceRules(forms=ALL_CHOICES | {"custom"}),
+    tools=ToolRules(strict=True, custom=True),
+    ids=IdentifierRules(UNSIGNED, 40),
     question_block=named_chat_block,
 )
 _OVER_LITELLM = _ROUTE._replace(
-    client="litellm", as_chat=True, models=Models(), choices=Choices(NO_SUBSET), question_block=as_written
+    client="litellm",
+    as_chat=True,
+    models=RouteModels(),
+    choices=ChoiceRules(NO_SUBSET),
+    question_block=as_written,
 )
 _TEXT_ONLY = _OVER_LITELLM._replace(results=ResultRules(behind=chat_text), question_block=only("text"))
 """For providers to which LiteLLM sends only the texts of a user message, whatever else it holds."""
@@ -511,10 +515,10 @@ _TO_AZURE = _ROUTE.tools._replace(root_pattern=r"(?!(anyOf|oneOf|allOf|not|enum|
 PROVIDER = OpenAIChat(
     _ROUTE,
     _OVER_LITELLM,
-    _OVER_LITELLM._replace(models=Models(prefixes=frozenset({"azure"})), tools=_TO_AZURE),
-    _OVER_LITELLM._replace(models=Models(prefixes=frozenset({"moonshot"})), turns=_WITH_REASONING),
-    _TEXT_ONLY._replace(models=Models(prefixes=frozenset({"deepseek"})), turns=_WITH_REASONING),
+    _OVER_LITELLM._replace(models=RouteModels(prefixes=frozenset({"azure"})), tools=_TO_AZURE),
+    _OVER_LITELLM._replace(models=RouteModels(prefixes=frozenset({"moonshot"})), turns=_WITH_REASONING),
+    _TEXT_ONLY._replace(models=RouteModels(prefixes=frozenset({"deepseek"})), turns=_WITH_REASONING),
     _TEXT_ONLY._replace(
-        models=Models(prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"}))
+        models=RouteModels(prefixes=frozenset({"sambanova", "heroku", "docker_model_runner", "publicai"}))
     ),
 )

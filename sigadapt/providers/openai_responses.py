@@ -35,14 +35,14 @@ from sigadapt.providers.route import (
     ALL_CHOICES,
     NO_SUBSET,
     UNSIGNED,
-    Choices,
-    Limits,
-    Models,
+    ChoiceRules,
+    IdentifierRules,
     ResultRules,
     Route,
-    Search,
-    Tools,
-    Turns,
+    RouteModels,
+    SearchRules,
+    ToolRules,
+    TurnRules,
 )
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.namespaces import in_namespaces
@@ -560,11 +560,11 @@ def _late_tools(model: str) -> frozenset[str]:
 _ROUTE = Route(
     NAME,
     "lm15",
-    models=Models(adapter="OpenAILM"),
-    turns=Turns(takes=frozenset({NAME}), developer_role="developer"),
+    models=RouteModels(adapter="OpenAILM"),
+    turns=TurnRules(takes=frozenset({NAME}), developer_role="developer"),
     results=ResultRules(inside=result_block),
-    choices=Choices(forms=ALL_CHOICES | {"own", "custom"}),
-    tools=Tools(
+    choices=ChoiceRules(forms=ALL_CHOICES | {"own", "custom"}),
+    tools=ToolRules(
         # Sources: the guides "Function calling" and "Tool search" of developers.openai.com;
         # FunctionToolParam, CustomToolParam and NamespaceToolParam of OpenAI's SDK 2.54; read on 2026-11-21.
         fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
@@ -573,8 +573,8 @@ _ROUTE = Route(
         custom=True,
         late=_late_tools,
     ),
-    search=Search("tool_search", (("type", "tool_search"),), supports=_searches, namespaces=True),
-    ids=Limits(UNSIGNED, 64),
+    search=SearchRules("tool_search", (("type", "tool_search"),), supports=_searches, namespaces=True),
+    ids=IdentifierRules(UNSIGNED, 64),
     question_block=question_block,
 )
 
@@ -582,8 +582,8 @@ PROVIDER = OpenAIResponses(
     _ROUTE,
     _ROUTE._replace(
         client="litellm",
-        models=Models(model_type="responses"),
-        choices=Choices(forms=NO_SUBSET | {"own", "custom"}),
+        models=RouteModels(model_type="responses"),
+        choices=ChoiceRules(forms=NO_SUBSET | {"own", "custom"}),
         tools=_ROUTE.tools._replace(late=None),
     ),
 )

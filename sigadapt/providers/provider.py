@@ -116,7 +116,8 @@ class Provider:
 
     # A provider overrides what differs from these defaults. A `block` is one of a turn's state.
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
-    rows_key = "messages"  # the field of a request that holds the conversation
+    rows_key = "messages"  # the member of the body in which DSPy's engine writes the conversation
+    path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
@@ -209,6 +210,14 @@ class Provider:
             fields["tools"] = made_once(tools, ("written", self.name), lambda: self.tools([*tools]))
         fields |= self.tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
         return fields | self.settings_for(request)
+
+    def body(self, written: Json) -> Json:
+        """Return the body as it is sent, given lm15's settings with the rows and the fields in their places.
+
+        Only a wire that DSPy's engine does not speak needs this: lm15 writes the settings in the words of the
+        dialect with which the server was registered, and the instructions as that dialect's first message.
+        """
+        return written
 
     def settings_for(self, request: Mapping[str, Any]) -> Json:
         """Return the members of the body that the tools of a canonical Request need together."""

@@ -26,6 +26,7 @@ from sigadapt.adapters.lm.streams.recorder import Recorder
 from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.dspy_boundary.internals import (
+    base_url_of,
     native_engine,
     settings,
     target_of,
@@ -151,6 +152,8 @@ class _OneRequestEngine:
 
     def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
         headers = dict(rest.pop("headers", None) or {})
+        if self._provider.path:
+            rest["url"] = base_url_of(emit) + self._provider.path
         for name, value in self._body.headers.items():
             headers[name] = f"{headers[name]},{value}" if name in headers else value
         request = emit(payload=payload, headers=headers, **rest)

@@ -132,7 +132,7 @@ class WireBody:
         stubs = written[-len(messages) :]  # fewer, if lm15 left out what Gemini has in a stored cache
         marked = map(self._with_marks, messages[-len(stubs) :], stubs)
         body[key] = [*written[: -len(stubs)], *chain.from_iterable(marked)]
-        return self._with_tokens(body)
+        return self._with_tokens(self.provider.body(body))
 
     def _with_marks(self, rows: list[Json], stub: Json) -> list[Json]:
         """Return rows with the marks that lm15 put on their stub, on the last block."""
