@@ -34,6 +34,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.questions import as_written
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
@@ -175,10 +176,29 @@ def find(findings: Findings, blocks: Sequence[Json]) -> None:
             )
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        model messages system max_tokens stop_sequences stream temperature top_k top_p thinking
+        tool_choice service_tier output_config output_format context_management betas speed
+        cache_control
+    """),
+    tool_lists=member_names("tools mcp_servers"),
+    tool=member_names("""
+        type name description input_schema strict cache_control defer_loading eager_input_streaming
+        allowed_callers input_examples max_uses max_results max_content_tokens allowed_domains
+        blocked_domains user_location citations display_width_px display_height_px display_number
+        default_config configs mcp_server_name tool_configuration
+    """),
+)
+"""What its references document of a request and of tools."""
+
+
 class Anthropic(Provider):
     """Anthropic Messages."""
 
     name = NAME
+    members = _MEMBERS
+    server_policy = "AnthropicCompat"
     arguments_as_objects = True
     thinking = frozenset(_THINKING)
 

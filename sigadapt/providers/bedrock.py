@@ -25,6 +25,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
@@ -88,10 +89,24 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     return {"text": text}
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        modelId messages system inferenceConfig outputConfig performanceConfig toolChoice
+    """),
+    tool_lists=member_names("tools toolConfig additionalModelRequestFields"),
+    tool_groups=member_names("tools toolSpec"),
+    tool=member_names("""
+        name description inputSchema outputSchema strict cachePoint toolChoice any auto tool thinking
+    """),
+)
+"""What its references document of a request and of tools."""
+
+
 class BedrockConverse(Provider):
     """Converse."""
 
     name = NAME
+    members = _MEMBERS
     arguments_as_objects = True
     errors = frozenset((
         "internalServerException", "modelStreamErrorException", "serviceUnavailableException",

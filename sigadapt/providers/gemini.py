@@ -33,6 +33,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
@@ -246,10 +247,29 @@ def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> Non
             findings.call("url_context", None, "done" if is_read else "failed", {"url": url})
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        model contents systemInstruction system_instruction generationConfig generation_config
+        safetySettings safety_settings tool_config cachedContent cached_content
+    """),
+    conversation="contents",
+    tool_lists=member_names("tools toolConfig"),
+    tool_groups=member_names("functionDeclarations function_declarations"),
+    tool=member_names("""
+        name description parameters parametersJsonSchema parameters_json_schema response behavior
+        google_search googleSearch googleSearchRetrieval google_search_retrieval codeExecution
+        code_execution urlContext url_context fileSearch file_search functionCallingConfig
+        retrievalConfig
+    """),
+)
+"""What its references document of a request and of tools."""
+
+
 class Gemini(Provider):
     """Google's generateContent."""
 
     name = NAME
+    members = _MEMBERS
     rows_key = "contents"
     server_tools = _SERVER_TOOLS
     arguments_as_objects = True

@@ -44,6 +44,7 @@ from sigadapt.providers.wire.ends import (
     mark_last_cut_off,
     with_reported_call,
 )
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.questions import as_written, named_chat_block, only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block, chat_text
@@ -352,10 +353,28 @@ def _join_parts(pieces: Any, same: Sequence[str]) -> list[Json]:
     return parts
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        model messages n stream stream_options stop seed temperature top_p max_tokens
+        max_completion_tokens frequency_penalty presence_penalty logit_bias logprobs top_logprobs
+        response_format modalities audio prediction verbosity store service_tier reasoning_effort
+        tool_choice parallel_tool_calls function_call web_search_options prompt prompt_cache_key
+        prompt_cache_retention top_k min_p repetition_penalty reasoning include_reasoning thinking
+        cache_control chat_template_kwargs
+    """),
+    tool_lists=member_names("tools functions"),
+    tool_groups=member_names("function custom functions"),
+    tool=member_names("type name description parameters strict format returns cache_control"),
+)
+"""What its references document of a request and of tools."""
+
+
 class OpenAIChat(Provider):
     """Chat completions. LiteLLM writes every answer as one, which may hold the state of another provider."""
 
     name = NAME
+    members = _MEMBERS
+    server_policy = "OpenAIChatCompat"
     server_tools = _SERVER_TOOLS
 
     def is_body(self, body: Json) -> bool:
@@ -514,6 +533,10 @@ _TO_AZURE = _ROUTE.tools._replace(root_pattern=r"(?!(anyOf|oneOf|allOf|not|enum|
 # The first route of each client also serves every server without a route of its own.
 PROVIDER = OpenAIChat(
     _ROUTE,
+    # xAI ignores a choice among several functions, as lm15 measured.
+    _ROUTE._replace(
+        models=RouteModels(server="xai"), choices=_ROUTE.choices._replace(forms=NO_SUBSET | {"custom"})
+    ),
     _OVER_LITELLM,
     _OVER_LITELLM._replace(models=RouteModels(prefixes=frozenset({"azure"})), tools=_TO_AZURE),
     _OVER_LITELLM._replace(models=RouteModels(prefixes=frozenset({"moonshot"})), turns=_WITH_REASONING),

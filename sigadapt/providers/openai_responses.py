@@ -45,6 +45,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
@@ -194,10 +195,32 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
     return item
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        model input instructions stream stream_options temperature top_p max_output_tokens
+        max_tool_calls top_logprobs text truncation background reasoning include tool_choice
+        parallel_tool_calls previous_response_id store service_tier verbosity prompt prompt_cache_key
+        prompt_cache_retention
+    """),
+    conversation="input",
+    tool_lists=member_names("tools"),
+    tool_groups=member_names("tools"),
+    tool=member_names("""
+        type name description parameters strict format output_schema defer_loading allowed_callers
+        server_label server_description require_approval allowed_tools search_context_size user_location
+        filters max_num_results ranking_options vector_store_ids container display_width display_height
+        execution quality size background partial_images
+    """),
+)
+"""What its references document of a request and of tools."""
+
+
 class OpenAIResponses(Provider):
     """OpenAI Responses."""
 
     name = NAME
+    members = _MEMBERS
+    server_policy = "OpenAIResponsesCompat"
     rows_key = "input"
     thinking = frozenset(("reasoning",))
     token = "tools", "server_label", "authorization"

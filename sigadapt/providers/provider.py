@@ -30,6 +30,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.providers.route import Route
+from sigadapt.providers.wire.members import Members
 from sigadapt.providers.wire.turn_state import Described
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
@@ -125,6 +126,8 @@ class Provider:
     # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
     headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
+    server_policy = ""  # lm15's type for what differs between the servers that speak this wire
+    members = Members()  # which a request documents, for recordings (`trust/masking.py`)
     token: tuple[str, str, str] | None = None  # a list of the body, and an MCP server's name and token there
 
     def __init__(self, *routes: Route) -> None:

@@ -17,7 +17,7 @@ from dspy import BaseLM, lm15
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import CHAT, ROUTES
+from sigadapt.providers import BY_WIRE, CHAT, ROUTES
 from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
@@ -142,22 +142,14 @@ def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
     return route._replace(endpoint=_endpoint(lm, settings)) if CHAT.name in route.turns.takes else route
 
 
-_POLICIES: Mapping[str, Any] = {
-    "openai-chat": lm15.OpenAIChatCompat,
-    "openai-responses": lm15.OpenAIResponsesCompat,
-    "anthropic": lm15.AnthropicCompat,
-}
-"""lm15's types for what it knows of the servers that speak a wire."""
-
-
 def _for_server(route: Route, resolution: Any) -> Route:
     """Return a route with what lm15 knows of the server that it leads to."""
     policy: Any = resolution.compat
+    kind = BY_WIRE[route.wire].server_policy
     if isinstance(policy, str):
-        try:
-            policy = _POLICIES[route.wire].preset(policy)
-        except (KeyError, ValueError):  # of a wire without policies, or for another wire
+        if not kind:
             return route
+        policy = getattr(lm15, kind).preset(policy)
     if hasattr(policy, "for_model"):
         policy = policy.for_model(resolution.model)
     turns = route.turns
@@ -173,8 +165,6 @@ def _for_server(route: Route, resolution: Any) -> Route:
         choices = choices._replace(parallel=False)
     if getattr(policy, "forced_tool_choice", None) == "reject":
         choices = choices._replace(forms=frozenset({"auto", "required"}))  # lm15 refuses `required`
-    if resolution.adapter == "XaiLM":  # xAI ignores a choice among several functions
-        choices = choices._replace(forms=choices.forms - {"subset"})
     return route._replace(turns=turns, choices=choices)
 
 

@@ -8,6 +8,7 @@ from internals import OWN_ENGINE, ROUTES, Route, route_of
 
 # A model that leads to each route, by the route's dialect, its door, and what else tells it from others.
 REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
+    (("openai-chat", "lm15", "xai"), {"model": "xai/grok-4.6"}),
     (("openai-chat", "lm15", ""), {"model": "openai/gpt-4o-mini"}),
     (("openai-chat", "lm15", ""), {"model": "openai/gpt-4o-mini", "api_base": "http://127.0.0.1:9/v1"}),
     (("openai-chat", "lm15", ""), {"model": "groq/llama-3.3-70b-versatile"}),
