@@ -226,10 +226,6 @@ class Provider:
         """Return the members of the body that the tools of a canonical Request need together."""
         return {}
 
-    def chat_message(self, message: Json, state: Json) -> Json:
-        """Return a chat message with a turn's state where LiteLLM looks for it."""
-        return message
-
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
         """Return the blocks of a turn that is text and then calls alone."""
         return []

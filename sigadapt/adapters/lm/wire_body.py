@@ -18,7 +18,7 @@ from dspy import lm15
 
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying, state_of
-from sigadapt.providers import BY_WIRE, CHAT, provider_named
+from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result, first_tools
 from sigadapt.providers.route import Route
@@ -206,10 +206,7 @@ def _turn(provider: Provider, message: Json, route: Route) -> list[Json]:
         reasoning = reasoning_in(state) if route.turns.reasoning_of_others else None
         return provider.turn(message, reasoning, route)
     with replaying(message["turn"]):
-        if state["dialect"] == provider.name:
-            return provider.turn(message, state, route)
-        (row,) = provider.turn(message, None, route)
-        return [provider_named(state["dialect"]).chat_message(row, state)]
+        return provider.turn(message, state, route)
 
 
 def _result(row: Json, route: Route) -> Result:
