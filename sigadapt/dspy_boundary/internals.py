@@ -258,6 +258,11 @@ def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[..., An
     return twin
 
 
+def base_url_of(emit: Any) -> str:
+    """Return the address of the server to which a method of lm15's provider writes a request."""
+    return emit.__self__.base_url.rstrip("/")
+
+
 def written_target(
     engine: Any, request: lm15.Request, wrappers: Mapping[str, Callable[..., Any]]
 ) -> tuple[Lm15Provider, lm15.Request, Any] | None:

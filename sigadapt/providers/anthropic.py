@@ -19,21 +19,22 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sigadapt.providers.provider import CutOff, JsonText, Provider, Reading, Result
+from sigadapt.providers.provider import CutOff, JsonText, Provider, Reading, Result, Role
 from sigadapt.providers.route import (
     NO_SUBSET,
     PLAIN,
     SIGNED_ID,
-    Choices,
-    Limits,
-    Models,
+    ChoiceRules,
+    IdentifierRules,
     ResultRules,
     Route,
-    Search,
-    Tools,
-    Turns,
+    RouteModels,
+    SearchRules,
+    ToolRules,
+    TurnRules,
 )
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.questions import as_written
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
@@ -51,7 +52,7 @@ from sigadapt.providers.wire.values import (
     named_part,
     objects,
 )
-from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls
+from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, functions_chosen, plain_text
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
@@ -92,6 +93,7 @@ _SERVER_TOOLS: Mapping[str, Mapping[str, Json]] = {
         "McpServer": {"type": "mcp_toolset", "mcp_server_name": "$server_label", **_MCP},
     }
 }
+_MODES = {"auto": "auto", "required": "any", "none": "none"}
 _OF_FUNCTION = ("name", "description", "input_schema", "strict")
 _OF_SERVER = {"mcp_server_name", "server_url"}
 _HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
@@ -174,10 +176,29 @@ def find(findings: Findings, blocks: Sequence[Json]) -> None:
             )
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        model messages system max_tokens stop_sequences stream temperature top_k top_p thinking
+        tool_choice service_tier output_config output_format context_management betas speed
+        cache_control
+    """),
+    tool_lists=member_names("tools mcp_servers"),
+    tool=member_names("""
+        type name description input_schema strict cache_control defer_loading eager_input_streaming
+        allowed_callers input_examples max_uses max_results max_content_tokens allowed_domains
+        blocked_domains user_location citations display_width_px display_height_px display_number
+        default_config configs mcp_server_name tool_configuration
+    """),
+)
+"""What its references document of a request and of tools."""
+
+
 class Anthropic(Provider):
     """Anthropic Messages."""
 
     name = NAME
+    members = _MEMBERS
+    server_policy = "AnthropicCompat"
     arguments_as_objects = True
     thinking = frozenset(_THINKING)
 
@@ -356,25 +377,28 @@ class Anthropic(Provider):
         after = [block for result in results for block in result.after]
         return [{"role": "user", "content": [*content, *after]}]
 
-    def fields(self, state: Json) -> Json:
-        """Return the container whose code waits for the results of the conversation's last calls."""
+    # {"role": "user", "content": [{"type": "text", "text": "Weather?"}]}
+    def message(self, role: Role, content: str | Sequence[Json], route: Route) -> Json:
+        if role == "developer":  # instructions inside of a conversation have no role of their own
+            return self.message("user", f"[developer]\n{plain_text(content)}", route)
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [*content]
+        return {"role": role, "content": blocks}
+
+    def fields(self, request: Mapping[str, Any], route: Route) -> Json:
+        """Return the tools, the choice, and the container whose code waits for the results of its calls."""
         # https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
-        container = an_object(state.get("fields")).get("container")
-        return {"container": container} if is_text(container) else {}
+        fields = super().fields(request, route)
+        turns = [message for message in request["messages"] if message.get("turn") is not None]
+        states = [each["turn"].state for each in turns if each.get("tool_calls") or each["turn"].state]
+        if states and states[-1] is not None and route.replays(states[-1]):
+            container = an_object(states[-1].get("fields")).get("container")
+            fields |= {"container": container} if is_text(container) else {}
+        return fields
 
     def chat_message(self, message: Json, state: Json) -> Json:
         """Return a chat message with the signed thinking as `thinking_blocks`, which LiteLLM sends on."""
         blocks = [block for block in state["blocks"] if _is_signed(block) and self.is_thinking(block)]
         return {**message, "thinking_blocks": blocks} if blocks else message
-
-    def row_for(self, placeholder: Json, row: Json) -> Json:
-        """Return a row with the cache mark that lm15 put on the placeholder, on the row's last block."""
-        # https://platform.claude.com/docs/en/build-with-claude/prompt-caching: thinking takes no mark.
-        mark = placeholder["content"][-1].get("cache_control")
-        blocks = row["content"]
-        if not mark or not blocks or blocks[-1].get("type") in _THINKING:
-            return row
-        return {**row, "content": [*blocks[:-1], {"cache_control": mark, **blocks[-1]}]}
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
         texts = [{"type": "text", "text": text}] if text else []
@@ -407,7 +431,7 @@ class Anthropic(Provider):
 
     def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
         references = ({"type": "tool_reference", "name": name} for name in removals)
-        new = ({"type": "tool_definition", "definition": tool} for tool in additions)
+        new = ({"type": "tool_definition", "definition": tool} for tool in self.tools(additions))
         content = [
             *({"type": "tool_removal", "tool": tool} for tool in references),
             *({"type": "tool_addition", "tool": tool} for tool in new),
@@ -424,7 +448,7 @@ class Anthropic(Provider):
     token = "mcp_servers", "name", "authorization_token"
     server_tools = _SERVER_TOOLS
 
-    def settings_for(self, request: Json) -> Json:
+    def settings_for(self, request: Mapping[str, Any]) -> Json:
         """Return the MCP servers that the tools name."""
         servers = [
             {"type": "url", "name": tool["mcp_server_name"], "url": tool["server_url"]}
@@ -449,12 +473,30 @@ class Anthropic(Provider):
             entries.append(entry)
         return entries
 
-    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
-        # Of a tool that Anthropic runs: {"type": "web_search_20250305", "name": "web_search"}
+    # {"tool_choice": {"type": "tool", "name": "get_weather", "disable_parallel_tool_use": true}}
+    # https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools#forcing-tool-use
+    def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
+        if choice is None and parallel is None:
+            return {}
+        functions = functions_chosen(choice)
+        if functions is None:
+            return self._choice_of_own_tool(an_object(choice), parallel=parallel)
+        mode, names = functions
+        written: Json = {"type": _MODES[mode]}
+        if names and mode == "required":
+            written = {"type": "tool", "name": names[0]}
+        if parallel is False and mode != "none":
+            written["disable_parallel_tool_use"] = True
+        return {"tool_choice": written}
+
+    # {"tool_choice": {"type": "tool", "name": "web_search"}}
+    def _choice_of_own_tool(self, choice: Json, *, parallel: bool | None) -> Json:
         if not is_text(choice.get("name")):
-            return None
-        beside = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
-        return {"tool_choice": {"type": "tool", "name": choice["name"], **beside}}
+            return self.tool_choice(None, parallel=parallel)
+        written: Json = {"type": "tool", "name": choice["name"]}
+        if parallel is not None:
+            written["disable_parallel_tool_use"] = not parallel
+        return {"tool_choice": written}
 
 
 def block_of(part: Json, model: str) -> Json | None:
@@ -562,17 +604,17 @@ def _late_tools(model: str) -> frozenset[str]:
 _ROUTE = Route(
     NAME,
     "lm15",
-    models=Models(adapter="AnthropicLM"),
-    turns=Turns(takes=frozenset({NAME})),
+    models=RouteModels(adapter="AnthropicLM"),
+    turns=TurnRules(takes=frozenset({NAME})),
     results=ResultRules(marks_failed=True, text_failures=True, inside=block_of, behind=block_of),
-    choices=Choices(forms=NO_SUBSET | {"own"}, forces_with_thinking=False),
-    tools=Tools(fields=_FIELDS, strict=True, strict_rules=_STRICT, late=_late_tools),
-    search=Search(
+    choices=ChoiceRules(forms=NO_SUBSET | {"own"}, forces_with_thinking=False),
+    tools=ToolRules(fields=_FIELDS, strict=True, strict_rules=_STRICT, late=_late_tools),
+    search=SearchRules(
         types="tool_search_tool_.*",
         tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),
         supports=_searches,
     ),
-    ids=Limits(rf"(?!.*{SIGNED_ID}){PLAIN}", 64),
+    ids=IdentifierRules(rf"(?!.*{SIGNED_ID}){PLAIN}", 64),
     question_block=question_block,
 )
 
@@ -581,11 +623,11 @@ PROVIDER = Anthropic(
     _ROUTE._replace(
         client="litellm",
         as_chat=True,
-        models=Models(prefixes=frozenset({NAME})),
+        models=RouteModels(prefixes=frozenset({NAME})),
         turns=_ROUTE.turns._replace(writes_arguments=True),
         results=ResultRules(inside=_chat_block, behind=_chat_block),
         choices=_ROUTE.choices._replace(forms=NO_SUBSET),
-        tools=Tools(  # not `strict`: LiteLLM leaves the flag out (measured on litellm 1.106)
+        tools=ToolRules(  # not `strict`: LiteLLM leaves the flag out (measured on litellm 1.106)
             fields=_FIELDS,
             lost_server_tools=frozenset({"McpServer"}),  # "Unsupported tool type" (measured on litellm 1.106)
             # `AnthropicInputSchema` of litellm 1.106, to which it reduces a schema's root.

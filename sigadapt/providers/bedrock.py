@@ -14,8 +14,18 @@ from collections.abc import Iterable
 
 from sigadapt.providers import anthropic
 from sigadapt.providers.provider import JsonText, Provider, Reading
-from sigadapt.providers.route import SIGNED_ID, Choices, Limits, Models, ResultRules, Route, Tools, Turns
+from sigadapt.providers.route import (
+    SIGNED_ID,
+    ChoiceRules,
+    IdentifierRules,
+    ResultRules,
+    Route,
+    RouteModels,
+    ToolRules,
+    TurnRules,
+)
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
@@ -79,10 +89,24 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     return {"text": text}
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        modelId messages system inferenceConfig outputConfig performanceConfig toolChoice
+    """),
+    tool_lists=member_names("tools toolConfig additionalModelRequestFields"),
+    tool_groups=member_names("tools toolSpec"),
+    tool=member_names("""
+        name description inputSchema outputSchema strict cachePoint toolChoice any auto tool thinking
+    """),
+)
+"""What its references document of a request and of tools."""
+
+
 class BedrockConverse(Provider):
     """Converse."""
 
     name = NAME
+    members = _MEMBERS
     arguments_as_objects = True
     errors = frozenset((
         "internalServerException", "modelStreamErrorException", "serviceUnavailableException",
@@ -219,20 +243,22 @@ PROVIDER = BedrockConverse(
         NAME,
         "litellm",
         as_chat=True,
-        models=Models(prefixes=frozenset({"bedrock"})),
-        turns=Turns(takes=frozenset({anthropic.NAME}), writes_arguments=True),
+        models=RouteModels(prefixes=frozenset({"bedrock"})),
+        turns=TurnRules(takes=frozenset({anthropic.NAME}), writes_arguments=True),
         results=ResultRules(inside=result_block),
-        choices=Choices(
+        choices=ChoiceRules(
             forms=frozenset({"auto", "required", "named"}), parallel=False, forces_with_thinking=False
         ),
-        tools=Tools(
+        tools=ToolRules(
             # LiteLLM puts a `cachePoint` behind the tool. Bedrock takes `strict`; LiteLLM sends it to some
             # models only. Sources: ToolSpecification of botocore 1.44, litellm 1.106; read on 2026-11-21.
             fields=frozenset({"cache_control"}),
             # `ToolJsonSchemaBlock` of litellm 1.106; references to `$defs` are replaced by what they name.
             root_pattern=r"type|properties|required|additionalProperties|\$defs",
         ),
-        ids=Limits(rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+", 64),  # LiteLLM changes any other in silence
+        ids=IdentifierRules(
+            rf"(?!.*{SIGNED_ID})[a-zA-Z0-9_.:-]+", 64
+        ),  # LiteLLM changes any other in silence
         # `_bedrock_converse_messages_pt` of litellm 1.106 leaves out all other kinds in silence.
         question_block=only("text", "image_url", "file", "document"),
         caveat=_caveat,

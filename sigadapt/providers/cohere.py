@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import Provider, Reading
-from sigadapt.providers.route import NO_SUBSET, Choices, Models, Route
+from sigadapt.providers.route import NO_SUBSET, ChoiceRules, Route, RouteModels
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     an_object,
@@ -55,10 +56,24 @@ def _whole_call(block: Block, *, ended: bool) -> Json:
     }
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        model messages documents preamble stream temperature p k seed max_tokens stop_sequences
+        frequency_penalty presence_penalty logprobs response_format safety_mode strict_tools
+        citation_options tool_choice thinking
+    """),
+    tool_lists=member_names("tools"),
+    tool_groups=member_names("function"),
+    tool=member_names("type name description parameters"),
+)
+"""What its references document of a request and of tools."""
+
+
 class Cohere(Provider):
     """Cohere's chat API."""
 
     name = NAME
+    members = _MEMBERS
 
     def is_body(self, body: Json) -> bool:
         return "finish_reason" in body and "message" in body
@@ -129,7 +144,7 @@ PROVIDER = Cohere(
         NAME,
         "litellm",
         as_chat=True,
-        models=Models(prefixes=frozenset({NAME, "cohere_chat"})),
-        choices=Choices(forms=NO_SUBSET, parallel=False),
+        models=RouteModels(prefixes=frozenset({NAME, "cohere_chat"})),
+        choices=ChoiceRules(forms=NO_SUBSET, parallel=False),
     )
 )

@@ -17,21 +17,23 @@ their results, images and files that the model made.
 import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result
+from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
     ANY,
     NO_SUBSET,
-    Choices,
-    Limits,
-    Models,
+    ChoiceRules,
+    IdentifierRules,
     ResultRules,
     Route,
-    Tools,
-    Turns,
+    RouteModels,
+    ToolRules,
+    TurnRules,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
@@ -49,7 +51,13 @@ from sigadapt.providers.wire.values import (
     objects,
     one_call_each,
 )
-from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, written_text
+from sigadapt.providers.wire.writing import (
+    arguments_of,
+    blocks_with_calls,
+    functions_chosen,
+    plain_text,
+    written_text,
+)
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.server.work import Findings
@@ -77,6 +85,7 @@ _MEDIA = frozenset(("inlineData", "fileData"))
 _INPUT = frozenset(("args", "partialArgs", "willContinue"))
 
 
+_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE", "validated": "VALIDATED"}
 _SETTINGS = {"maxOutputTokens": "max_tokens", "topP": "top_p", "topK": "top_k", "stopSequences": "stop"}
 
 
@@ -238,10 +247,29 @@ def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> Non
             findings.call("url_context", None, "done" if is_read else "failed", {"url": url})
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        model contents systemInstruction system_instruction generationConfig generation_config
+        safetySettings safety_settings tool_config cachedContent cached_content
+    """),
+    conversation="contents",
+    tool_lists=member_names("tools toolConfig"),
+    tool_groups=member_names("functionDeclarations function_declarations"),
+    tool=member_names("""
+        name description parameters parametersJsonSchema parameters_json_schema response behavior
+        google_search googleSearch googleSearchRetrieval google_search_retrieval codeExecution
+        code_execution urlContext url_context fileSearch file_search functionCallingConfig
+        retrievalConfig
+    """),
+)
+"""What its references document of a request and of tools."""
+
+
 class Gemini(Provider):
     """Google's generateContent."""
 
     name = NAME
+    members = _MEMBERS
     rows_key = "contents"
     server_tools = _SERVER_TOOLS
     arguments_as_objects = True
@@ -401,14 +429,30 @@ class Gemini(Provider):
             parts.append({"functionResponse": response})
         return [{"role": "user", "parts": [*parts, *(part for result in results for part in result.after)]}]
 
-    def question(self, blocks: Sequence[Json]) -> Json:
-        return {"role": "user", "parts": [*blocks]}
+    # {"role": "user", "parts": [{"text": "Weather?"}]}
+    def message(self, role: Role, content: str | Sequence[Json], route: Route) -> Json:
+        if role == "developer":  # instructions inside of a conversation have no role of their own
+            return self.message("user", f"[developer]\n{plain_text(content)}", route)
+        parts = [{"text": content}] if isinstance(content, str) else [*content]
+        return {"role": "model" if role == "assistant" else "user", "parts": parts}
+
+    def fields(self, request: Mapping[str, Any], route: Route) -> Json:
+        """Return the tools, and in `toolConfig` the choice and the setting that mixed tools need."""
+        fields = super().fields(request, route)
+        if self.settings_for(request):
+            choice = self.tool_choice(request.get("tool_choice") or "auto")
+            calling = an_object(an_object(choice.get("toolConfig")).get("functionCallingConfig"))
+            if calling.get("mode") in (None, "AUTO"):
+                # AUTO is refused with the setting; VALIDATED, too, leaves the choice to the model.
+                calling = {**calling, "mode": "VALIDATED"}
+            fields["toolConfig"] = {**fields["toolConfig"], "functionCallingConfig": calling}
+        return fields
 
     # {"toolConfig": {"includeServerSideToolInvocations": true,
     #   "functionCallingConfig": {"mode": "VALIDATED"}}}
     # https://ai.google.dev/gemini-api/docs/generate-content/tool-combination
     # Since Gemini 3, on every turn, not on Vertex AI.
-    def settings_for(self, request: Json) -> Json:
+    def settings_for(self, request: Mapping[str, Any]) -> Json:
         """Return the setting that Gemini asks for where its own tools stand beside functions."""
         tools = request.get("tools") or ()
         model = request["model"]
@@ -416,17 +460,6 @@ class Gemini(Provider):
         if not is_mixed or not model.startswith("gemini/") or not _since_3(model):
             return {}
         return {"toolConfig": {"includeServerSideToolInvocations": True}}
-
-    def with_fields(self, body: Json, fields: Json) -> Json:
-        """Return the body with fields; those of `toolConfig` stand beside lm15's."""
-        config = {**an_object(body.get("toolConfig")), **an_object(fields.get("toolConfig"))}
-        if config.get("includeServerSideToolInvocations"):
-            calling = an_object(config.get("functionCallingConfig"))
-            mode = calling.get("mode")
-            # AUTO is refused with this setting; VALIDATED, too, leaves the choice to the model.
-            mode = "VALIDATED" if mode in (None, "AUTO") else mode
-            config["functionCallingConfig"] = {**calling, "mode": mode}
-        return {**body, **fields, **({"toolConfig": config} if config else {})}
 
     def chat_message(self, message: Json, state: Json) -> Json:
         """Return a chat message with the signatures in `provider_specific_fields`, which LiteLLM sends on."""
@@ -488,12 +521,22 @@ class Gemini(Provider):
 
     # {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}}}
     # https://ai.google.dev/api/caching#FunctionCallingConfig
-    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
-        subset = an_object(choice.get("allowed_tools"))
-        if subset.get("mode") != "validated":
-            return None
-        names = [tool["function"]["name"] for tool in subset["tools"] if "function" in tool]
-        config = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
+    def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
+        if choice is None:
+            return {}
+        functions = functions_chosen(choice)
+        if functions is not None:
+            mode, names = functions
+        else:
+            subset = an_object(an_object(choice).get("allowed_tools"))
+            if subset.get("mode") != "validated":
+                return {}
+            mode = "validated"
+            names = [tool["function"]["name"] for tool in subset["tools"] if "function" in tool]
+        # A list of functions is refused with AUTO.
+        config: Json = {"mode": "VALIDATED" if names and mode == "auto" else _MODES[mode]}
+        if names:
+            config["allowedFunctionNames"] = names
         return {"toolConfig": {"functionCallingConfig": config}}
 
 
@@ -578,18 +621,18 @@ def _chat_part(part: Json, model: str) -> Json | None:
 _ROUTE = Route(
     NAME,
     "lm15",
-    models=Models(adapter="GeminiLM"),
-    turns=Turns(takes=frozenset({NAME}), stand_in=stand_in),
+    models=RouteModels(adapter="GeminiLM"),
+    turns=TurnRules(takes=frozenset({NAME}), stand_in=stand_in),
     results=ResultRules(marks_failed=True, as_objects=True, inside=result_part, behind=content_part),
-    choices=Choices(forms=ALL_CHOICES | {"validated"}, parallel=False, formats_beside_tools=False),
-    tools=Tools(
+    choices=ChoiceRules(forms=ALL_CHOICES | {"validated"}, parallel=False, formats_beside_tools=False),
+    tools=ToolRules(
         native=True,
         # Sources: Google's FunctionDeclaration reference, and `FunctionDeclaration` of google-genai 3.4; read
         # on 2026-11-21.
         fields=frozenset({"behavior", "response", "responseJsonSchema"}),
         result_schema="responseJsonSchema",
     ),
-    names=Limits(r"[a-zA-Z_][a-zA-Z0-9_.:-]*", 64),  # Source: the same reference
+    names=IdentifierRules(r"[a-zA-Z_][a-zA-Z0-9_.:-]*", 64),  # Source: the same reference
     question_block=question_part,
 )
 
@@ -625,13 +668,13 @@ PROVIDER = Gemini(
     _ROUTE._replace(
         client="litellm",
         as_chat=True,
-        models=Models(prefixes=frozenset({NAME, "vertex_ai"})),
+        models=RouteModels(prefixes=frozenset({NAME, "vertex_ai"})),
         turns=_ROUTE.turns._replace(writes_arguments=True),
         results=_ROUTE.results._replace(inside=_chat_part, behind=chat_block),
         choices=_ROUTE.choices._replace(forms=NO_SUBSET),
         # LiteLLM takes name, description and parameters, and leaves these server tools out beside functions,
         # without a word (measured on 1.106).
-        tools=Tools(lost_server_tools=frozenset({"WebSearch", "WebFetch", "FileSearch"})),
+        tools=ToolRules(lost_server_tools=frozenset({"WebSearch", "WebFetch", "FileSearch"})),
         ids=_ROUTE.ids._replace(pattern=ANY),  # LiteLLM takes its signatures off again
         question_block=_chat_question_block,
         caveat=_caveat,

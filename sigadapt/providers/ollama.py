@@ -11,8 +11,9 @@ from typing import Any
 
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider, RawCall, Reading
-from sigadapt.providers.route import Choices, Models, ResultRules, Route, Tools, Turns
+from sigadapt.providers.route import ChoiceRules, ResultRules, Route, RouteModels, ToolRules, TurnRules
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_image
@@ -36,10 +37,20 @@ _IMAGES = {"/9j/": "jpeg", "iVBOR": "png", "R0lG": "gif", "UklG": "webp"}
 """How the base64 of an image begins, which comes without its type."""
 
 
+_MEMBERS = Members(
+    body=member_names("model messages system prompt format think stream options keep_alive"),
+    tool_lists=member_names("tools"),
+    tool_groups=member_names("function"),
+    tool=member_names("type name description parameters"),
+)
+"""What its references document of a request and of tools."""
+
+
 class Ollama(Provider):
     """Ollama's `/api/chat`."""
 
     name = NAME
+    members = _MEMBERS
     arguments_as_objects = True
 
     def is_body(self, body: Json) -> bool:
@@ -115,13 +126,13 @@ def _caveat(request: Json) -> str:
 
 
 _RESULTS = ResultRules(behind=chat_image)
-_NO_CHOICES = Choices(forms=frozenset(), parallel=False, formats_beside_tools=False)
+_NO_CHOICES = ChoiceRules(forms=frozenset(), parallel=False, formats_beside_tools=False)
 _OVER_LITELLM = Route(
     NAME,
     "litellm",
     as_chat=True,
-    models=Models(prefixes=frozenset({"ollama_chat"})),
-    turns=Turns(
+    models=RouteModels(prefixes=frozenset({"ollama_chat"})),
+    turns=TurnRules(
         takes=frozenset({openai_chat.NAME}), reasoning_field="reasoning_content", writes_arguments=True
     ),
     results=_RESULTS,
@@ -129,10 +140,10 @@ _OVER_LITELLM = Route(
     # LiteLLM leaves out files in silence, and fails at audio with an error about tokens (litellm 1.106).
     question_block=only("text", "image_url"),
 )
-_IN_THE_PROMPT = _OVER_LITELLM._replace(models=Models(prefixes=frozenset({NAME})), caveat=_caveat)
+_IN_THE_PROMPT = _OVER_LITELLM._replace(models=RouteModels(prefixes=frozenset({NAME})), caveat=_caveat)
 # lm15 uses Ollama's OpenAI-compatible API, which accepts a tool choice and ignores it.
 _COMPATIBLE = openai_chat.PROVIDER.routes[0]._replace(
-    models=Models(server=NAME), results=_RESULTS, choices=_NO_CHOICES, tools=Tools()
+    models=RouteModels(server=NAME), results=_RESULTS, choices=_NO_CHOICES, tools=ToolRules()
 )
 
 PROVIDER = Ollama(_OVER_LITELLM, _IN_THE_PROMPT, _COMPATIBLE)

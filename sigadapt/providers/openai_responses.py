@@ -30,21 +30,22 @@ from sigadapt.providers.openai_client_tools import (
     ran_by_xai,
     with_answered_marked,
 )
-from sigadapt.providers.provider import CutOff, FreeText, Provider, RawCall, Reading, Result
+from sigadapt.providers.provider import CutOff, FreeText, Provider, RawCall, Reading, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
     NO_SUBSET,
     UNSIGNED,
-    Choices,
-    Limits,
-    Models,
+    ChoiceRules,
+    IdentifierRules,
     ResultRules,
     Route,
-    Search,
-    Tools,
-    Turns,
+    RouteModels,
+    SearchRules,
+    ToolRules,
+    TurnRules,
 )
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.members import Members, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
@@ -63,7 +64,13 @@ from sigadapt.providers.wire.values import (
     objects,
     text_of,
 )
-from sigadapt.providers.wire.writing import blocks_with_calls, text_of_arguments, written_text
+from sigadapt.providers.wire.writing import (
+    blocks_with_calls,
+    functions_chosen,
+    plain_text,
+    text_of_arguments,
+    written_text,
+)
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 from sigadapt.signatures.tool_results.dspy_media import part_at
@@ -188,10 +195,32 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
     return item
 
 
+_MEMBERS = Members(
+    body=member_names("""
+        model input instructions stream stream_options temperature top_p max_output_tokens
+        max_tool_calls top_logprobs text truncation background reasoning include tool_choice
+        parallel_tool_calls previous_response_id store service_tier verbosity prompt prompt_cache_key
+        prompt_cache_retention
+    """),
+    conversation="input",
+    tool_lists=member_names("tools"),
+    tool_groups=member_names("tools"),
+    tool=member_names("""
+        type name description parameters strict format output_schema defer_loading allowed_callers
+        server_label server_description require_approval allowed_tools search_context_size user_location
+        filters max_num_results ranking_options vector_store_ids container display_width display_height
+        execution quality size background partial_images
+    """),
+)
+"""What its references document of a request and of tools."""
+
+
 class OpenAIResponses(Provider):
     """OpenAI Responses."""
 
     name = NAME
+    members = _MEMBERS
+    server_policy = "OpenAIResponsesCompat"
     rows_key = "input"
     thinking = frozenset(("reasoning",))
     token = "tools", "server_label", "authorization"
@@ -354,6 +383,15 @@ class OpenAIResponses(Provider):
         record.turns += self.read({"output": run}) if run else ()
         return record
 
+    # {"role": "user", "content": [{"type": "input_text", "text": "Weather?"}]}
+    def message(self, role: Role, content: str | Sequence[Json], route: Route) -> Json:
+        kind = "output_text" if role == "assistant" else "input_text"
+        if role == "developer":
+            text = {"type": kind, "text": plain_text(content)}
+            return {"role": route.turns.developer_role, "content": [text]}
+        blocks = [{"type": kind, "text": content}] if isinstance(content, str) else [*content]
+        return {"role": role, "content": blocks}
+
     # {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA..."}
     # {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{...}"}
     # Reasoning goes back with the item that followed it, or OpenAI refuses it:
@@ -416,7 +454,7 @@ class OpenAIResponses(Provider):
     # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}
     # https://developers.openai.com/api/docs/guides/tools-tool-search
     def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
-        return {"type": "additional_tools", "role": "developer", "tools": additions}
+        return {"type": "additional_tools", "role": "developer", "tools": self.tools(additions)}
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
@@ -445,13 +483,13 @@ class OpenAIResponses(Provider):
 
     # {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
-    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json:
-        # The provider's own tools are named by their type.
-        if choice["type"] != "allowed_tools":
-            return {"tool_choice": _flat_choice(choice)}
-        subset = choice["allowed_tools"]
-        tools = [_flat_choice(tool) for tool in subset["tools"]]
-        return {"tool_choice": {"type": "allowed_tools", "mode": subset["mode"], "tools": tools}}
+    def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
+        fields: Json = {}
+        if choice is not None or parallel is not None:
+            fields["tool_choice"] = "auto" if choice is None else _flat_choice(choice)
+        if parallel is not None and choice != "none":
+            fields["parallel_tool_calls"] = parallel
+        return fields
 
 
 def _output(result: Result, call: Json) -> Json:
@@ -462,9 +500,21 @@ def _output(result: Result, call: Json) -> Json:
     return {"type": kind, "call_id": result.id, "output": output, **caller}
 
 
-def _flat_choice(choice: Json) -> Json:
+def _flat_choice(choice: str | Json) -> str | Json:
+    """Return a canonical tool choice or an entry of one; the provider's own tools are named by their type."""
+    if isinstance(choice, str):
+        return choice
     kind = choice["type"]
-    return {"type": kind, **choice[kind]} if kind in ("function", "custom") else choice
+    if kind in ("function", "custom"):
+        return {"type": kind, **choice[kind]}
+    if kind != "allowed_tools":
+        return choice
+    subset = choice["allowed_tools"]
+    entries = [_flat_choice(tool) for tool in subset["tools"]]
+    functions = functions_chosen(choice)
+    if functions is not None and functions[0] == "required" and len(entries) == 1:
+        return entries[0]
+    return {"type": kind, "mode": subset["mode"], "tools": entries}
 
 
 def result_block(part: Json, model: str) -> Json | None:
@@ -533,11 +583,11 @@ def _late_tools(model: str) -> frozenset[str]:
 _ROUTE = Route(
     NAME,
     "lm15",
-    models=Models(adapter="OpenAILM"),
-    turns=Turns(takes=frozenset({NAME})),
+    models=RouteModels(adapter="OpenAILM"),
+    turns=TurnRules(takes=frozenset({NAME}), developer_role="developer"),
     results=ResultRules(inside=result_block),
-    choices=Choices(forms=ALL_CHOICES | {"own", "custom"}),
-    tools=Tools(
+    choices=ChoiceRules(forms=ALL_CHOICES | {"own", "custom"}),
+    tools=ToolRules(
         # Sources: the guides "Function calling" and "Tool search" of developers.openai.com;
         # FunctionToolParam, CustomToolParam and NamespaceToolParam of OpenAI's SDK 2.54; read on 2026-11-21.
         fields=frozenset({"defer_loading", "allowed_callers", "output_schema", "namespace"}),
@@ -546,8 +596,8 @@ _ROUTE = Route(
         custom=True,
         late=_late_tools,
     ),
-    search=Search("tool_search", (("type", "tool_search"),), supports=_searches, namespaces=True),
-    ids=Limits(UNSIGNED, 64),
+    search=SearchRules("tool_search", (("type", "tool_search"),), supports=_searches, namespaces=True),
+    ids=IdentifierRules(UNSIGNED, 64),
     question_block=question_block,
 )
 
@@ -555,8 +605,8 @@ PROVIDER = OpenAIResponses(
     _ROUTE,
     _ROUTE._replace(
         client="litellm",
-        models=Models(model_type="responses"),
-        choices=Choices(forms=NO_SUBSET | {"own", "custom"}),
+        models=RouteModels(model_type="responses"),
+        choices=ChoiceRules(forms=NO_SUBSET | {"own", "custom"}),
         tools=_ROUTE.tools._replace(late=None),
     ),
 )

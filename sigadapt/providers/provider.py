@@ -21,18 +21,21 @@ Every `read` follows these rules:
     (`wire/values.py`). Any other value of an unexpected type is skipped, and stays in `Choice.raw` (nothing
     silent).
 
-Request -> wire: a turn that goes back and the results of its calls are rows of the body that the provider
-writes itself, with the blocks that came (the same conversation). lm15 or LiteLLM writes the rest.
+Request -> wire: the provider's file writes the conversation as rows of the body, a turn that goes back with
+the blocks that came (the same conversation), and the tools and the tool choice as `fields`. DSPy's engine
+writes the settings, such as the temperature, and sends (`adapters/lm/wire_body.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.providers.route import Route
+from sigadapt.providers.wire.members import Members
 from sigadapt.providers.wire.turn_state import Described
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.signatures.server.work import NO_WORK, ServerWork
+from sigadapt.signatures.tool_decls import made_once
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.
@@ -40,6 +43,9 @@ RawCall: TypeAlias = tuple[Any, Any, Any]
 A str as arguments is JSON text. Any other value is already decoded. A `CutOff` wraps either. None means that
 the provider sent no arguments.
 """
+
+Role: TypeAlias = Literal["user", "assistant", "developer"]
+"""Who says a message without calls; the developer gives instructions inside of a conversation."""
 
 
 class Reading(NamedTuple):
@@ -111,7 +117,8 @@ class Provider:
 
     # A provider overrides what differs from these defaults. A `block` is one of a turn's state.
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
-    rows_key = "messages"  # the field of a request that holds the conversation
+    rows_key = "messages"  # the member of the body in which DSPy's engine writes the conversation
+    path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
@@ -119,6 +126,8 @@ class Provider:
     # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
     headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
+    server_policy = ""  # lm15's type for what differs between the servers that speak this wire
+    members = Members()  # which a request documents, for recordings (`trust/masking.py`)
     token: tuple[str, str, str] | None = None  # a list of the body, and an MCP server's name and token there
 
     def __init__(self, *routes: Route) -> None:
@@ -192,42 +201,54 @@ class Provider:
         """Return the results of a turn's calls as rows of the body; `turn` is what `turn` returned."""
         raise NotImplementedError
 
-    def question(self, blocks: Sequence[Json]) -> Json:
-        """Return what the user said, given as blocks, as a row of the body."""
-        return {"role": "user", "content": [*blocks]}
+    def message(self, role: Role, content: str | Sequence[Json], route: Route) -> Json:
+        """Return a message without calls as a row of the body, given a text or blocks of this wire."""
+        raise NotImplementedError
 
-    def fields(self, state: Json) -> Json:
-        """Return the fields of the body that the results of the conversation's last turn need."""
+    def fields(self, request: Mapping[str, Any], route: Route) -> Json:
+        """Return the members of the body for the tools, the tool choice, and what these need."""
+        fields: Json = {}
+        tools = first_tools(request)
+        if tools:
+            fields["tools"] = made_once(tools, ("written", self.name), lambda: self.tools([*tools]))
+        fields |= self.tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
+        return fields | self.settings_for(request)
+
+    def body(self, written: Json) -> Json:
+        """Return the body as it is sent, given lm15's settings with the rows and the fields in their places.
+
+        Only a wire that DSPy's engine does not speak needs this: lm15 writes the settings in the words of the
+        dialect with which the server was registered, and the instructions as that dialect's first message.
+        """
+        return written
+
+    def settings_for(self, request: Mapping[str, Any]) -> Json:
+        """Return the members of the body that the tools of a canonical Request need together."""
         return {}
-
-    def settings_for(self, request: Json) -> Json:
-        """Return the fields of the body that the tools of a canonical Request need together."""
-        return {}
-
-    def with_fields(self, body: Json, fields: Json) -> Json:
-        """Return the body that lm15 wrote with fields that lm15 has no place for."""
-        return {**body, **fields}
-
-    def chat_message(self, message: Json, state: Json) -> Json:
-        """Return a chat message with a turn's state where LiteLLM looks for it."""
-        return message
-
-    def row_for(self, placeholder: Json, row: Json) -> Json:
-        """Return a row with what lm15 put on the placeholder in whose place it stands."""
-        return row
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
         """Return the blocks of a turn that is text and then calls alone."""
         return []
 
     def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
-        """Return the row of the body that adds tools, given as the provider's JSON, and takes others away."""
+        """Return the row of the body that adds canonical tools, and takes others away."""
         raise NotImplementedError
 
     def tools(self, tools: list[Json]) -> list[Json]:
         """Return canonical tools as the provider's own JSON; tools that are that already stay unchanged."""
         return tools
 
-    def tool_choice(self, choice: Json, *, parallel: bool | None = None) -> Json | None:
-        """Return a tool choice that lm15 has no form for as fields of the body; None if there are none."""
-        return None
+    def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
+        """Return a canonical tool choice, and whether calls may be parallel, as members of the body."""
+        raise NotImplementedError
+
+
+def first_tools(request: Mapping[str, Any]) -> Sequence[Json]:
+    """Return the tools with which a conversation begins; its messages may add others later (`late`)."""
+    tools: Sequence[Json] = request.get("tools") or ()
+    late = next((message["late"] for message in request["messages"] if "late" in message), None)
+    if late is None:
+        return tools
+    names = {each["name"] for each in late["root"]}
+    named = [(tool.get("function") or tool.get("custom") or tool, tool) for tool in tools]
+    return [tool for part, tool in named if part.get("name") in names]

@@ -24,7 +24,7 @@ def _no_block(part: Json, model: str) -> Json | None:
     return None
 
 
-class Models(NamedTuple):
+class RouteModels(NamedTuple):
     """Which models take a route."""
 
     adapter: str = ""  # lm15's class for this wire format
@@ -33,7 +33,7 @@ class Models(NamedTuple):
     model_type: str = "chat"  # of `dspy.LM`, over LiteLLM
 
 
-class Turns(NamedTuple):
+class TurnRules(NamedTuple):
     """How turns go back."""
 
     takes: frozenset[str] = frozenset()  # the wires whose state can be sent back
@@ -41,6 +41,10 @@ class Turns(NamedTuple):
     # None if the program keeps it.
     reasoning_field: str | None = ""
     reasoning_of_others: bool = False  # whether that field also takes the reasoning of other such servers
+    # What a server with an OpenAI-like wire wants: an empty `reasoning_content` where there is no reasoning,
+    # and its word for the role of instructions inside of a conversation.
+    empty_reasoning: bool = False
+    developer_role: str = "system"
     writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
     # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,
     # given the turn's state and the model's name.
@@ -59,7 +63,7 @@ class ResultRules(NamedTuple):
     behind: Callable[[Json, str], Json | None] = _no_block  # behind the turn's results, or in a question
 
 
-class Choices(NamedTuple):
+class ChoiceRules(NamedTuple):
     """Which tool choices a route takes, and what it takes beside tools."""
 
     # The forms that reach the provider: the modes, one function (`named`), one `custom` tool, several
@@ -70,7 +74,7 @@ class Choices(NamedTuple):
     formats_beside_tools: bool = True  # whether it accepts a response format together with tools
 
 
-class Tools(NamedTuple):
+class ToolRules(NamedTuple):
     """Which tools a route takes, and what of them arrives."""
 
     native: bool = False  # always sent as native JSON; else only if lm15's types lack a field
@@ -85,7 +89,7 @@ class Tools(NamedTuple):
     root_pattern: str = ANY  # for keywords that arrive at the root of a tool's schema
 
 
-class Search(NamedTuple):
+class SearchRules(NamedTuple):
     """A provider's own search for deferred tools."""
 
     types: str  # the pattern for its types
@@ -94,7 +98,7 @@ class Search(NamedTuple):
     namespaces: bool = False  # whether the provider's file groups the tools that it is for
 
 
-class Limits(NamedTuple):
+class IdentifierRules(NamedTuple):
     """What a name or an id has to look like."""
 
     pattern: str  # that a whole one must match
@@ -107,15 +111,15 @@ class Route(NamedTuple):
     wire: str  # the wire format's name
     client: Literal["lm15", "litellm", "engine"]  # who writes the request; `engine`: the user's own
     as_chat: bool = False  # whether it is written as chat messages, which LiteLLM translates
-    models: Models = Models()
+    models: RouteModels = RouteModels()
     endpoint: str = ""  # which server it leads to, if that is one of many with an OpenAI-like wire
-    turns: Turns = Turns()
+    turns: TurnRules = TurnRules()
     results: ResultRules = ResultRules()
-    choices: Choices = Choices()
-    tools: Tools = Tools()
-    search: Search | None = None
-    names: Limits = Limits(PLAIN, 64)
-    ids: Limits = Limits(UNSIGNED, 1_000)
+    choices: ChoiceRules = ChoiceRules()
+    tools: ToolRules = ToolRules()
+    search: SearchRules | None = None
+    names: IdentifierRules = IdentifierRules(PLAIN, 64)
+    ids: IdentifierRules = IdentifierRules(UNSIGNED, 1_000)
     # Returns the block of a question for a content block that DSPy wrote (`wire/questions.py`), given it and
     # the model's name; None if there is no such block or the client loses it.
     question_block: Callable[[Json, str], Json | None] = as_written
@@ -136,8 +140,8 @@ OWN_ENGINE = Route(
     "lm15",
     "engine",
     results=ResultRules(marks_failed=True, inside=_same_part),
-    names=Limits(ANY, 1_000_000),
-    ids=Limits(UNSIGNED, 1_000_000),
+    names=IdentifierRules(ANY, 1_000_000),
+    ids=IdentifierRules(UNSIGNED, 1_000_000),
     question_block=as_part,
 )
 """The route through an engine that the user made, which takes lm15's types unchanged."""

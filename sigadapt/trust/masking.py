@@ -10,9 +10,11 @@ import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
 
+from sigadapt.providers import PROVIDERS
 from sigadapt.schemas.json_values import Json, is_array, is_object, pointer
 from sigadapt.trust.echoes import MASK, octets_of
 
@@ -29,41 +31,13 @@ _HEADERS = frozenset(
     """)
 )
 _HEADER_FAMILIES = ("x-stainless-", "sec-fetch-")
-# What the wires of `WIRES`, Bedrock and Cohere document as settings and as the conversation.
-_MEMBERS = frozenset(
-    str.split("""
-    model messages input prompt system instructions contents systemInstruction system_instruction
-    documents preamble modelId n stream stream_options stop seed temperature top_p top_k p k min_p
-    max_tokens max_completion_tokens max_output_tokens max_tool_calls frequency_penalty
-    presence_penalty repetition_penalty logit_bias logprobs top_logprobs stop_sequences
-    response_format format text output_config output_format modalities audio prediction verbosity
-    store service_tier truncation background reasoning reasoning_effort include_reasoning thinking
-    think include tool_choice parallel_tool_calls function_call web_search_options
-    previous_response_id prompt_cache_key prompt_cache_retention cache_control context_management
-    betas speed safety_mode strict_tools citation_options generationConfig generation_config
-    safetySettings safety_settings tool_config toolChoice cachedContent cached_content
-    inferenceConfig outputConfig performanceConfig options keep_alive chat_template_kwargs
-    """)
-)
-_CONVERSATION = frozenset(("messages", "input", "contents"))
-_TOOLS = frozenset(("tools", "functions", "mcp_servers", "toolConfig", "additionalModelRequestFields"))
-_PARTS_OF_TOOLS = frozenset(
-    ("function", "custom", "functionDeclarations", "function_declarations", "toolSpec", "tools", "functions")
-)
-_MEMBERS_OF_TOOLS = frozenset(
-    str.split("""
-    type name description parameters parametersJsonSchema parameters_json_schema response
-    input_schema inputSchema output_schema outputSchema returns strict format behavior cache_control
-    cachePoint defer_loading eager_input_streaming allowed_callers input_examples server_label
-    server_description require_approval allowed_tools default_config configs mcp_server_name
-    tool_configuration max_uses max_results max_num_results max_content_tokens allowed_domains
-    blocked_domains user_location search_context_size filters ranking_options vector_store_ids
-    display_width display_height display_width_px display_height_px citations display_number
-    execution quality size background partial_images toolChoice any auto tool thinking google_search
-    googleSearch googleSearchRetrieval codeExecution code_execution urlContext url_context
-    google_search_retrieval functionCallingConfig retrievalConfig container fileSearch file_search
-    """)
-)
+# What each provider documents as settings, as the conversation and of tools stands in its own file.
+_DOCUMENTED = [provider.members for provider in PROVIDERS]
+_MEMBERS = frozenset(chain.from_iterable(each.body for each in _DOCUMENTED))
+_CONVERSATION = frozenset(each.conversation for each in _DOCUMENTED)
+_TOOLS = frozenset(chain.from_iterable(each.tool_lists for each in _DOCUMENTED))
+_PARTS_OF_TOOLS = frozenset(chain.from_iterable(each.tool_groups for each in _DOCUMENTED))
+_MEMBERS_OF_TOOLS = frozenset(chain.from_iterable(each.tool for each in _DOCUMENTED))
 _SCHEMA_NAMES = frozenset(("properties", "patternProperties", "$defs", "definitions"))
 _SCHEMA_VALUES = frozenset(("default", "const", "example"))
 _SCHEMA_LISTS = frozenset(("enum", "examples"))

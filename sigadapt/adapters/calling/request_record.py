@@ -1,13 +1,12 @@
 """RequestRecord: what the passes over one Request share, and what they leave for its answer."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from sigadapt.adapters.calling.calling import NATIVE, Calling
 from sigadapt.adapters.passes.adapter_search import AdapterSearch
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers.route import Route
-from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_decls import ToolDecls
 
 _NO_DECLS = ToolDecls()
@@ -23,7 +22,6 @@ class RequestRecord:
     calling: Calling = NATIVE
     is_recorded: bool = False  # whether it repeats a recorded request, whose tools are sent as they are
     names: dict[str, str] = field(default_factory=dict[str, str])  # the aliases of tools, by declared name
-    settings: Json = field(default_factory=dict[str, Any])  # fields of the body that the tools need together
     tokens: dict[str, str] = field(default_factory=dict[str, str])  # of MCP servers; only the body has them
     search: AdapterSearch | None = None  # of deferred tools that the adapter finds itself
     offered: Request = field(init=False)  # the canonical Request, as it offers its deferred tools

@@ -3,7 +3,8 @@
 lm15's types hold less than a provider sends and takes. DSPy selects and keeps its engine, with its
 connections, retries and prices. For one request, an engine of ours stands before it and changes three things:
 
- a. What lm15's types cannot express is put into the body that it writes (`native_rows.py`).
+ a. lm15 gets stubs instead of the conversation and the tools, and writes the settings. What the provider's
+    file wrote is set in that body (`wire_body.py`).
  b. A body that lm15 refuses, because of one call without a name or with a NaN, is kept on the Response,
     and `response/choice.py` reads it. Streams are recorded (`streams/recorder.py`).
  c. The request is written once. DSPy writes it first to ask lm15 whether it can, and again to send it.
@@ -21,10 +22,11 @@ from dspy import BaseLM, lm15
 
 from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_error
-from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.streams.recorder import Recorder
+from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.dspy_boundary.internals import (
+    base_url_of,
     native_engine,
     settings,
     target_of,
@@ -33,24 +35,22 @@ from sigadapt.dspy_boundary.internals import (
     written_target,
 )
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers import BY_WIRE
 from sigadapt.providers.provider import Provider
-from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json
 
+_SIGNED = "x-amz-date"
+"""A header of a request whose body Amazon's clouds have signed, so that it is written whole."""
 
-def exchanging(
-    lm: BaseLM, request: lm15.Request, route: Route, native: NativeRows, *, is_async: bool
-) -> BaseLM:
+
+def exchanging(lm: BaseLM, request: lm15.Request, body: WireBody, *, is_async: bool) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
-    provider = BY_WIRE[route.wire]
     kind = _AsyncEngine if is_async else _SyncEngine
 
     def engine_of(engines: dict[Any, Any], key: Any) -> Any:
         if key not in engines:
             native_engine(lm, request, is_async=is_async)  # DSPy makes the engine and keeps it
-        return kind(engines[key], provider, native)
+        return kind(engines[key], body)
 
     return with_engines_from(lm, engine_of)
 
@@ -103,29 +103,30 @@ def is_empty(response: lm15.Response) -> bool:
 class _OneRequestEngine:
     """A native engine for one request. Everything that is not changed here is DSPy's."""
 
-    def __init__(self, engine: Any, provider: Provider, native: NativeRows) -> None:
+    def __init__(self, engine: Any, body: WireBody) -> None:
         self._engine = engine
-        self._provider = provider
-        self._native = native
+        self._provider = body.provider
+        self._body = body
         self._target: Sequence[Any] = ()
-        self._methods: dict[str, Callable[..., Any]] = {"parse_response": self._parse}
-        if native.rows or native.fields or native.tokens:
-            self._methods["_emit"] = self._emit
+        self._methods: dict[str, Callable[..., Any]] = {
+            "parse_response": self._parse,
+            "_emit": self._emit,
+        }
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
     def plan(self, request: lm15.Request) -> Any:
         """Return what lm15 would change in the request. If it can be written now, it is kept to be sent."""
-        native_request = self._native.placed_in(request) if self._native.rows else request
+        stub = self._body.stub(request)
         try:
-            target_and_changes = written_target(self._engine, native_request, self._methods)
+            target_and_changes = written_target(self._engine, stub, self._methods)
         except lm15.UnsupportedFeatureError:
             raise
         except (lm15.LM15Error, TypeError, ValueError):
             target_and_changes = None  # `complete` raises it, where DSPy expects it
         if target_and_changes is None:
-            return self._engine.plan(native_request)
+            return self._engine.plan(stub)
         *self._target, changes = target_and_changes
         return changes
 
@@ -137,9 +138,7 @@ class _OneRequestEngine:
 
     def _resolve(self, request: lm15.Request, *, streaming: bool) -> tuple[Any, lm15.Request]:
         """Return a copy of lm15's provider with our methods, and the request in that provider's form."""
-        if self._native.rows:
-            request = self._native.placed_in(request)
-        provider, native_request = target_of(self._engine, request, streaming=streaming)
+        provider, native_request = target_of(self._engine, self._body.stub(request), streaming=streaming)
         return with_methods(provider, self._methods), native_request
 
     def _recorder(self, provider: Any, request: lm15.Request) -> Recorder:
@@ -153,9 +152,15 @@ class _OneRequestEngine:
 
     def _emit(self, emit: Callable[..., Any], *, payload: Any = None, **rest: Any) -> Any:
         headers = dict(rest.pop("headers", None) or {})
-        for name, value in self._native.headers.items():
+        if self._provider.path:
+            rest["url"] = base_url_of(emit) + self._provider.path
+        for name, value in self._body.headers.items():
             headers[name] = f"{headers[name]},{value}" if name in headers else value
-        return emit(payload=self._native.spliced(payload), headers=headers, **rest)
+        request = emit(payload=payload, headers=headers, **rest)
+        if any(name.lower() == _SIGNED for name, _ in request.headers):
+            return emit(payload=self._body.set_in(payload), headers=headers, **rest)
+        request.body = self._body.bytes_with(request.body)
+        return request
 
     def _parse(self, parse: Callable[[Any, Any], lm15.Response], request: Any, http: Any) -> lm15.Response:
         def of_body(body: Json) -> lm15.Response:

@@ -17,7 +17,7 @@ from dspy import BaseLM, lm15
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import CHAT, ROUTES
+from sigadapt.providers import BY_WIRE, CHAT, ROUTES
 from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.schemas.caches import WeakCache
 
@@ -136,20 +136,36 @@ def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
         or _over_lm15(adapter=resolution.adapter, server="")
         or _over_lm15()
     )
-    if selection.native and _wants_reasoning(resolution.compat):
-        route = route._replace(turns=route.turns._replace(reasoning_field="reasoning_content"))
+    if selection.native:
+        route = _for_server(route, resolution)
     # One of many servers that speak an OpenAI-like wire.
     return route._replace(endpoint=_endpoint(lm, settings)) if CHAT.name in route.turns.takes else route
 
 
-def _wants_reasoning(compat: Any) -> bool:
-    """Return whether a server wants its `reasoning_content` back, given lm15's policy or its name."""
-    if isinstance(compat, str):
-        try:
-            compat = lm15.OpenAIChatCompat.preset(compat)
-        except ValueError:  # a policy of another dialect
-            return False
-    return getattr(compat, "thinking_replay", None) == "native"
+def _for_server(route: Route, resolution: Any) -> Route:
+    """Return a route with what lm15 knows of the server that it leads to."""
+    policy: Any = resolution.compat
+    kind = BY_WIRE[route.wire].server_policy
+    if isinstance(policy, str):
+        if not kind:
+            return route
+        policy = getattr(lm15, kind).preset(policy)
+    if hasattr(policy, "for_model"):
+        policy = policy.for_model(resolution.model)
+    turns = route.turns
+    if getattr(policy, "thinking_replay", None) == "native":
+        turns = turns._replace(reasoning_field="reasoning_content")
+    if getattr(policy, "assistant_reasoning_content", None) == "include_empty":
+        turns = turns._replace(empty_reasoning=True)
+    role = getattr(policy, "instruction_role", None) or getattr(policy, "developer_role", None)
+    if role in ("system", "developer"):
+        turns = turns._replace(developer_role=role)
+    choices = route.choices
+    if getattr(policy, "parallel_tool_calls", None) == "reject":
+        choices = choices._replace(parallel=False)
+    if getattr(policy, "forced_tool_choice", None) == "reject":
+        choices = choices._replace(forms=frozenset({"auto", "required"}))  # lm15 refuses `required`
+    return route._replace(turns=turns, choices=choices)
 
 
 def _over_litellm(lm: BaseLM) -> Route:

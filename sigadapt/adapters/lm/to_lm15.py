@@ -1,69 +1,75 @@
 """Turn a canonical Request into an `lm15.Request`, which dspy.LM takes. Sends nothing.
 
-Earlier turns and results leave as native rows (`native_rows.py`). Their parts in lm15's types are for DSPy's
-history and cache, and for an engine that the user made.
+Its messages and tools are for DSPy's history, callbacks and cache, and for an engine that the user made. On
+any other route, the provider's file writes what is sent of them (`wire_body.py`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from dspy import lm15
 
-from sigadapt.adapters.lm.native_rows import NativeRows, native_rows
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
+from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.content.question_content import shows_content
-from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.errors import InvalidOption
-from sigadapt.providers import BY_WIRE, CHAT
+from sigadapt.providers.provider import first_tools
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.result_blocks import text_in
-from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.providers.wire.writing import arguments_of
-from sigadapt.schemas.json_values import Json, as_unicode, is_object
-from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
+from sigadapt.providers.wire.values import named_part
+from sigadapt.providers.wire.writing import arguments_of, functions_chosen
+from sigadapt.schemas.json_values import Json, as_unicode
+from sigadapt.signatures.tool_decls import is_plain, made_once
 
+NO_TOKENS: Mapping[str, str] = MappingProxyType({})
 _OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "late", "parts"})
-"""Keys of rows that lm15 does not write."""
+"""Keys of messages that lm15's types do not hold whole."""
+
+
+class Outgoing(NamedTuple):
+    """A request on its way to a model."""
+
+    request: lm15.Request
+    body: WireBody  # what the provider's file writes of it
+    is_whole: bool  # whether lm15's request says all that the body does
 
 
 def to_lm15(
-    request: Request, route: Route, settings: Mapping[str, Json] | None = None
-) -> tuple[lm15.Request, NativeRows]:
-    """Return the canonical Request in lm15's types, and the rows and fields that replace what lm15 writes."""
+    request: Request, route: Route, cache: Any = None, tokens: Mapping[str, str] = NO_TOKENS
+) -> Outgoing:
+    """Return the canonical Request in lm15's types, and what the provider's file writes of it.
+
+    `cache` is the user's `dspy.lm15.CacheConfig`; `tokens` are those of MCP servers, by their names.
+    """
     messages = request["messages"]
     system = None
     if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
         system = messages[0]["content"] or None
         messages = messages[1:]
-    late = [row["late"] for row in messages if "late" in row]
-    tools: Sequence[Json] = request.get("tools") or ()
-    if late:  # rows of the conversation add the others
-        root = {each["name"] for each in late[0]["root"]}
-        tools = [tool for tool in tools if name_in(tool) in root]
-    functions, native_tools = _tools(tools, route) if tools else ((), None)
+    tools = first_tools(request)
     alone, config = _config(request, route)
-    if native_tools is not None:
-        config = replace(config, extensions={**(config.extensions or {}), "tools": native_tools})
-    fields = {**(_choice_fields(request, route) or {}), **alone}
-    for key, setting in (settings or {}).items():
-        fields[key] = {**fields.get(key, {}), **setting} if is_object(setting) else setting
+    if cache is not None:
+        config = replace(config, cache=cache)
+    are_plain = all(map(is_plain, tools))
+    if route.client == "engine" and not are_plain:
+        config = replace(config, extensions={**(config.extensions or {}), "tools": [*tools]})
     groups = _groups(messages)
     lm15_request = lm15.Request(
         model=request["model"],
         system=system,
         messages=tuple(_message(group, route) for group in groups),
-        tools=functions,
+        tools=_functions(tools),
         config=config,
     )
-    if not settings and _OF_TURNS.isdisjoint(chain.from_iterable(messages)):  # lm15 writes every row
-        provider = CHAT if route.as_chat else BY_WIRE.get(route.wire, CHAT)
-        return lm15_request, NativeRows(provider, fields=fields)
-    tools = request.get("tools", ())
-    return lm15_request, native_rows(groups, route, fields, tools, is_late=bool(late))
+    names_functions = functions_chosen(request.get("tool_choice")) is not None
+    is_plain_talk = _OF_TURNS.isdisjoint(chain.from_iterable(messages))
+    body = WireBody(request, groups, route, alone=alone, cache=cache, tokens=tokens)
+    return Outgoing(lm15_request, body, are_plain and names_functions and is_plain_talk and not alone)
 
 
 def _groups(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -130,24 +136,19 @@ def _content_part(part: Json) -> Any:
     )
 
 
-def _tools(tools: Sequence[Json], route: Route) -> tuple[tuple[lm15.FunctionTool, ...], list[Json] | None]:
-    """Return tools in lm15's types, and as the provider's own JSON if these types cannot hold them."""
-    key = route.client, route.wire
-    cache = tools.memo if isinstance(tools, CanonicalTools) else {}
-    if key not in cache:
+def _functions(tools: Sequence[Json]) -> tuple[lm15.FunctionTool, ...]:
+    """Return the functions among tools in lm15's types."""
+
+    def make() -> tuple[lm15.FunctionTool, ...]:
         functions = [tool["function"] for tool in tools if "function" in tool]
-        lm15_tools = tuple(
+        return tuple(
             lm15.FunctionTool(
                 name=each["name"], description=each.get("description"), parameters=each["parameters"]
             )
             for each in functions
         )
-        native_tools = None
-        if route.tools.native or not all(map(is_plain, tools)):
-            provider = None if route.as_chat else BY_WIRE.get(route.wire)
-            native_tools = provider.tools(list(tools)) if provider else list(tools)
-        cache[key] = lm15_tools, native_tools
-    return cache[key]
+
+    return made_once(tools, "lm15", make)
 
 
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
@@ -180,32 +181,11 @@ def _generation_config(generation: dict[str, Any]) -> lm15.Config:
         ) from error
 
 
-def _choice_fields(request: Request, route: Route) -> dict[str, Any] | None:
-    """Return a tool choice that lm15 has no form for, as fields of the body; None for any other."""
-    choice = request.get("tool_choice")
-    if not isinstance(choice, dict) or _is_of_functions(choice):
+def _tool_choice(choice: str | Json | None, *, parallel: bool | None) -> lm15.ToolChoice | None:
+    """Return a tool choice in lm15's type, which has no form for tools that are not functions."""
+    functions = functions_chosen(choice)
+    if parallel is None and (choice is None or functions is None):
         return None
-    provider = CHAT if route.as_chat else BY_WIRE.get(route.wire)
-    return provider.tool_choice(choice, parallel=request.get("parallel_tool_calls")) if provider else None
-
-
-def _is_of_functions(choice: dict[str, Any]) -> bool:
-    if form_of(choice) == "validated":
-        return False
-    choices = choice["allowed_tools"]["tools"] if choice["type"] == "allowed_tools" else [choice]
-    return all(each["type"] == "function" for each in choices)
-
-
-def _tool_choice(choice: str | dict[str, Any] | None, *, parallel: bool | None) -> lm15.ToolChoice | None:
-    mode: Any = "auto"
-    names: tuple[str, ...] = ()
-    if isinstance(choice, str):
-        mode = choice
-        parallel = None if choice == "none" else parallel
-    elif choice is not None and _is_of_functions(choice):
-        subset: Json = choice.get("allowed_tools") or {"mode": "required", "tools": [choice]}
-        mode = subset["mode"]
-        names = tuple(map(name_in, subset["tools"]))
-    elif parallel is None:
-        return None
-    return lm15.ToolChoice(mode=mode, allowed=names, parallel=parallel)
+    mode: Any
+    mode, names = functions or ("auto", [])
+    return lm15.ToolChoice(mode=mode, allowed=tuple(names), parallel=None if mode == "none" else parallel)

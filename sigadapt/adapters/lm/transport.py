@@ -6,26 +6,24 @@ parts of the answer. A typed request has one candidate, so n candidates are n re
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from dspy import BaseLM, lm15
+from dspy import BaseLM
 
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.listeners import CallSubscription, CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
-from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
 from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.recorder import with_partial_marked
-from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
 from sigadapt.errors import InvalidHistory
-from sigadapt.providers import CHAT, provider_named
+from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
 
@@ -74,16 +72,15 @@ def answers(
             (text, *_) = yield _Ask(partial(_unchanged, lm), prompt, {**settings, **keywords})
             candidates.append(Answer(text, is_completion=True))
         return candidates
-    request, native = to_lm15(record.request, route, record.settings)
-    native = native._replace(tokens=record.tokens)
-    if controls.prompt_cache is not None:
-        request = replace(request, config=replace(request.config, cache=controls.prompt_cache))
+    outgoing = to_lm15(record.request, route, controls.prompt_cache, record.tokens)
+    request = outgoing.request
     if controls.client:
         lm, history = lm.copy(**controls.client), lm.history
         lm.history = history
-    if native.rows or native.fields:  # DSPy's cache key is made of the request, which lacks these
-        controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
-    model = partial(_model, lm, request, record, route, native)
+    if not outgoing.is_whole and route.client != "engine":  # DSPy's cache key is made of lm15's request
+        fingerprint = outgoing.body.fingerprint()
+        controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint}")
+    model = partial(_model, lm, outgoing, record, route)
     candidates = []
     for keywords in executions_of(controls):
         asking = show_to_watchers(lm, record), _Ask(model, request, keywords)
@@ -118,24 +115,16 @@ def _unchanged(lm: BaseLM, *, is_async: bool) -> BaseLM:
     return lm
 
 
-def _model(
-    lm: BaseLM,
-    request: lm15.Request,
-    record: RequestRecord,
-    route: Route,
-    native: NativeRows,
-    *,
-    is_async: bool,
-) -> BaseLM:
+def _model(lm: BaseLM, outgoing: Outgoing, record: RequestRecord, route: Route, *, is_async: bool) -> BaseLM:
     """Return the model to call for one attempt, with an engine that loses nothing."""
     if route.client == "engine":
         return lm
     if route.client == "lm15":
-        return exchanging(lm, request, route, native, is_async=is_async)
+        return exchanging(lm, outgoing.request, outgoing.body, is_async=is_async)
     wire = provider_named(route.wire)
     limit = "max_tokens" if "max_tokens" in record.request else "max_completion_tokens"
-    additions = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)
-    return over_litellm(lm, request, additions, is_async=is_async)
+    additions = LitellmAdditions(outgoing.body, wire, limit)
+    return over_litellm(lm, outgoing.request, additions, is_async=is_async)
 
 
 def _text(content: Any) -> str:

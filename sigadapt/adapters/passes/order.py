@@ -29,10 +29,10 @@ from sigadapt.adapters.passes.names import (
 from sigadapt.adapters.passes.prompts import write_prompt
 from sigadapt.adapters.passes.server_tools import write_server_tools
 from sigadapt.adapters.passes.settings import (
-    add_tool_settings,
     drop_settings,
     fit_tool_choice,
     note_caveat,
+    note_tool_settings,
     refuse_unchosen_calls,
 )
 from sigadapt.adapters.passes.states import add_stand_ins, check_states, note_lost_state
@@ -68,7 +68,7 @@ _ROUTE_PASSES: tuple[RequestPass, ...] = (
     write_results,  # after the ids, which attachments name
     add_stand_ins,
     drop_searches,  # last of the tools, so that changes count them as they were
-    add_tool_settings,
+    note_tool_settings,
     note_caveat,
 )
 

@@ -91,12 +91,12 @@ def drop_settings(request: Request, record: RequestRecord) -> Request:
     return request
 
 
-def add_tool_settings(request: Request, record: RequestRecord) -> Request:
-    """Set the fields of the body that the provider needs beside its tools."""
+def note_tool_settings(request: Request, record: RequestRecord) -> Request:
+    """Record the fields of the body that the provider writes beside these tools."""
     provider = BY_WIRE.get(record.route.wire) if record.route.client == "lm15" else None
-    record.settings = provider.settings_for(dict(request)) if provider is not None else {}
-    if record.settings:
-        why = f"these tools need a setting beside them, which is sent: {compact(record.settings)}"
+    settings = provider.settings_for(dict(request)) if provider is not None else {}
+    if settings:
+        why = f"these tools need a setting beside them, which is sent: {compact(settings)}"
         record.note("/tools", "lowered", why)
     return request
 

@@ -18,7 +18,7 @@ from sigadapt.adapters.passes.adapter_search import ADAPTER_TOOLS, CALL, MOST_FO
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.sendable_tools import is_search
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers.route import Search
+from sigadapt.providers.route import SearchRules
 from sigadapt.providers.wire.namespaces import MOST, is_single
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.arguments import parse_arguments
@@ -75,7 +75,7 @@ def _offer(request: Request, tools: Sequence[Json], deferred: Json, record: Requ
 
 
 def _with_provider_search(
-    tools: Sequence[Json], search: Search, record: RequestRecord, *, declares_search: bool
+    tools: Sequence[Json], search: SearchRules, record: RequestRecord, *, declares_search: bool
 ) -> Any:
     single = sum(map(is_single, tools))
     if not declares_search:

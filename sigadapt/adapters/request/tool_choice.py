@@ -129,7 +129,7 @@ def not_a_choice(choice: object) -> InvalidOption:
 
 
 def form_of(choice: str | Json) -> str:
-    """Return the form of a canonical tool choice, as `Choices.forms` names it."""
+    """Return the form of a canonical tool choice, as `ChoiceRules.forms` names it."""
     if isinstance(choice, str):
         return choice
     if choice["type"] == "allowed_tools":

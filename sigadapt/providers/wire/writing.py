@@ -3,6 +3,7 @@
 A provider's `turn` writes the rows of the turn from what `blocks_with_calls` returns.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from sigadapt.providers.provider import Provider
@@ -50,6 +51,21 @@ def _places(provider: Provider, message: Json, state: Json | None) -> list[Place
         for block in state["blocks"]
     ]
     return places + [({}, call) for call in waiting.values()]
+
+
+def plain_text(content: str | Sequence[Json]) -> str:
+    """Return instructions inside of a conversation as one text."""
+    return content if isinstance(content, str) else "\n".join(str(block.get("text")) for block in content)
+
+
+def functions_chosen(choice: str | Json | None) -> tuple[str, list[str]] | None:
+    """Return the mode of a tool choice and the functions that it names; None if it names other tools."""
+    if choice is None or isinstance(choice, str):
+        return choice or "auto", []
+    subset: Json = choice.get("allowed_tools") or {"mode": "required", "tools": [choice]}
+    if subset["mode"] == "validated" or any(tool["type"] != "function" for tool in subset["tools"]):
+        return None
+    return subset["mode"], [tool["function"]["name"] for tool in subset["tools"]]
 
 
 def written_text(call: Json) -> str:

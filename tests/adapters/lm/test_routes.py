@@ -8,6 +8,7 @@ from internals import OWN_ENGINE, ROUTES, Route, route_of
 
 # A model that leads to each route, by the route's dialect, its door, and what else tells it from others.
 REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
+    (("openai-chat", "lm15", "xai"), {"model": "xai/grok-4.6"}),
     (("openai-chat", "lm15", ""), {"model": "openai/gpt-4o-mini"}),
     (("openai-chat", "lm15", ""), {"model": "openai/gpt-4o-mini", "api_base": "http://127.0.0.1:9/v1"}),
     (("openai-chat", "lm15", ""), {"model": "groq/llama-3.3-70b-versatile"}),
@@ -82,9 +83,11 @@ def test_an_engine_of_ones_own_is_a_route_of_its_own() -> None:
     assert route_of(dspy.LM("openai/x", engine=engine), {}) is OWN_ENGINE
 
 
-@pytest.mark.parametrize("model", ["deepseek/deepseek-chat", "moonshot/kimi-k2"])
-def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "wants_empty"), [("deepseek/deepseek-chat", True), ("moonshot/kimi-k2", False)]
+)
+def test_a_server_that_wants_its_reasoning_back_gets_it_from_lm15_too(model: str, wants_empty: bool) -> None:
     plain = route_of(dspy.LM("openai/gpt-4o-mini"), {})
     assert not plain.turns.reasoning_field
-    turns = plain.turns._replace(reasoning_field="reasoning_content")
+    turns = plain.turns._replace(reasoning_field="reasoning_content", empty_reasoning=wants_empty)
     assert route_of(dspy.LM(model), {}) == plain._replace(turns=turns, endpoint=model.partition("/")[0])

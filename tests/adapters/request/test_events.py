@@ -290,7 +290,7 @@ def test_any_ids_go_out_unique_and_come_back_paired(
     changed = [change for change in sent.changes if change.where.endswith("/id")]
     assert len(changed) == sum(new != old for new, old in back.items()), "on record"
     assert json.dumps(rows, default=str) == before, "the given request is not changed"
-    to_lm15(sent.request, route)
+    assert to_lm15(sent.request, route).body.rows
 
 
 def test_an_alias_stays_the_same_from_turn_to_turn():

@@ -280,7 +280,7 @@ def test_an_engine_of_the_users_gets_lm15s_parts():
     """request-shaping: An input of DSPy's types goes out beside tools."""
     blocks = [{"type": "text", "text": "Look:"}, *_pdf(1, filename="a.pdf").format()]
     lowered = lower(_rows(blocks), OWN_ENGINE)
-    sent, _ = to_lm15(lowered.request, OWN_ENGINE)
+    sent = to_lm15(lowered.request, OWN_ENGINE).request
     assert [part.type for part in sent.messages[0].parts] == ["text", "document"]
     assert [change.why for change in lowered.changes] == [
         "this route has no place for the name of a file, a.pdf"

@@ -177,7 +177,8 @@ def conversation(value: Any) -> Any:
 
 def test_an_engine_of_ones_own_gets_types():
     """conversations: Content is inside the result where it has a place."""
-    written, _ = to_lm15(lower(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE).request, OWN_ENGINE)
+    lowered = lower(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE)
+    written = to_lm15(lowered.request, OWN_ENGINE).request
     part: Any = written.messages[-1].parts[0]
     assert [each.type for each in part.content] == ["text", "image", "document", "audio", "text"]
     assert part.content[1].data == DATA
@@ -324,7 +325,7 @@ def test_only_the_running_turn_is_signed():
         True,
         False,
     ]
-    rows = [row for group in to_lm15(signed.request, NATIVE["gemini"])[1].rows for row in group or ()]
+    rows = [row for group in to_lm15(signed.request, NATIVE["gemini"]).body.rows for row in group]
     parts = [part for row in rows for part in row["parts"] if "functionCall" in part]
     assert [part.get("thoughtSignature") for part in parts] == [None, DUMMY]
     over_litellm = lower(request, LITELLM["gemini"])

@@ -67,7 +67,7 @@ def sent_over(route: Route, event: Any) -> Any:
     rows = messages_of(sigadapt.ChatAdapter(), plan.text_signature, [], {"history": {"messages": [event]}})
     request: Request = {"model": "m", "messages": rows}
     sent = lower(request, route)
-    to_lm15(sent.request, route)
+    assert to_lm15(sent.request, route).body.rows
     return sent
 
 

@@ -1,8 +1,8 @@
 """Subclasses of DSPy's LiteLLM engines that lose nothing of a request or an answer.
 
-They put the native rows into the request, in the form in which LiteLLM takes provider state, and keep the
-body of an answer that lm15 or LiteLLM refuses because of one call that its types cannot hold. If LiteLLM
-refuses it, that body is the one that LiteLLM logs (`logger_fn`) before it reads it.
+They set what the provider's file wrote in the arguments for LiteLLM, as chat messages unless LiteLLM passes
+them on, and keep the body of an answer that lm15 or LiteLLM refuses because of one call that its types cannot
+hold. If LiteLLM refuses it, that body is the one that LiteLLM logs (`logger_fn`) before it reads it.
 """
 
 import copy
@@ -19,10 +19,10 @@ from dspy.clients.engines.litellm_engine import AsyncLiteLLMEngine, LiteLLMEngin
 
 from sigadapt.adapters.lm.errors_in_answers import refuse_error, refuse_rate_limit_behind
 from sigadapt.adapters.lm.exchange import is_empty, json_in, response_with_raw_body
-from sigadapt.adapters.lm.native_rows import NativeRows
 from sigadapt.adapters.lm.over_litellm.chunks import Chunks, first_choice, with_cut_call, with_native_end
 from sigadapt.adapters.lm.routes import NOTHING, facts_of
 from sigadapt.adapters.lm.streams.call_deltas import with_own_id
+from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.adapters.response.stream_events import BODY
@@ -39,7 +39,9 @@ from sigadapt.providers.provider import Provider
 from sigadapt.schemas.json_values import Json
 
 
-def over_litellm(lm: BaseLM, request: lm15.Request, extras: "LitellmAdditions", *, is_async: bool) -> BaseLM:
+def over_litellm(
+    lm: BaseLM, request: lm15.Request, additions: "LitellmAdditions", *, is_async: bool
+) -> BaseLM:
     """Return a copy of the model for one request, whose engines are these, and which shares its history."""
     facts = facts_of(lm, NOTHING).values
     options = facts.get("litellm engine")
@@ -53,14 +55,13 @@ def over_litellm(lm: BaseLM, request: lm15.Request, extras: "LitellmAdditions", 
             not parent.wire_model
         ):  # else the user declared the provider; its credential may be new for each request
             facts["litellm engine"] = options
-    return with_engine(lm, (AsyncEngine if is_async else Engine)(extras, **options))
+    return with_engine(lm, (AsyncEngine if is_async else Engine)(additions, **options))
 
 
 class LitellmAdditions(NamedTuple):
     """What these engines add to the request that DSPy's write."""
 
-    provider: Provider  # whose form the request has on its way to LiteLLM
-    native: NativeRows
+    body: WireBody
     wire: Provider  # the provider that LiteLLM asks
     limit: str  # the name that the user's settings give the limit of an answer's tokens
 
@@ -70,24 +71,24 @@ class _WithState:
 
     def __init__(self, additions: LitellmAdditions, **options: Any) -> None:
         cast("Any", super()).__init__(**options)
-        self._extras = additions
+        self._additions = additions
+        self._provider = additions.body.provider
         self._bodies: list[str] = []
 
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> Json:
         # Overrides DSPy's own method, the only place where the messages can be changed.
-        native = self._extras.native
-        request = native.placed_in(request) if native.rows else request
-        data = cast("Any", super())._arguments(request, streaming=streaming)
-        if "tools" in data:
-            data["tools"] = copy.deepcopy(data["tools"])  # LiteLLM changes schemas in place
+        body = self._additions.body
+        data = cast("Any", super())._arguments(body.stub(request), streaming=streaming)
         if not streaming and "logger_fn" not in data:
             self._bodies = []
             data["logger_fn"] = self._hear
         if "max_completion_tokens" in data:  # lm15's name, which a server that knows the older one ignores
-            data[self._extras.limit] = data.pop("max_completion_tokens")
-        if native.fields:  # LiteLLM changes some values in place
-            native = native._replace(fields=copy.deepcopy(native.fields))
-        return native.spliced(data)
+            data[self._additions.limit] = data.pop("max_completion_tokens")
+        arguments = body.set_in(data)
+        for key in (body.provider.rows_key, *body.fields):
+            if key in arguments:  # LiteLLM changes messages and schemas in place
+                arguments[key] = copy.deepcopy(arguments[key])
+        return arguments
 
     def _hear(self, details: Json) -> None:
         """Keep the provider's body, which LiteLLM logs before it reads it."""
@@ -100,7 +101,7 @@ class _WithState:
         for text in self._bodies:
             provider = provider_of_body(json_in(text))
             if provider is None:
-                refuse_error(json_in(text), self._extras.wire, error)
+                refuse_error(json_in(text), self._additions.wire, error)
             else:
                 response = response_with_raw_body(provider, text, lambda body: parse(body, request))
                 if response is not None:
@@ -120,16 +121,16 @@ class _WithState:
                 body = {**body, "output": body_of(raw)["output"]}
         except Exception:
             text = json.dumps(plain(raw))
-            fallback = response_with_raw_body(self._extras.provider, text, lambda body: parse(body, request))
+            fallback = response_with_raw_body(self._provider, text, lambda body: parse(body, request))
             if fallback is None:
                 raise
             return fallback
         if is_empty(response):
-            refuse_error(plain(raw), self._extras.provider)
+            refuse_error(plain(raw), self._provider)
         for text in self._bodies[-1:]:
             if "native_finish_reason" in text:
                 body = with_native_end(body, first_choice(json_in(text)))
-        return replace(response, provider_data=with_cut_call(body, self._extras.wire))
+        return replace(response, provider_data=with_cut_call(body, self._additions.wire))
 
 
 def _events(response: lm15.Response, provider: Provider) -> list[Any]:
@@ -173,11 +174,11 @@ class Engine(_WithState, LiteLLMEngine):
     def stream(self, request: lm15.Request) -> Generator[Any, Any, None]:
         """Yield the events of one streamed answer."""
         if self.model_type == "responses":
-            yield from _events(self.complete(request), self._extras.provider)
+            yield from _events(self.complete(request), self._provider)
             return
         data = self._arguments(request, streaming=True)
         litellm = get_litellm()
-        chunks = Chunks(request, self._extras.wire)
+        chunks = Chunks(request, self._additions.wire)
         with litellm_errors(model=request.model):
             source = chunks.listen_to(litellm.completion(**data))
         with closing(source):
@@ -205,12 +206,12 @@ class AsyncEngine(_WithState, AsyncLiteLLMEngine):
     async def stream(self, request: lm15.Request) -> AsyncGenerator[Any, Any]:
         """Yield the events of one streamed answer."""
         if self.model_type == "responses":
-            for event in _events(await self.complete(request), self._extras.provider):
+            for event in _events(await self.complete(request), self._provider):
                 yield event
             return
         data = self._arguments(request, streaming=True)
         litellm = get_litellm()
-        chunks = Chunks(request, self._extras.wire)
+        chunks = Chunks(request, self._additions.wire)
         with litellm_errors(model=request.model):
             source = chunks.listen_to(await litellm.acompletion(**data))
         async with aclosing(source):
