@@ -13,6 +13,7 @@ from sigadapt.signatures.rendering import Rendered, Shown, rendered_rounds
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.transcript import Row, answering, later_round, own_round, read, rows_of
 
 
@@ -22,14 +23,16 @@ class Rounds(Shown, tuple[Round, ...]):
     __slots__ = ()
 
     def _rendered(self) -> Rendered:
-        return rendered_rounds(
-            [[(call, result, text_of_result(result)) for call, result in each.pairs] for each in self]
-        )
+        return rendered_rounds([*map(_pairs_with_text, self)])
 
     def __str__(self) -> str:
         return self._rendered().text()
 
     __repr__ = __str__
+
+
+def _pairs_with_text(turn: Round) -> list[tuple[Any, Any, str]]:
+    return [(call, result, text_of_result(result)) for call, result in turn.pairs]
 
 
 def rounds(source: Any) -> Rounds:
@@ -57,12 +60,22 @@ def rounds(source: Any) -> Rounds:
         >>> [(call.name, result.value) for call, result in one.pairs]
         [('now', 'noon')]
     """
+    events = read(dspy.History, _history_of(source), None).messages
+    under_way = getattr(source, "results", None)  # of a Conversation
+    if isinstance(under_way, ToolResults):
+        events = [*events, {"results": under_way}]
+    return Rounds(map(_as_read, _rounds_of(rows_of(paired_events(events)[0]))))
+
+
+def _history_of(source: Any) -> Any:
+    """Return the history of a run, as an object or as JSON."""
     history: Any = source
     if is_sequence(source):
         history = {"messages": source}
     elif isinstance(source, (str, bytes)):
+        content = source.encode() if isinstance(source, str) else source
         try:
-            history = jiter.from_json(source.encode() if isinstance(source, str) else source)
+            history = jiter.from_json(content)
         except ValueError:
             history = None
     elif not isinstance(source, dspy.History) and not (is_mapping(source) and "messages" in source):
@@ -71,18 +84,18 @@ def rounds(source: Any) -> Rounds:
         reason = f"{type_of(source)} is no history, and has none"
         fix = "Give a dspy.History, what it saved as, or the prediction of an agent."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix)
-    events = read(dspy.History, history, None).messages
-    under_way = getattr(source, "results", None)  # of a Conversation
-    if isinstance(under_way, ToolResults):
-        events = [*events, {"results": under_way}]
-    plain: list[Round] = []
-    for one in _rounds_of(rows_of(paired_events(events)[0])):  # failed results as the model reads them
-        results = (
-            each.model_copy(update={"value": message_in(each.value, each.name)}) if each.is_error else each
-            for each in one.results
-        )
-        plain.append(one.model_copy(update={"results": tuple(results)}))
-    return Rounds(plain)
+    return history
+
+
+def _as_read(turn: Round) -> Round:
+    """Return a round with failed results as the model reads them."""
+    results: list[ToolResult] = []
+    for result in turn.results:
+        if result.is_error:
+            message = message_in(result.value, result.name)
+            result = result.model_copy(update={"value": message})  # noqa: PLW2901  (a changed copy)
+        results.append(result)
+    return turn.model_copy(update={"results": tuple(results)})
 
 
 def _rounds_of(rows: list[Row]) -> Iterable[Round]:

@@ -17,7 +17,8 @@ from typing_extensions import Never
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import Checked, check, check_json, check_text, flaw_in, misfitting
+from sigadapt.schemas.checking import CompiledSchema as Checked
+from sigadapt.schemas.checking import check, check_json, check_text, flaw_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.schemas.unknown_options import refuse_unknown
 from sigadapt.signatures.rendering import Shown, rendered_decl

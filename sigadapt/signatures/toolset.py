@@ -17,7 +17,7 @@ from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.schemas.json_values import is_iterable
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
-from sigadapt.signatures.fewer_tools import Deferred, Entries, Retrieved, known_tool
+from sigadapt.signatures.fewer_tools import Deferral, Entries, Retrieval, known_tool
 from sigadapt.signatures.rendering import Shown, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
@@ -174,7 +174,7 @@ class Toolset(Shown, Immutable, Unresolved):
             >>> [decl.name for decl in files.resolve(RequestContext(inputs={"question": "read it"}))]
             ['read']
         """
-        return self.prepared(Retrieved(search))
+        return self.prepared(Retrieval(search))
 
     def deferred(self, *loaded: str, search: "FindTools | None" = None, max_searches: int = 8) -> "Toolset":
         """Defer the loading of all tools but the `loaded` ones: the model searches for them.
@@ -200,7 +200,7 @@ class Toolset(Shown, Immutable, Unresolved):
             raise InvalidOption(f"expected a function of a query and tools, got {search!r}", field="search")
         if type(max_searches) is not int or max_searches < 1:
             raise InvalidOption(f"expected an int of 1 or more, got {max_searches!r}", field="max_searches")
-        return self.prepared(Deferred(frozenset(loaded), ToolSearch(search, max_searches)))
+        return self.prepared(Deferral(frozenset(loaded), ToolSearch(search, max_searches)))
 
     def named(self, *names: str) -> "Toolset":
         """Keep only the tools with these names, in this order. An unknown name is an error when resolved.
@@ -312,8 +312,8 @@ class Toolset(Shown, Immutable, Unresolved):
                 source = stage(context, decls)
                 if isawaitable(source):
                     source = yield Await(source, self._refusal)
-                if isinstance(stage, Retrieved):
-                    source = stage.kept(context, decls, source)
+                if isinstance(stage, Retrieval):
+                    source = stage.tools_of(context, decls, source)
                 decls = yield from resolving(source, context)
         except InvalidToolDecl as error:
             where = {name: getattr(error, name) for name in ("code", "field", "tool", "path", "fix")}

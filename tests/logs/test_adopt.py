@@ -13,7 +13,7 @@ from internals import main
 from processes import run_python
 
 from sigadapt import ToolDecls, ToolResults
-from sigadapt.logs.adopt import Adopted, adopted
+from sigadapt.logs.adopt import AdoptedLog, adopt_log
 from sigadapt.logs.exchanges import exchange_in
 from sigadapt.logs.talk import Talk
 from sigadapt.testing import Answer, LoopbackProvider
@@ -64,8 +64,8 @@ def talk(question: str, *steps: tuple[dict[str, Any], str], **beside: Any) -> li
     return pairs
 
 
-def found(pairs: list[dict[str, Any]]) -> Adopted:
-    return adopted(exchange_in(json.dumps(each)) for each in pairs)
+def found(pairs: list[dict[str, Any]]) -> AdoptedLog:
+    return adopt_log(exchange_in(json.dumps(each)) for each in pairs)
 
 
 GOOD = talk("Weather in Rome?", (asks("weather", {"city": "Rome"}, "c1"), "18 C"), (said(text="18."), ""))

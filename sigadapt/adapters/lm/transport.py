@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dspy import BaseLM, lm15
 
+from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.listeners import CallSubscription, CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
@@ -21,7 +22,6 @@ from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
-from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
 from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
 from sigadapt.errors import InvalidHistory
@@ -63,19 +63,19 @@ class _Show(NamedTuple):
 
 
 def answers(
-    lm: BaseLM, lowered: Lowered, route: Route, controls: Controls, subscribe: Subscribe | None = None
+    lm: BaseLM, record: RequestRecord, route: Route, controls: Controls, subscribe: Subscribe | None = None
 ) -> Steps[list[Answer]]:
     """Send a Request through the language model, and return the Answer of each candidate."""
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
-        prompt = "\n\n".join(_text(row["content"]) for row in lowered.request["messages"])
-        settings = {key: value for key, value in lowered.request.items() if key not in _NOT_PASSED} | {"n": 1}
+        prompt = "\n\n".join(_text(row["content"]) for row in record.request["messages"])
+        settings = {key: value for key, value in record.request.items() if key not in _NOT_PASSED} | {"n": 1}
         candidates: list[Answer] = []
         for keywords in executions_of(controls):
             (text, *_) = yield _Ask(partial(_unchanged, lm), prompt, {**settings, **keywords})
             candidates.append(Answer(text, is_completion=True))
         return candidates
-    request, native = to_lm15(lowered.request, route, lowered.settings)
-    native = native._replace(tokens=lowered.tokens)
+    request, native = to_lm15(record.request, route, record.settings)
+    native = native._replace(tokens=record.tokens)
     if controls.prompt_cache is not None:
         request = replace(request, config=replace(request.config, cache=controls.prompt_cache))
     if controls.client:
@@ -83,15 +83,15 @@ def answers(
         lm.history = history
     if native.rows or native.fields:  # DSPy's cache key is made of the request, which lacks these
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{native.fingerprint()}")
-    model = partial(_model, lm, request, lowered, route, native)
+    model = partial(_model, lm, request, record, route, native)
     candidates = []
     for keywords in executions_of(controls):
-        asking = show_to_watchers(lm, lowered), _Ask(model, request, keywords)
+        asking = show_to_watchers(lm, record), _Ask(model, request, keywords)
         answer = yield from _answer(*asking, route.endpoint, None if candidates else subscribe)
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
         candidates.append(answer)
-    complete_history(lm, request, lowered, len(candidates))
+    complete_history(lm, request, record, len(candidates))
     return candidates
 
 
@@ -119,7 +119,13 @@ def _unchanged(lm: BaseLM, *, is_async: bool) -> BaseLM:
 
 
 def _model(
-    lm: BaseLM, request: lm15.Request, lowered: Lowered, route: Route, native: NativeRows, *, is_async: bool
+    lm: BaseLM,
+    request: lm15.Request,
+    record: RequestRecord,
+    route: Route,
+    native: NativeRows,
+    *,
+    is_async: bool,
 ) -> BaseLM:
     """Return the model to call for one attempt, with an engine that loses nothing."""
     if route.client == "engine":
@@ -127,7 +133,7 @@ def _model(
     if route.client == "lm15":
         return exchanging(lm, request, route, native, is_async=is_async)
     wire = provider_named(route.wire)
-    limit = "max_tokens" if "max_tokens" in lowered.request else "max_completion_tokens"
+    limit = "max_tokens" if "max_tokens" in record.request else "max_completion_tokens"
     additions = LitellmAdditions(CHAT if route.as_chat else wire, native, wire, limit)
     return over_litellm(lm, request, additions, is_async=is_async)
 

@@ -27,7 +27,7 @@ from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider, Reading
-from sigadapt.schemas.arguments import Flaw, Unread
+from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.rendering import Rendered, Shown, rendered_answer
@@ -159,7 +159,7 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
 _MISSING_CALL = (
     None,
     None,
-    Unread("", Flaw("malformed_call", "the provider ended the turn for a tool call that did not come")),
+    UnreadCall("", Flaw("malformed_call", "the provider ended the turn for a tool call that did not come")),
 )
 
 

@@ -5,10 +5,10 @@ import pydantic
 from sigadapt.errors import CallCode, printable
 from sigadapt.schemas.json_values import cut
 from sigadapt.signatures.rendering import Shown, rendered_call
-from sigadapt.signatures.saved_model import Saved
+from sigadapt.signatures.saved_model import SaveableModel
 
 
-class InvalidToolCall(Shown, Saved):
+class InvalidToolCall(Shown, SaveableModel):
     """One call that the model made and that cannot be used, kept exactly as sent (nothing silent).
 
     Args:

@@ -7,15 +7,17 @@ fingerprint is read each time.
 """
 
 import functools
-import marshal
 import weakref
+from collections.abc import Iterable
 from operator import is_
 from types import FunctionType, MethodType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import dspy
+import orjson
 
 from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
+from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.sources import mcp
 from sigadapt.signatures.sources.schema_inputs import (
     SchemaInputs,
@@ -31,6 +33,12 @@ _Fingerprint: TypeAlias = tuple[tuple[Any, ...], bytes]
 _PARTIAL_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__doc__"))
 _ATTRIBUTES_READ = frozenset(("__signature__", "__sigadapt_asks_first__"))
 """What a declaration may read of a function's `__dict__` and no fingerprint shows."""
+
+
+_DATA_ALONE = (
+    orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+)
+_MOST_CONTAINERS = 20_000
 
 
 class _Entry(NamedTuple, Generic[_V]):
@@ -92,12 +100,30 @@ def _refers_to(fingerprint: _Fingerprint, source: object) -> bool:
 
 
 def _data_of(source: Any) -> bytes | None:
-    """Return data as bytes, to compare; None for what is not data alone."""
-    try:
-        # Version 2 is the last format of marshal in which equal values always have equal bytes.
-        return marshal.dumps(source, 2)
-    except ValueError:
+    """Return data as JSON, to compare; None for what is not data alone."""
+    if not _is_small(source):
         return None
+    try:
+        return orjson.dumps(source, option=_DATA_ALONE)
+    except TypeError:
+        return None
+
+
+def _is_small(source: Any) -> bool:
+    """Return whether data has a bounded number of objects: one that stands in many places counts as often."""
+    waiting: list[Any] = [source]
+    count = 0
+    while waiting:
+        container = waiting.pop()
+        count += 1
+        parts: Iterable[Any] = container.values() if is_object(container) else container
+        for part in parts:
+            kind: Any = part.__class__
+            if kind is dict or kind is list or kind is tuple:
+                waiting.append(part)
+        if count + len(waiting) > _MOST_CONTAINERS:
+            return False
+    return True
 
 
 def _fingerprint(source: Any) -> _Fingerprint | None:

@@ -17,6 +17,7 @@ from internals import (
     Turn,
     assistant_message,
     prompted_request,
+    read_calls_in_text,
     result_message,
     writers,
 )
@@ -327,7 +328,7 @@ def test_a_turn_written_into_a_prompt_is_read_back_as_it_was(calls: list[Any], t
     sent, _ = prompted_request(request, form)
     row = next(row for row in sent["messages"] if row["role"] == "assistant")
     answer = Reading(row["content"], None, [], "stop")
-    read, from_text = Calling("prompted", form).reading_with_calls(answer, lambda: declared)
+    read, from_text = read_calls_in_text(answer, Calling("prompted", form, reads_text=True), lambda: declared)
     assert from_text
     raw: list[Any] = [(name, args) for _, name, args in read.calls]
     got: list[Any] = [(name, json.loads(args) if isinstance(args, str) else args or {}) for name, args in raw]
