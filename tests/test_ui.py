@@ -129,6 +129,27 @@ def test_an_answer_for_the_ai_sdk() -> None:
     assert text.endswith("data: [DONE]\n\n")
 
 
+def test_every_part_of_a_call_names_its_tool_for_the_ai_sdk() -> None:
+    """watching-runs: The official clients read every run."""
+    nameless = InvalidToolCall(
+        id="c3", name=None, arguments="{", index=2, code="missing_name", message="It has none."
+    )
+    bad = [sigadapt.events.CallReady(call, step=1) for call in (BAD, nameless)]
+    written = rows("".join(ui.ai_sdk([*deltas("{"), READY, *bad, *RUNS["what a provider ran"]])))
+    named = [(row["type"], row["toolCallId"], row["toolName"]) for row in written if "toolName" in row]
+    assert named == [
+        ("tool-input-start", "c1", "find"),
+        ("tool-input-available", "c1", "find"),
+        ("tool-input-start", "c2", "find"),
+        ("tool-input-error", "c2", "find"),
+        ("tool-input-start", "c3", "unnamed"),
+        ("tool-input-error", "c3", "unnamed"),
+        ("tool-input-available", "s1", "s"),
+        ("tool-input-available", "server-2", "f"),
+        ("tool-input-available", "server-3", "c"),
+    ]
+
+
 @pytest.mark.parametrize(("writer", "count"), [(ui.ai_sdk, 1), (ui.ag_ui, 1)])
 def test_what_is_submitted(writer: Any, count: int) -> None:
     """watching-runs: What an agent submits is a text."""
