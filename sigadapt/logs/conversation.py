@@ -153,7 +153,9 @@ def _settings(recording: Json, decls: ToolDecls, changes: list[Change]) -> Json:
     for key, value in Masking({}, "").request(recording).items():
         if key == "tool_choice":
             try:
-                settings[key] = _plain_choice(canonical_choice(value, decls))
+                choice = canonical_choice(value, decls)
+                is_function = is_object(choice) and choice["type"] == "function"
+                settings[key] = named_part(choice)["name"] if is_function and is_object(choice) else choice
             except InvalidOption as error:
                 changes.append(Change("/tool_choice", "dropped", error.reason))
         elif value == MASK:
@@ -161,13 +163,6 @@ def _settings(recording: Json, decls: ToolDecls, changes: list[Change]) -> Json:
         else:
             settings[key] = value
     return settings
-
-
-def _plain_choice(choice: str | Json) -> str | Json:
-    """Return a choice of one function as its name."""
-    if is_object(choice) and choice["type"] == "function":
-        return named_part(choice)["name"]
-    return choice
 
 
 _Turn: TypeAlias = tuple[ToolCalls, dict[str, RecordedResult]]
@@ -276,10 +271,14 @@ class _HistoryRows:
         """Return the row of a question and what the model said to it."""
         row: Json = {}
         if parts:
-            row["question"] = _text_or_parts(parts)
+            is_text = all(part["type"] == "text" for part in parts)
+            row["question"] = "\n\n".join(part["text"] for part in parts) if is_text else parts
         rounds: list[Round] = []
         for number, (calls, answers) in enumerate(turns):
-            self._record_unanswered(calls, answers)
+            for call in calls.in_order():
+                if call.id not in answers:
+                    reason = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
+                    self.changes.append(Change(f"/calls/{call.id}", "healed", reason))
             is_last = number == len(turns) - 1
             if calls and (answers or not is_last):
                 results = tuple(_result(call, answers.get(call.id)) for call in calls.in_order())
@@ -297,19 +296,6 @@ class _HistoryRows:
         if rounds:
             row["results"] = ToolResults(rounds=tuple(rounds))
         return row
-
-    def _record_unanswered(self, calls: ToolCalls, answers: dict[str, RecordedResult]) -> None:
-        for call in calls.in_order():
-            if call.id not in answers:
-                reason = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
-                self.changes.append(Change(f"/calls/{call.id}", "healed", reason))
-
-
-def _text_or_parts(parts: list[Json]) -> str | list[Json]:
-    """Return the parts of a question, joined if they are texts alone."""
-    if all(part["type"] == "text" for part in parts):
-        return "\n\n".join(part["text"] for part in parts)
-    return parts
 
 
 def _result(call: ToolCall | InvalidToolCall, recorded: RecordedResult | None) -> ToolResult:

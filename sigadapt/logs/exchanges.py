@@ -51,11 +51,13 @@ def exchange_in(line: str) -> LoggedExchange:
             response = json.loads(response)
     read: Any = choice_from_response if is_object(response) else choice_from_stream
     choice = read(response)
+    answer: Json = response if is_object(response) else {}
+    times = (row.get("startTime"), answer.get("created"), answer.get("created_at"))
     return LoggedExchange(
         conversation,
         choice,
         name=_name_in(row),
-        time=_time_in(row, response),
+        time=next((float(time) for time in times if isinstance(time, (int, float))), 0.0),
         secrets=frozenset(masking.secrets),
     )
 
@@ -76,14 +78,6 @@ def _name_in(row: Json) -> str | None:
     attributes: Any = row.get("attributes") or {}
     name = row.get("conversation") or attributes.get("gen_ai.conversation.id")
     return None if name is None else str(name)
-
-
-def _time_in(row: Json, response: Any) -> float:
-    answer: Json = response if is_object(response) else {}
-    for time in (row.get("startTime"), answer.get("created"), answer.get("created_at")):
-        if isinstance(time, (int, float)):
-            return float(time)
-    return 0.0
 
 
 # {"attributes": {"gen_ai.input.messages": "[{\"role\": \"user\", \"parts\": [{\"type\": \"text\",

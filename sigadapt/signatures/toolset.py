@@ -18,7 +18,7 @@ from sigadapt.schemas.json_values import is_iterable
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Deferral, Entries, Retrieval, known_tool
-from sigadapt.signatures.rendering import Shown, rendered_toolset
+from sigadapt.signatures.rendering import Displayable, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
@@ -73,7 +73,7 @@ FindTools: TypeAlias = "Callable[[str, ToolDecls], Iterable[str] | Awaitable[Ite
 
 
 @dataclass(frozen=True, eq=False)
-class Toolset(Shown, Immutable, Unresolved):
+class Toolset(Displayable, Immutable, Unresolved):
     """Tools under one name, decided when a request is made.
 
     Args:
@@ -351,7 +351,7 @@ class Toolset(Shown, Immutable, Unresolved):
             ) from error
         return from_pickles, (Toolset, {"name": self.name}, pickles)
 
-    _rendered = rendered_toolset
+    _rendering = rendered_toolset
 
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"

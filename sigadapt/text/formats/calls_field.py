@@ -126,21 +126,18 @@ def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
     # Some models write a word where they make no call.
     if len(value) <= _LONGEST_NOTHING and _NOTHING.match(value):
         return []
-    markup = _CALL_OPENER + value[_calls_start(value) :]
+    start = 0
+    if wrapper := _WRAPPER.match(value):
+        start = wrapper.end()
+    elif bracket := re.search(r"[{\[]", value):
+        start = bracket.start()
+    markup = _CALL_OPENER + value[start:]
     if not is_cut:
         markup += _CALL_CLOSER
     calls = calls_in(markup)
     if calls:
         return list(calls)
     return [TextCall(None, CutOff(value) if is_cut else value)]
-
-
-def _calls_start(value: str) -> int:
-    """Return where the calls begin in a value that is no JSON."""
-    if wrapper := _WRAPPER.match(value):
-        return wrapper.end()
-    bracket = re.search(r"[{\[]", value)
-    return bracket.start() if bracket else 0
 
 
 def _calls_of(value: Any) -> list[TextCall] | None:

@@ -80,7 +80,8 @@ def read_body(
             continue
         members = scan.members_at(cursor)
         if members.end is None:
-            faulty = _faulty_object(scan, members, tools, stops, keyed=keyed)
+            faulty = _python_object(scan, cursor, tools)
+            faulty = faulty or _broken_object(scan, members, tools, stops, keyed=keyed)
             if faulty is None:
                 break
             call, end = faulty
@@ -123,7 +124,8 @@ def _named_call(scan: Scan, members: Members, tools: ToolTable, *, must_be_exact
     fields = members.fields
     name_key, name = _name_in(fields, tools)
     args_key = next((key for key in ARGUMENTS if key in fields), None)
-    call_id = _id_in(fields)
+    call_id = next((fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)), None)
+    call_id = call_id or None
     if args_key is None:
         lacks_call = name is None or must_be_exact or members.broken_member
         return None if lacks_call else TextCall(name, None, call_id)
@@ -131,8 +133,10 @@ def _named_call(scan: Scan, members: Members, tools: ToolTable, *, must_be_exact
     call = TextCall(name, value if isinstance(value, str) else scan.text[start:end], call_id)
     if name is None:  # markup of prompted calling says that it is a call
         return call._replace(name="") if tools.undeclared and not must_be_exact else None
-    is_inexact = must_be_exact and not _is_exact(fields, name_key, args_key)
-    if is_inexact or _is_declaration(value, tools.schema_of(name)):
+    is_object_text = isinstance(value, str) and value.startswith("{")
+    is_sole = fields.keys() <= {name_key, args_key, "type", *IDS}
+    is_exact = is_sole and (is_object_text or is_object(value))
+    if (must_be_exact and not is_exact) or _is_declaration(value, tools.schema_of(name)):
         return None
     if members.has_repeated_key or _says_twice(fields, name_key, args_key, tools):
         return _with_duplicate_key(scan, members, call)
@@ -148,13 +152,6 @@ def _keyed_call(scan: Scan, members: Members, tools: ToolTable) -> TextCall | No
     return None
 
 
-def _id_in(fields: Fields) -> str | None:
-    for key in IDS:
-        if key in fields and isinstance(fields[key][0], str):
-            return fields[key][0] or None
-    return None
-
-
 def _is_declaration(arguments: Any, schema: Json) -> bool:
     """Return whether the model repeats a tool's schema where its arguments would be."""
     if not is_object(arguments) or arguments.get("type") != "object":
@@ -164,14 +161,6 @@ def _is_declaration(arguments: Any, schema: Json) -> bool:
     properties: Any = schema.get("properties")
     has_such_parameter = is_object(properties) and "properties" in properties
     return not has_such_parameter
-
-
-def _is_exact(fields: Fields, name_key: str | None, args_key: str) -> bool:
-    """Return whether an object says no more than a call, and its arguments are an object."""
-    value = fields[args_key][0]
-    is_object_text = isinstance(value, str) and value.startswith("{")
-    is_sole = fields.keys() <= {name_key, args_key, "type", *IDS}
-    return is_sole and (is_object_text or is_object(value))
 
 
 def _says_twice(fields: Fields, name_key: str | None, args_key: str, tools: ToolTable) -> bool:
@@ -207,14 +196,6 @@ def _looks_like_call(members: Members) -> bool:
     if any(isinstance(fields[key][0], str) for key in NAMES if key in fields):
         return not fields.keys().isdisjoint(ARGUMENTS)
     return [type(value) for value, _, _ in fields.values()] == [dict]
-
-
-def _faulty_object(
-    scan: Scan, members: Members, tools: ToolTable, stops: Sequence[str], *, keyed: bool
-) -> tuple[TextCall, int] | None:
-    """Return the call of an object that is no whole JSON, and where it ends."""
-    call = _python_object(scan, members.start, tools)
-    return call or _broken_object(scan, members, tools, stops, keyed=keyed)
 
 
 def _broken_object(
