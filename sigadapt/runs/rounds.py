@@ -91,8 +91,9 @@ def _as_read(turn: Round) -> Round:
     for result in turn.results:
         if result.is_error:
             message = message_in(result.value, result.name)
-            result = result.model_copy(update={"value": message})  # noqa: PLW2901  (a changed copy)
-        results.append(result)
+            results.append(result.model_copy(update={"value": message}))
+        else:
+            results.append(result)
     return turn.model_copy(update={"results": tuple(results)})
 
 
