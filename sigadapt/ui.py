@@ -209,8 +209,10 @@ class _Writer:
             return
         self._has_ended = True
         yield from self._close()
-        has_failed = error is not None and not waits_of(error)
-        yield from self._end(self._error_text(error) if has_failed and error is not None else None)
+        text = None
+        if error is not None and not waits_of(error):
+            text = self._error_text(error)
+        yield from self._end(text)
 
     def _text(self, text: str, which: tuple[Any, ...]) -> Rows:
         if self._open != which:

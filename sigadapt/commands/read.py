@@ -73,12 +73,12 @@ def _provider_answer(content: bytes, dialect: str | None) -> AnswerReading:
     if is_object(body):
         choices = choices_from_response(body, dialect=dialect)
         provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
-        return AnswerReading("body", provider.name if provider else None, choices)
+        return AnswerReading("body", provider and provider.name, choices)
     choice = choice_from_stream(content, dialect=dialect)
     if dialect is not None:
         return AnswerReading("stream", dialect, [choice])
     provider = provider_of_stream(events_of(content))
-    return AnswerReading("stream", provider.name if provider else None, [choice])
+    return AnswerReading("stream", provider and provider.name, [choice])
 
 
 def _text(content: bytes, decls: ToolDecls | None) -> AnswerReading:

@@ -301,10 +301,10 @@ class _HistoryRows:
             row["question"] = "\n\n".join(part["text"] for part in parts) if is_text else parts
         rounds: list[Round] = []
         for number, (calls, answers) in enumerate(turns):
-            for call in calls.in_order():
-                if call.id not in answers:
-                    reason = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
-                    self.changes.append(Change(f"/calls/{call.id}", "healed", reason))
+            unanswered_ids = [call.id for call in calls.in_order() if call.id not in answers]
+            for call_id in unanswered_ids:
+                reason = f"call {cut(repr(call_id))} has no result; sent again, it gets a failed one"
+                self.changes.append(Change(f"/calls/{call_id}", "healed", reason))
             is_last = number == len(turns) - 1
             if calls and (answers or not is_last):
                 results = tuple(_result(call, answers.get(call.id)) for call in calls.in_order())

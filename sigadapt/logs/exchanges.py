@@ -129,8 +129,10 @@ def _rows(message: Json) -> Iterator[Json]:
             response = part.get("response", part.get("result"))
             yield {"role": "tool", "tool_call_id": part.get("id"), "content": _text_of(response)}
         elif kind == "tool_call":
-            raw = part.get("arguments")
-            function = {"name": part.get("name"), "arguments": _text_of({} if raw is None else raw)}
+            arguments = part.get("arguments")
+            if arguments is None:
+                arguments = {}
+            function = {"name": part.get("name"), "arguments": _text_of(arguments)}
             calls.append({"id": part.get("id"), "type": "function", "function": function})
         elif kind == "text":
             content.append({"type": "text", "text": str(part.get("content") or "")})

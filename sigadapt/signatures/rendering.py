@@ -282,7 +282,8 @@ def _decl_row(entry: Any) -> Row:
         owner = Cell("run by the provider", "dim")
         return [Cell(str(entry.kind), code=True)], [owner], [Cell("")], [Cell(f"{size:,}")]
     first_line = entry.description.strip().partition("\n")[0]
-    description = [Cell(cut(first_line) if first_line else "")]
+    summary = cut(first_line) if first_line else ""
+    description = [Cell(summary)]
     if flags := ", ".join(name for name in _FLAGS if getattr(entry, name)):
         description.append(Cell(f"({flags})", "dim"))
     names = [f"{name}: {_type(schema)}" for name, schema in _parameters(entry)]
@@ -298,7 +299,8 @@ def _parameters(decl: Any) -> list[tuple[str, Any]]:
         return []
     if not is_array(required):
         required = []
-    return [(name if name in required else f"{name}?", schema) for name, schema in properties.items()]
+    marks = dict.fromkeys(required, "")
+    return [(f"{name}{marks.get(name, '?')}", schema) for name, schema in properties.items()]
 
 
 def _type(schema: Any) -> str:

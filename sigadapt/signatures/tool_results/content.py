@@ -83,7 +83,8 @@ def _texts(content: list[Part], number: int) -> Iterator[str]:
 def json_of(content: list[Part]) -> Any:
     """Return content as one JSON value: the JSON in it, else its text, else the names of what it holds."""
     plain_parts = [part for part in content if not _is_media(part)]
-    values: list[Any] = [part["value" if part["type"] == "json" else "text"] for part in plain_parts]
+    keys = {"json": "value", "text": "text"}
+    values: list[Any] = [part[keys[part["type"]]] for part in plain_parts]
     if not values:
         return text_of(content)
     if all(isinstance(value, str) for value in values):

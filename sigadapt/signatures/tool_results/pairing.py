@@ -176,10 +176,10 @@ def _keyed_items(
     readings = [_read(item, calls) for item in items]
     if any(item.call_id is None for item in readings) and len(readings) != len(turn):
         ids = listed((cut(call.id) for call in turn), _MOST_NAMED, ", ")
-        is_unanswered = len(readings) < len(turn)
+        code = "unanswered_call" if len(readings) < len(turn) else "unknown_call"
         raise InvalidHistory(
             f"{len(readings)} {noun}s were given for {len(turn)} calls: {ids}",
-            code="unanswered_call" if is_unanswered else "unknown_call",
+            code=code,
             fix="Give one for each call, in order, or a mapping by call id.",
         )
     keyed: list[tuple[str, _ResultItem]] = []

@@ -100,11 +100,11 @@ class ToolResults(Displayable, OwnErrors):
         return cls(rounds=(Round(calls=turn, results=tuple(results_of(turn, values, errors))),))
 
     def __str__(self) -> str:
-        lines = [
-            f"{call} {'failed:' if result.is_error else '->'} {printable(cut(text_of_result(result)))}"
-            for each in self.rounds
-            for call, result in each.pairs
-        ]
+        lines: list[str] = []
+        for turn in self.rounds:
+            for call, result in turn.pairs:
+                mark = "failed:" if result.is_error else "->"
+                lines.append(f"{call} {mark} {printable(cut(text_of_result(result)))}")
         return "\n".join(lines) or "no results"
 
     def _rendering(self) -> Rendering:

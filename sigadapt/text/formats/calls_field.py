@@ -104,7 +104,8 @@ def _of_object(scan: Scan, start: int, layout: Layout, calls_in: CallsIn) -> Cal
             continue
         raw = value if isinstance(value, str) else json_like(value)
         calls += _calls(raw, calls_in, is_cut=False)
-    return CallSpan(calls, end, compact(other_values) if other_values else "")
+    text_between = compact(other_values) if other_values else ""
+    return CallSpan(calls, end, text_between)
 
 
 def _of_cut_object(scan: Scan, start: int, layout: Layout, calls_in: CallsIn) -> CallSpan | None:
@@ -137,7 +138,8 @@ def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
     calls = calls_in(markup)
     if calls:
         return list(calls)
-    return [TextCall(None, CutOff(value) if is_cut else value)]
+    arguments = CutOff(value) if is_cut else value
+    return [TextCall(None, arguments)]
 
 
 def _calls_of(value: Any) -> list[TextCall] | None:

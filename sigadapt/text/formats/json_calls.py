@@ -124,23 +124,31 @@ def _named_call(scan: Scan, members: Members, tools: ToolTable, *, must_be_exact
     fields = members.fields
     name_key, name = _name_in(fields, tools)
     args_key = next((key for key in ARGUMENTS if key in fields), None)
-    call_id = next((fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)), None)
-    call_id = call_id or None
+    ids = [fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)]
+    call_id = ids[0] or None if ids else None
     if args_key is None:
         lacks_call = name is None or must_be_exact or members.broken_member
         return None if lacks_call else TextCall(name, None, call_id)
     value, start, end = fields[args_key]
-    call = TextCall(name, value if isinstance(value, str) else scan.text[start:end], call_id)
+    arguments = value if isinstance(value, str) else scan.text[start:end]
+    call = TextCall(name, arguments, call_id)
     if name is None:  # markup of prompted calling says that it is a call
         return call._replace(name="") if tools.undeclared and not must_be_exact else None
-    is_object_text = isinstance(value, str) and value.startswith("{")
-    is_sole = fields.keys() <= {name_key, args_key, "type", *IDS}
-    is_exact = is_sole and (is_object_text or is_object(value))
-    if (must_be_exact and not is_exact) or _is_declaration(value, tools.schema_of(name)):
+    is_inexact = must_be_exact and not _is_exact(fields, name_key, args_key)
+    if is_inexact or _is_declaration(value, tools.schema_of(name)):
         return None
     if members.has_repeated_key or _says_twice(fields, name_key, args_key, tools):
         return _with_duplicate_key(scan, members, call)
     return call
+
+
+def _is_exact(fields: Fields, name_key: str | None, args_key: str) -> bool:
+    """Return whether an object says no more than a call, and its arguments are an object."""
+    if not fields.keys() <= {name_key, args_key, "type", *IDS}:
+        return False
+    value = fields[args_key][0]
+    is_object_text = isinstance(value, str) and value.startswith("{")
+    return is_object_text or is_object(value)
 
 
 def _keyed_call(scan: Scan, members: Members, tools: ToolTable) -> TextCall | None:
@@ -226,8 +234,8 @@ def _broken_object(
     if end != stop:
         raw = raw.rstrip(",;")
     raw = without_closers(raw)
-    is_cut = end >= len(scan.text)
-    return TextCall(name or "", CutOff(raw) if is_cut else raw), end
+    arguments = CutOff(raw) if end >= len(scan.text) else raw
+    return TextCall(name or "", arguments), end
 
 
 def _unclosed_call(
@@ -304,7 +312,8 @@ def _format(
     """Return the row of calls between two tags. A marker is what else than the opening tag may begin one."""
     marker = marker or re.escape(opening)
     row.setdefault("example", f"{opening}{call}{closing}")
-    row.setdefault("closing_tags", (closing,) if closing else ())
+    closing_tags = (closing,) if closing else ()
+    row.setdefault("closing_tags", closing_tags)
     row["head"] = rf"(?:{marker})(?:\s*{COMMENT})*(?:\s*```[\w-]*)?{OBJECT}"
     return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
 
