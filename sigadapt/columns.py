@@ -52,9 +52,8 @@ def call_rows(calls: dspy.ToolCalls | None) -> list[Json]:
     if not isinstance(calls, ToolCalls):
         calls = ToolCalls(calls)
     rows: list[Json] = []
-    for call in calls.in_order():
-        if isinstance(call, RefusedToolCall):
-            call = call.as_invalid()  # noqa: PLW2901  (the row is that of a bad call)
+    for item in calls.in_order():
+        call = item.as_invalid() if isinstance(item, RefusedToolCall) else item
         args = compact(call.args) if isinstance(call, ToolCall) else None
         rows.append(_row(call, _CALL, args_json=args))
     return rows

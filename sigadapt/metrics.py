@@ -352,9 +352,16 @@ class Trajectory(_Metric):
         good = [key for key in keys if key.value is not None]
         names = [str(key.call.name) for key in good]
         if self.order:
-            yield self._order_judgement(names)
+            pairs = _in_order(self.order, names)
+            missing = dict.fromkeys(name for n, name in enumerate(self.order) if n not in pairs)
+            sentence = f"was not called in its place: expected {', '.join(self.order)}."
+            yield len(pairs) / len(self.order), [f"{name} {sentence}" for name in missing]
         if self.required:
-            yield self._required_judgement(names)
+            goal = Counter(self.required)
+            counts = Counter(names)
+            missing = goal - counts
+            notes = [f"{name} was called {counts[name]} of {goal[name]} times." for name in missing]
+            yield 1 - missing.total() / len(self.required), notes
         if self.forbidden:
             seen = dict.fromkeys(key.call.name for key in keys if key.call.name in self.forbidden)
             yield float(not seen), [f"{name} must not be called." for name in seen]
@@ -362,19 +369,6 @@ class Trajectory(_Metric):
             yield _redundancy(good, self.redundant)
         if self.rounds is not None:
             yield _length(len(run_rounds), self.rounds)
-
-    def _order_judgement(self, names: list[str]) -> tuple[float, list[str]]:
-        pairs = _in_order(self.order, names)
-        missing = dict.fromkeys(name for n, name in enumerate(self.order) if n not in pairs)
-        sentence = f"was not called in its place: expected {', '.join(self.order)}."
-        return len(pairs) / len(self.order), [f"{name} {sentence}" for name in missing]
-
-    def _required_judgement(self, names: list[str]) -> tuple[float, list[str]]:
-        goal = Counter(self.required)
-        counts = Counter(names)
-        missing = goal - counts
-        notes = [f"{name} was called {counts[name]} of {goal[name]} times." for name in missing]
-        return 1 - missing.total() / len(self.required), notes
 
 
 def _redundancy(keys: "list[_Key]", limit: int) -> tuple[float, list[str]]:
@@ -431,21 +425,21 @@ def _hashable(value: Any) -> Hashable:
 
 def _gold_calls(expected: Any, decls: ToolDecls | None) -> list[ToolCall]:
     calls = _calls(expected, "expected")
-    calls = calls.model_copy(update={"tool_calls": [*map(_with_json_args, calls)]})
+    good: list[ToolCall] = []
+    for call in calls:
+        was_sent = "arguments" in call.model_fields_set  # by a model: it holds nothing but JSON
+        if was_sent or fault_in(call.args, levels=ARGUMENT_LEVELS) is None:
+            good.append(call)
+        else:
+            args = {name: _as_json(call, name) for name in call.args}
+            good.append(call.model_copy(update={"args": args}))
+    calls = calls.model_copy(update={"tool_calls": good})
     checked_calls = calls if decls is None else calls.validated(decls)
     for bad in checked_calls.invalid:
         fix = "Correct the data: declared tools, and arguments that fit them."
         reason = f"an expected call is invalid: {bad.message}"
         raise InvalidOption(reason, field="expected", tool=bad.name, fix=fix)
     return calls.tool_calls
-
-
-def _with_json_args(call: ToolCall) -> ToolCall:
-    """Return an expected call with the JSON of its arguments, which may be Python values."""
-    was_sent = "arguments" in call.model_fields_set  # by a model: it holds nothing but JSON
-    if was_sent or fault_in(call.args, levels=ARGUMENT_LEVELS) is None:
-        return call
-    return call.model_copy(update={"args": {name: _as_json(call, name) for name in call.args}})
 
 
 def _calls(value: Any, field: str) -> ToolCalls:

@@ -96,16 +96,15 @@ class ToolTexts(dspy.Module):
             asked: what the tools are declared for, such as the question. It is not sent; an optimizer that
                 reflects reads it next to the description.
         """
-        decls = self._current() if tools is None else self._with_texts(ToolDecls(tools))
+        if tools is not None:
+            decls = self._with_texts(ToolDecls(tools))
+        else:  # made once for the same texts, so that requests share them
+            texts = tuple(map(_text_in, self.texts.values()))
+            if self._latest[0] != texts:
+                self._latest = texts, self._with_texts(self.tools)
+            decls = self._latest[1]
         self._trace(decls, asked)
         return decls
-
-    def _current(self) -> ToolDecls:
-        """Return the tools that it was made with; once for the same texts, so that requests share them."""
-        texts = tuple(map(_text_in, self.texts.values()))
-        if self._latest[0] != texts:
-            self._latest = texts, self._with_texts(self.tools)
-        return self._latest[1]
 
     def _trace(self, decls: ToolDecls, asked: Json) -> None:
         """Add each text that was used to DSPy's trace, where optimizers look for what a predictor did."""

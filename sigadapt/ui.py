@@ -209,8 +209,10 @@ class _Writer:
             return
         self._has_ended = True
         yield from self._close()
-        has_failed = error is not None and not waits_of(error)
-        yield from self._end(self._error_text(error) if has_failed and error is not None else None)
+        text = None
+        if error is not None and not waits_of(error):
+            text = self._error_text(error)
+        yield from self._end(text)
 
     def _text(self, text: str, which: tuple[Any, ...]) -> Rows:
         if self._open != which:
@@ -306,9 +308,20 @@ class _AiSdk(_Writer):
         elif isinstance(event, run.ServerCall):
             yield from self._server_call(event.call)
         elif isinstance(event, run.SourceReady):
-            yield _source_row(event.source)
+            source = event.source
+            title = source.title or source.id or "untitled"
+            if source.url:
+                yield {"type": "source-url", "sourceId": source.url, "url": source.url, "title": title}
+            else:
+                kind = {"type": "source-document", "mediaType": _BYTES}
+                yield {**kind, "sourceId": source.id or title, "title": title}
         elif isinstance(event, run.FileReady):
-            yield _file_row(event.file)
+            file = event.file
+            url = file.url or f"data:{file.media_type};base64,{file.data}"
+            if file.url or file.data:
+                yield {"type": "file", "url": url, "mediaType": file.media_type or _BYTES}
+            else:
+                yield {"type": "data-file", "data": file.model_dump(exclude_none=True)}
 
     def _server_call(self, call: Any) -> Rows:
         self._server_calls += 1
@@ -326,21 +339,6 @@ class _AiSdk(_Writer):
         if error is not None:
             yield {"type": "error", "errorText": error}
         yield {"type": "finish"}
-
-
-def _source_row(source: Any) -> Json:
-    title = source.title or source.id or "untitled"
-    if source.url:
-        return {"type": "source-url", "sourceId": source.url, "url": source.url, "title": title}
-    kind = {"type": "source-document", "mediaType": _BYTES}
-    return {**kind, "sourceId": source.id or title, "title": title}
-
-
-def _file_row(file: Any) -> Json:
-    if not file.url and not file.data:
-        return {"type": "data-file", "data": file.model_dump(exclude_none=True)}
-    url = file.url or f"data:{file.media_type};base64,{file.data}"
-    return {"type": "file", "url": url, "mediaType": file.media_type or _BYTES}
 
 
 _AG_UI_PHASES = {"start": "START", "delta": "CONTENT", "end": "END"}

@@ -91,7 +91,10 @@ async def _valid_decls(tools: Any, findings: list[Json]) -> ToolDecls:
         except SigadaptError as error:  # each is reported
             findings.append(_finding("error", error.tool, str(error)))
             continue
-        valid.append(Toolset(source.name, decls) if isinstance(source, Toolset) else decls)
+        if isinstance(source, Toolset):
+            valid.append(Toolset(source.name, decls))
+        else:
+            valid.append(decls)
     try:
         return await arun(resolving(valid, RequestContext()))
     except SigadaptError as error:
@@ -186,7 +189,7 @@ def check(
         emit("check", **document)
     else:
         for line in lines(document):
-            is_error = line.startswith("  error:")
-            say(line, "red" if is_error else None)
+            style = "red" if line.startswith("  error:") else None
+            say(line, style)
     if not document["ok"]:
         raise typer.Exit(1)

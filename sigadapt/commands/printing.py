@@ -131,11 +131,8 @@ def _dumps(value: Any) -> str:
     line = json.dumps(value, ensure_ascii=False)
     if line.isprintable():
         return line
-    return "".join(map(_printable_character, line))
-
-
-def _printable_character(char: str) -> str:
-    return char if char.isprintable() else json.dumps(char)[1:-1]
+    escapes = {char: json.dumps(char)[1:-1] for char in {*line} if not char.isprintable()}
+    return "".join(escapes.get(char, char) for char in line)
 
 
 def calls_document(calls: ToolCalls | None) -> dict[str, Any]:

@@ -82,7 +82,8 @@ def _program(
 ) -> Program:
     values, placeholders = inputs_of(fields, inputs, decls, tools)
     takes_all = tools is None or _takes_all(fields[tools].annotation)
-    return Program(name, module, values, placeholders, [] if takes_all else _server_tool_kinds(decls))
+    left_out = [] if takes_all else _server_tool_kinds(decls)
+    return Program(name, module, values, placeholders, left_out)
 
 
 def _server_tool_kinds(decls: ToolDecls) -> list[str]:

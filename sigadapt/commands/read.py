@@ -32,7 +32,7 @@ DIALECTS = tuple(provider.name for provider in PROVIDERS)
 _STREAM_FIELDS = ("data:", "event:", ":", "id:", "retry:")
 
 
-class Reading(NamedTuple):
+class AnswerReading(NamedTuple):
     """What was read: a `body`, a `stream` or a `text`, which has no wire, and its candidates."""
 
     kind: str
@@ -45,7 +45,7 @@ class Reading(NamedTuple):
         return [choice.tool_calls for choice in self.choices if choice.tool_calls is not None]
 
 
-def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> Reading:
+def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> AnswerReading:
     """Read what a provider sent, or what a model wrote, which needs declarations."""
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
@@ -67,7 +67,7 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
     return reading._replace(choices=[_check(choice, decls, reading.wire) for choice in reading.choices])
 
 
-def _provider_answer(content: bytes, dialect: str | None) -> Reading:
+def _provider_answer(content: bytes, dialect: str | None) -> AnswerReading:
     """Read a provider's body or stream."""
     body: Any = None
     with suppress(ValueError, RecursionError):
@@ -75,15 +75,15 @@ def _provider_answer(content: bytes, dialect: str | None) -> Reading:
     if is_object(body):
         choices = choices_from_response(body, dialect=dialect)
         provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
-        return Reading("body", provider.name if provider else None, choices)
+        return AnswerReading("body", provider and provider.name, choices)
     choice = choice_from_stream(content, dialect=dialect)
     if dialect is not None:
-        return Reading("stream", dialect, [choice])
+        return AnswerReading("stream", dialect, [choice])
     provider = provider_of_stream(events_of(content))
-    return Reading("stream", provider.name if provider else None, [choice])
+    return AnswerReading("stream", provider and provider.name, [choice])
 
 
-def _text(content: bytes, decls: ToolDecls | None) -> Reading:
+def _text(content: bytes, decls: ToolDecls | None) -> AnswerReading:
     text = content.decode(errors="surrogateescape")
     if not text.strip():
         fix = "Pass a provider's body or its whole stream."
@@ -93,7 +93,7 @@ def _text(content: bytes, decls: ToolDecls | None) -> Reading:
             "this is neither JSON nor a stream but text, and only calls of declared tools are read from text"
         )
         raise InvalidOption(reason, field="tools", fix="Give the tools with --tools module:name.")
-    return Reading("text", None, [_check(choice_from_text(text, decls), decls)])
+    return AnswerReading("text", None, [_check(choice_from_text(text, decls), decls)])
 
 
 def _check(choice: Choice, decls: ToolDecls, wire: str | None = None) -> Choice:

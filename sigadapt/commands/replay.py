@@ -107,13 +107,15 @@ def _under(name: str, mode: str, exchange: Exchange, replay: Replay) -> ReplayRe
     instructions = _instructions(exchange.request)  # none in an exchange written by hand
     is_same = not instructions or _instructions(request) == instructions
     keys = sorted(request.keys() | exchange.request.keys())
+    texts: Json = dict.fromkeys(outputs)
+    texts |= {output: str(value) for output, value in outputs.items() if value is not None}
     document: Json = {
         "wire": next(name for name, wire_row in WIRE_NAMES.items() if wire_row == exchange.wire),
         "path": exchange.path,
         "status": exchange.status,
         "ok": is_same and error is None and not (answer and answer["invalid"]),
         "answer": answer,
-        "outputs": None if error else _as_texts(outputs),
+        "outputs": None if error else texts,
         "error": error,
         "adapter": name,
         "same_instructions": is_same,
@@ -131,10 +133,6 @@ def _outputs(replay: Replay, *, is_stream: bool) -> Json:
     streaming: Any = dspy.streamify(predictor, async_streaming=False)
     prediction: Any = [*streaming(**replay.inputs)][-1]
     return dict(prediction.items())
-
-
-def _as_texts(outputs: Json) -> Json:
-    return {name: None if value is None else str(value) for name, value in outputs.items()}
 
 
 def _instructions(body: Json) -> list[Any]:

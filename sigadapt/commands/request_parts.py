@@ -42,7 +42,8 @@ def parts_of(body: Json, keys: Iterable[str]) -> Iterator[RequestPart]:
 
 def _tools_in(value: Any) -> Iterator[Json]:
     """Yield the tools of a body's field: each of several functions that one entry declares."""
-    for entry in objects(value.get("tools") if is_object(value) else value):
+    entries = value.get("tools") if is_object(value) else value
+    for entry in objects(entries):
         functions = objects(entry.get("functionDeclarations") or entry.get("function_declarations"))
         yield from functions or [entry]
 

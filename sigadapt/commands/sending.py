@@ -63,6 +63,9 @@ def sent_to(
     body: Any = Echoes(tokens).hidden_in(catch.body, (), {})
     tools = [entry.name if isinstance(entry, ToolDecl) else entry.kind for entry in entries]
     changes = context.changes if context else ()
+    adaptations: list[Any] = []
+    if catch.body is not None and lm.history:
+        adaptations = lm.history[0].get("adaptations") or []
     rows = weights(body, count) if body else []
     document: Json = {
         "model": model,
@@ -71,7 +74,9 @@ def sent_to(
         "error": error,
         "prompted": bool(tools) and body is not None and body.keys().isdisjoint(TOOLS),
         "changes": [change._asdict() for change in changes],
-        "adaptations": _adaptations(lm) if catch.body is not None else [],
+        "adaptations": [
+            {name: str(getattr(change, name)) for name in _ADAPTATION_FIELDS} for change in adaptations
+        ],
         "bytes": sum(weight["bytes"] for weight in rows),
         "tokens": sum(weight["tokens"] for weight in rows),
         "weights": rows,
@@ -102,10 +107,3 @@ class _Catch:
         """Keep the record of the first call."""
         if self.context is None:
             self.context = context
-
-
-def _adaptations(lm: Any) -> list[Json]:
-    """Return what lm15 changed in the first request of a model."""
-    entry: Json = lm.history[0] if lm.history else {}
-    adaptations: list[Any] = entry.get("adaptations") or []
-    return [{name: str(getattr(change, name)) for name in _ADAPTATION_FIELDS} for change in adaptations]

@@ -95,8 +95,9 @@ def make_tools_of(source: type[Any], kind: type[Tool]) -> None:
 
     def new(cls: type[Any], *args: Any, **options: Any) -> Any:
         func: object = args[0] if args else options.get("func")
-        is_source = cls is Tool and isinstance(func, source)
-        return object.__new__(kind if is_source else cls)
+        if cls is Tool and isinstance(func, source):
+            cls = kind
+        return object.__new__(cls)
 
     Tool.__new__ = new  # pyright: ignore[reportAttributeAccessIssue]
 

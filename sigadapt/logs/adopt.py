@@ -74,7 +74,7 @@ class AdoptedLog:
         return [{"code": code, "tool": tool, "path": path, "count": n} for (code, tool, path), n in order]
 
 
-class _Step(NamedTuple):
+class _LogStep(NamedTuple):
     """One thing that was said in a conversation: the hashes of all before it, and of all up to it."""
 
     before: str
@@ -115,7 +115,10 @@ def adopt_log(exchanges: Iterable[LoggedExchange]) -> AdoptedLog:
         rows.setdefault(compact(row), row)
     result.rows = [row for row in rows.values() if "calls" in row]
     result.silences = [row for row in rows.values() if "calls" not in row]
-    result.heldout = _held_out(result.rows)
+    # Some conversations are held out, the same ones whatever the order of the lines.
+    conversations = sorted({row["conversation"] for row in result.rows}, key=short_hash)
+    if len(conversations) > 1:
+        result.heldout = frozenset(conversations[: max(1, len(conversations) // _HELD_OUT)])
     return result
 
 
@@ -153,15 +156,7 @@ def _row(exchange: LoggedExchange, name: str, gold: _Gold) -> Json | None:
     return row
 
 
-def _held_out(rows: list[Json]) -> frozenset[str]:
-    """Choose the conversations that are held out, whatever the order of the rows."""
-    names = sorted({row["conversation"] for row in rows}, key=short_hash)
-    if len(names) < 2:
-        return frozenset()
-    return frozenset(names[: max(1, len(names) // _HELD_OUT)])
-
-
-def _steps(conversation: Conversation) -> Iterator[_Step]:
+def _steps(conversation: Conversation) -> Iterator[_LogStep]:
     """Yield each step of a conversation."""
     last: Json = {"question": conversation.question, "results": conversation.results}
     digest = ""
@@ -171,7 +166,7 @@ def _steps(conversation: Conversation) -> Iterator[_Step]:
                 before = digest
                 hashed = f"{digest}{compact(content)}".encode("utf-8", "replace")
                 digest = hashlib.sha256(hashed).hexdigest()
-                yield _Step(before, digest, rounds)
+                yield _LogStep(before, digest, rounds)
 
 
 def _contents(event: Json) -> Iterator[tuple[Any, Rounds]]:
@@ -184,7 +179,7 @@ def _contents(event: Json) -> Iterator[tuple[Any, Rounds]]:
     yield event.get("answer"), ()
 
 
-def _end_of(steps: list[_Step]) -> str:
+def _end_of(steps: list[_LogStep]) -> str:
     """Return the hash of a request."""
     return steps[-1].after if steps else ""
 
@@ -195,7 +190,7 @@ def _identity(call: ToolCall | InvalidToolCall) -> str:
     return compact([call.name, arguments])
 
 
-def _conversations(log: list[LoggedExchange], log_steps: list[list[_Step]]) -> list[str]:
+def _conversations(log: list[LoggedExchange], log_steps: list[list[_LogStep]]) -> list[str]:
     """Return the id of each exchange's conversation: the log's own, else a hash of what was said."""
     parents: dict[str, str] = {}
 
@@ -240,7 +235,10 @@ def _gold(exchange: LoggedExchange, later_rounds: list[Rounds]) -> _Gold:
             gold_calls.append(call)
             is_confirmed = is_confirmed and result is not None
             continue
-        failures.append(_failure_of(call))
+        if isinstance(call, InvalidToolCall):
+            failures.append((call.code, call.name, call.path))
+        else:
+            failures.append(("tool_failed", call.name, None))
         used = {*identities, *map(_identity, gold_calls)}
         for correction in right_calls:
             if correction.name == call.name and _identity(correction) not in used:
@@ -267,12 +265,6 @@ def _right_calls(rounds: Rounds, tools: ToolDecls) -> Iterator[ToolCall]:
                 continue
             if not tools.flaw_of(call.name, call.args):
                 yield call
-
-
-def _failure_of(call: ToolCall | InvalidToolCall) -> Failure:
-    if isinstance(call, InvalidToolCall):
-        return call.code, call.name, call.path
-    return "tool_failed", call.name, None
 
 
 def _failed(result: ToolResult) -> bool:

@@ -57,6 +57,7 @@ def ask(program: Any, lm: Any, row: Json, tools: object) -> Reply:
         outcome, reason = outcome_of(row.get("calls") or [], calls, tools)
     entries: list[Json] = model.history
     costs = [entry["cost"] for entry in entries if entry.get("cost") is not None]
+    cost = sum(costs) if costs else None
     changes: list[str] = []
     for entry in entries:
         changes += map(str, entry.get("changes") or ())
@@ -66,7 +67,7 @@ def ask(program: Any, lm: Any, row: Json, tools: object) -> Reply:
         called=bool(calls),
         changes=tuple(changes),
         tokens=(_tokens(entries, "prompt_tokens"), _tokens(entries, "completion_tokens")),
-        cost=sum(costs) if costs else None,
+        cost=cost,
         calls=tuple(map(_call_row, calls.in_order())),
         requests=max(1, len(entries)),
     )

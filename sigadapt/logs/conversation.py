@@ -9,7 +9,9 @@ A provider's file reads its wire (`Provider.request`); here, what was said becom
  e. What has no neutral form is on record, whether it stays in a turn's state or is left out (nothing silent).
 """
 
+import marshal
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -26,8 +28,10 @@ from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.wire.recorded import Question, RecordedResult, Recording
 from sigadapt.providers.wire.values import in_paragraphs, joined, named_part
+from sigadapt.schemas.caches import BUDGET, BoundedCache
 from sigadapt.schemas.json_values import Json, cut, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
@@ -104,7 +108,7 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
     recording: Recording = provider.request(body)
     if not recording.turns and not recording.system and not recording.losses:
         raise _unreadable("it holds no message")
-    decls = ToolDecls(recording.tools)
+    decls = _decls_of(recording.tools)
     history_rows = _HistoryRows(provider, recording)
     rows = history_rows.rows
     under_way = dict[str, Any]()
@@ -122,6 +126,28 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
         settings=settings,
         changes=(*changes, *history_rows.changes),
     )
+
+
+# The requests of a log declare the same tools again and again.
+_DECLS: BoundedCache[bytes, ToolDecls] = BoundedCache(BUDGET)
+_DECLS_WEIGH = 10  # bytes of memory for each byte of a list of tools
+_VALUES_ALONE = 2  # marshal's format that writes equal values alike, whatever objects they share
+
+
+def _decls_of(tools: list[Any]) -> ToolDecls:
+    """Return the declarations of recorded tools."""
+    try:
+        key = marshal.dumps(tools, _VALUES_ALONE)
+    except ValueError:  # nested too deep
+        return ToolDecls(tools)
+    decls = _DECLS.get(key)
+    if decls is not None:
+        return decls
+    decls = ToolDecls(deepcopy(tools))  # whoever changes the body does not change these
+    # A provider's own tool has a dict that its caller may change.
+    if all(isinstance(entry, ToolDecl) for entry in decls.entries):
+        _DECLS.put(key, decls, weight=len(key) * _DECLS_WEIGH)
+    return decls
 
 
 _READ_WIRES = [
@@ -153,7 +179,9 @@ def _settings(recording: Json, decls: ToolDecls, changes: list[Change]) -> Json:
     for key, value in Masking({}, "").request(recording).items():
         if key == "tool_choice":
             try:
-                settings[key] = _plain_choice(canonical_choice(value, decls))
+                choice = canonical_choice(value, decls)
+                is_function = is_object(choice) and choice["type"] == "function"
+                settings[key] = named_part(choice)["name"] if is_function and is_object(choice) else choice
             except InvalidOption as error:
                 changes.append(Change("/tool_choice", "dropped", error.reason))
         elif value == MASK:
@@ -161,13 +189,6 @@ def _settings(recording: Json, decls: ToolDecls, changes: list[Change]) -> Json:
         else:
             settings[key] = value
     return settings
-
-
-def _plain_choice(choice: str | Json) -> str | Json:
-    """Return a choice of one function as its name."""
-    if is_object(choice) and choice["type"] == "function":
-        return named_part(choice)["name"]
-    return choice
 
 
 _Turn: TypeAlias = tuple[ToolCalls, dict[str, RecordedResult]]
@@ -276,10 +297,14 @@ class _HistoryRows:
         """Return the row of a question and what the model said to it."""
         row: Json = {}
         if parts:
-            row["question"] = _text_or_parts(parts)
+            is_text = all(part["type"] == "text" for part in parts)
+            row["question"] = "\n\n".join(part["text"] for part in parts) if is_text else parts
         rounds: list[Round] = []
         for number, (calls, answers) in enumerate(turns):
-            self._record_unanswered(calls, answers)
+            unanswered_ids = [call.id for call in calls.in_order() if call.id not in answers]
+            for call_id in unanswered_ids:
+                reason = f"call {cut(repr(call_id))} has no result; sent again, it gets a failed one"
+                self.changes.append(Change(f"/calls/{call_id}", "healed", reason))
             is_last = number == len(turns) - 1
             if calls and (answers or not is_last):
                 results = tuple(_result(call, answers.get(call.id)) for call in calls.in_order())
@@ -297,19 +322,6 @@ class _HistoryRows:
         if rounds:
             row["results"] = ToolResults(rounds=tuple(rounds))
         return row
-
-    def _record_unanswered(self, calls: ToolCalls, answers: dict[str, RecordedResult]) -> None:
-        for call in calls.in_order():
-            if call.id not in answers:
-                reason = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
-                self.changes.append(Change(f"/calls/{call.id}", "healed", reason))
-
-
-def _text_or_parts(parts: list[Json]) -> str | list[Json]:
-    """Return the parts of a question, joined if they are texts alone."""
-    if all(part["type"] == "text" for part in parts):
-        return "\n\n".join(part["text"] for part in parts)
-    return parts
 
 
 def _result(call: ToolCall | InvalidToolCall, recorded: RecordedResult | None) -> ToolResult:

@@ -51,11 +51,13 @@ def exchange_in(line: str) -> LoggedExchange:
             response = json.loads(response)
     read: Any = choice_from_response if is_object(response) else choice_from_stream
     choice = read(response)
+    answer: Json = response if is_object(response) else {}
+    times = (row.get("startTime"), answer.get("created"), answer.get("created_at"))
     return LoggedExchange(
         conversation,
         choice,
         name=_name_in(row),
-        time=_time_in(row, response),
+        time=next((float(time) for time in times if isinstance(time, (int, float))), 0.0),
         secrets=frozenset(masking.secrets),
     )
 
@@ -76,14 +78,6 @@ def _name_in(row: Json) -> str | None:
     attributes: Any = row.get("attributes") or {}
     name = row.get("conversation") or attributes.get("gen_ai.conversation.id")
     return None if name is None else str(name)
-
-
-def _time_in(row: Json, response: Any) -> float:
-    answer: Json = response if is_object(response) else {}
-    for time in (row.get("startTime"), answer.get("created"), answer.get("created_at")):
-        if isinstance(time, (int, float)):
-            return float(time)
-    return 0.0
 
 
 # {"attributes": {"gen_ai.input.messages": "[{\"role\": \"user\", \"parts\": [{\"type\": \"text\",
@@ -135,8 +129,10 @@ def _rows(message: Json) -> Iterator[Json]:
             response = part.get("response", part.get("result"))
             yield {"role": "tool", "tool_call_id": part.get("id"), "content": _text_of(response)}
         elif kind == "tool_call":
-            raw = part.get("arguments")
-            function = {"name": part.get("name"), "arguments": _text_of({} if raw is None else raw)}
+            arguments = part.get("arguments")
+            if arguments is None:
+                arguments = {}
+            function = {"name": part.get("name"), "arguments": _text_of(arguments)}
             calls.append({"id": part.get("id"), "type": "function", "function": function})
         elif kind == "text":
             content.append({"type": "text", "text": str(part.get("content") or "")})

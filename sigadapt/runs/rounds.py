@@ -9,7 +9,7 @@ import jiter
 from sigadapt.adapters.request.lost_ids import paired_events
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_rounds
+from sigadapt.signatures.rendering import Displayable, Rendering, rendered_rounds
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
@@ -17,22 +17,20 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.transcript import Row, answering, later_round, own_round, read, rows_of
 
 
-class Rounds(Shown, tuple[Round, ...]):
+class Rounds(Displayable, tuple[Round, ...]):
     """The rounds of a run, the earliest first. They print as a table, in a terminal and in a notebook."""
 
     __slots__ = ()
 
-    def _rendered(self) -> Rendered:
-        return rendered_rounds([*map(_pairs_with_text, self)])
+    def _rendering(self) -> Rendering:
+        return rendered_rounds(
+            [[(call, result, text_of_result(result)) for call, result in turn.pairs] for turn in self]
+        )
 
     def __str__(self) -> str:
-        return self._rendered().text()
+        return self._rendering().text()
 
     __repr__ = __str__
-
-
-def _pairs_with_text(turn: Round) -> list[tuple[Any, Any, str]]:
-    return [(call, result, text_of_result(result)) for call, result in turn.pairs]
 
 
 def rounds(source: Any) -> Rounds:
@@ -93,8 +91,9 @@ def _as_read(turn: Round) -> Round:
     for result in turn.results:
         if result.is_error:
             message = message_in(result.value, result.name)
-            result = result.model_copy(update={"value": message})  # noqa: PLW2901  (a changed copy)
-        results.append(result)
+            results.append(result.model_copy(update={"value": message}))
+        else:
+            results.append(result)
     return turn.model_copy(update={"results": tuple(results)})
 
 

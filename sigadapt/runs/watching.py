@@ -189,7 +189,10 @@ class Watch(BaseCallback):
         values: dict[str, Any] = inputs.get("kwargs") or {}
         self._emit_results(parent, values.values())
         signature: Any = values.get("signature") or instance.signature
-        has_tools = _has_tools(signature)
+        try:
+            has_tools = plan_of(signature) is not None
+        except SigadaptError:  # which the adapter raises
+            has_tools = True
         marker = "" if has_tools else getattr(settings.adapter, "field_marker", "")
         fields = signature.output_fields
         with self._lock:
@@ -266,7 +269,10 @@ class Watch(BaseCallback):
             return
         # Its entry is among the latest, after those of threads that share the model.
         for entry in reversed(frame.instance.history[-50:]):
-            if _has_outputs(entry, outputs):
+            responses: Any = entry.get("response")
+            candidates: list[Any] = [*responses] if is_array(responses) else [responses]
+            candidates.append(entry.get("outputs"))
+            if any(candidate is outputs for candidate in candidates):
                 usage: Json = entry.get("usage") or {}
                 frame.step.usage.update({name: n for name, n in usage.items() if isinstance(n, int)})
                 return
@@ -344,7 +350,14 @@ class Watch(BaseCallback):
             for row in _result_rows(value):
                 unrun = [call for call in owner.calls if call.call.id == row.call_id and not call.has_begun]
                 for open_call in unrun:
-                    self._result(open_call, _result_of_row(open_call.call, row))
+                    if isinstance(open_call.call, InvalidToolCall):
+                        result = failed_result(open_call.call)
+                    else:
+                        name = row.name or "unnamed"
+                        result = ToolResult(
+                            call_id=row.call_id, name=name, value=row.value, is_error=bool(row.is_error)
+                        )
+                    self._result(open_call, result)
 
     # The end of the run.
 
@@ -412,21 +425,6 @@ class _AnswerListener:
             watch.emit(step, events.FileReady, file)
 
 
-def _has_tools(signature: Any) -> bool:
-    try:
-        return plan_of(signature) is not None
-    except SigadaptError:  # which the adapter raises
-        return True
-
-
-def _has_outputs(entry: Json, outputs: Any) -> bool:
-    """Return whether an entry of a model's history is that of an answer."""
-    responses: Any = entry.get("response")
-    candidates: list[Any] = [*responses] if is_array(responses) else [responses]
-    candidates.append(entry.get("outputs"))
-    return any(candidate is outputs for candidate in candidates)
-
-
 def _result_rows(value: Any) -> Iterable[Any]:
     """Return the results in an input, or in the latest event of a history."""
     if isinstance(value, ToolResults):
@@ -438,13 +436,6 @@ def _result_rows(value: Any) -> Iterable[Any]:
             if collection:
                 rows += collection.tool_call_results
     return rows
-
-
-def _result_of_row(call: AnyCall, row: Any) -> ToolResult:
-    if isinstance(call, InvalidToolCall):
-        return failed_result(call)
-    name = row.name or "unnamed"
-    return ToolResult(call_id=row.call_id, name=name, value=row.value, is_error=bool(row.is_error))
 
 
 def waits_of(error: object) -> ToolCalls | None:

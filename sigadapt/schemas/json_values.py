@@ -272,7 +272,9 @@ def json_like(value: Any) -> str:
             pieces.append('"..."')
         elif is_object(item):
             pieces.append("{")
-            open_containers[id(item)] = _members_to_write(item), "}"
+            pairs = item.pairs if isinstance(item, RepeatedKeys) else item.items()
+            to_write = ((f"{',' * (n > 0)}{_scalar(key)}:", child) for n, (key, child) in enumerate(pairs))
+            open_containers[id(item)] = to_write, "}"
         elif is_array(item):
             pieces.append("[")
             items = (("," * (n > 0), child) for n, child in enumerate(item))
@@ -280,14 +282,6 @@ def json_like(value: Any) -> str:
         else:
             pieces.append(_scalar(item))
     return "".join(pieces)
-
-
-def _members_to_write(item: Json) -> Iterator[tuple[str, Any]]:
-    """Yield the members of an object, each with its comma and key as text."""
-    pairs = item.pairs if isinstance(item, RepeatedKeys) else item.items()
-    for n, (key, child) in enumerate(pairs):
-        comma = "," * (n > 0)
-        yield f"{comma}{_scalar(key)}:", child
 
 
 def _scalar(item: Any) -> str:

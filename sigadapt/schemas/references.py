@@ -136,7 +136,8 @@ def _most_judged(edges: _Edges, remembered: set[int]) -> int:
         by_keyword: defaultdict[str, list[int]] = defaultdict(list)
         for keyword, _, child in edges.get(node, ()):
             is_remembered = keyword == "$ref" and child in remembered
-            by_keyword[keyword].append(0 if is_remembered else cost.get(child, 0))
+            child_cost = 0 if is_remembered else cost.get(child, 0)
+            by_keyword[keyword].append(child_cost)
         has_unevaluated = not _UNEVALUATED.isdisjoint(by_keyword)
         times = 3 if has_unevaluated else 1  # measured: these have the others judged 2.7 times
         total = 1

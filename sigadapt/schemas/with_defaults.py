@@ -20,22 +20,18 @@ class _Filling(NamedTuple):
     """How values are filled: by the references of which root, and whether conditions are judged."""
 
     root: Json
-    alike: Callable[[Any, Json], Any]  # writes what means the same alike
+    alike: Callable[[Any, Json], Any] | None = None  # writes what means the same alike
     conditions: bool = False
 
 
 def with_defaults(args: Json, schema: Json) -> Json:
     """Return a copy of arguments with the default of each property that is left out, at every depth."""
-    return _with_defaults(args, _Filling(schema, _as_it_is))
+    return _with_defaults(args, _Filling(schema))
 
 
 def comparable(args: Json, schema: Json) -> Json:
     """Return arguments with their defaults, and with each `date-time` in UTC, so that two calls compare."""
     return _with_defaults(args, _Filling(schema, _in_utc))
-
-
-def _as_it_is(value: Any, schema: Json) -> Any:
-    return value
 
 
 def _with_defaults(args: Json, filling: _Filling) -> Json:
@@ -63,7 +59,8 @@ def _in_utc(value: Any, schema: Json) -> Any:
 def _fill(value: Any, schema: Any, filling: _Filling, level: int) -> Any:
     if not is_object(schema) or level > _MOST_LEVELS:
         return value
-    value = filling.alike(value, schema)
+    if filling.alike is not None:
+        value = filling.alike(value, schema)
     filled: Any = value.copy() if is_object(value) or is_array(value) else value
     unions: set[str] = set()
     for keyword, subschema, key, judged in applications(schema, value, filling.root):

@@ -217,13 +217,10 @@ def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | lis
 def _makes(keywords: Json, expected: pydantic.BaseModel) -> bool:
     """Return whether a model's constructor makes the same model of keywords."""
     try:
-        return _is_same_model(type(expected).model_validate(keywords), expected)
+        actual = type(expected).model_validate(keywords)
+        return _set_fields(actual) == _set_fields(expected) and actual.model_extra == expected.model_extra
     except Exception:  # noqa: BLE001  (a validator may raise anything for a value that it made itself)
         return False
-
-
-def _is_same_model(actual: pydantic.BaseModel, expected: pydantic.BaseModel) -> bool:
-    return _set_fields(actual) == _set_fields(expected) and actual.model_extra == expected.model_extra
 
 
 def _set_fields(model: pydantic.BaseModel) -> Json:

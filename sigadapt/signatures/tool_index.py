@@ -16,6 +16,7 @@ from sigadapt.schemas.json_values import Json, is_array, is_object
 _SATURATION = 1.5
 _LENGTH = 0.5
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PLURAL = re.compile(r"(?<=..[^s])s\Z")
 _EAST = "\u2e80-\u9fff\uac00-\ud7af"  # written without spaces: each character is a word
 _WORD = re.compile(rf"[{_EAST}]|[^\W\d_{_EAST}]+|\d+")
 
@@ -46,12 +47,8 @@ class ToolIndex:
 
 def words(text: str) -> list[str]:
     """Return the words of a text or a name in lower case, without the s of a plural."""
-    return [_singular(word.lower()) for word in _WORD.findall(_HUMP.sub(" ", text))]
-
-
-def _singular(word: str) -> str:
-    is_plural = len(word) > 3 and word[-1] == "s" and word[-2] != "s"
-    return word[:-1] if is_plural else word
+    matches = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text)))
+    return [_PLURAL.sub("", word) for word in matches]
 
 
 def _texts(tool: Json) -> Iterator[str]:

@@ -99,7 +99,10 @@ class TextGate:
         call_start = rf"(?P<call>{_CALL}|{tags}|(?:{calls_field}){_NO_CALLS})"
         self._openers = regex.compile(f"{_BEGINS}(?:{call_start}|{field_mark}|{grammar.openers})")
         self._markup = regex.compile(grammar.openers)
-        spelling = _ANY_NAME if is_undeclared else _spelling_of(schemas)
+        spelling = _ANY_NAME
+        if not is_undeclared:
+            spellings = "|".join(_SIGN.sub(r"\\\\?[^a-zA-Z0-9-]", name) for name in schemas)
+            spelling = rf"(?:functions\.)?(?:{spellings or '(?!)'})(?:\.call)?"
         bare = _BARE.format(field=field_mark, tools=_either(schemas), spelled=spelling, json=self._json)
         self._bare = regex.compile(bare)
         self._quotation = _Quotation()
@@ -196,7 +199,10 @@ class TextGate:
         """Return the end of what is no markup; None if it is or may become some."""
         kind = opener.lastgroup
         if opener["field"]:
-            return self._end_of_field_mark(opener)
+            # A tag such as `<answer>` may stand around a call, too, which takes it away.
+            content = self._tail[opener.end() :].lstrip()[:1]
+            may_hold_call = opener[0] in self._opening_tags and content in ("", "<", "[", "{")
+            return None if may_hold_call else opener.end()
         if kind == "call" or formats_number(kind) is not None:
             return self._end_of_refused_call(opener)
         if kind in ("json", "html", "escaped"):
@@ -205,17 +211,14 @@ class TextGate:
             "code": self._end_of_code,
             "fence": self._end_of_fence,
             "thinking": self._end_of_mention,
-            "quote": self._end_of_quoted_line,
         }
         end_of = readers.get(kind or "")
-        return end_of(opener) if end_of else None
-
-    def _end_of_field_mark(self, opener: regex.Match[str]) -> int | None:
-        # A tag such as `<answer>` may stand around a call, too, which takes it away.
-        if opener[0] not in self._opening_tags:
-            return opener.end()
-        content = self._tail[opener.end() :].lstrip()[:1]
-        return None if content in ("", "<", "[", "{") else opener.end()
+        if end_of is not None:
+            return end_of(opener)
+        # A quoted line ends with the line; `>>>` begins a doctest.
+        line_end = self._tail.find("\n", opener.start())
+        is_quote = kind == "quote" and not self._tail.startswith(">>>", opener.start())
+        return line_end if is_quote and line_end >= 0 else None
 
     def _end_of_refused_call(self, opener: regex.Match[str]) -> int | None:
         """Return the end of an opener that begins no call; None if it begins one, or may."""
@@ -233,12 +236,6 @@ class TextGate:
             return None
         has_next_word = _NEXT_WORD.match(self._tail, end) is not None
         return end if has_next_word and is_mention(self._tail, start, end, on_both_sides=True) else None
-
-    def _end_of_quoted_line(self, opener: regex.Match[str]) -> int | None:
-        """Return the end of a quoted line; None for a doctest, and while the line goes on."""
-        line_end = self._tail.find("\n", opener.start())
-        is_doctest = self._tail.startswith(">>>", opener.start())
-        return None if is_doctest or line_end < 0 else line_end
 
     def _may_be_call(self, start: int) -> bool:
         """Return whether a call, or tags around one, begin at a position, or may come to."""
@@ -434,12 +431,6 @@ def _is_in_json(text: str, position: int) -> bool:
         if position < 0 or is_open(text, position):
             return position >= 0
     return False
-
-
-def _spelling_of(names: Iterable[str]) -> str:
-    """Return a pattern of the declared names as models write them."""
-    spellings = "|".join(_SIGN.sub(r"\\\\?[^a-zA-Z0-9-]", name) for name in names)
-    return rf"(?:functions\.)?(?:{spellings or '(?!)'})(?:\.call)?"
 
 
 def _either(words: Iterable[str]) -> str:

@@ -100,8 +100,8 @@ def _html_end(scan: Scan, start: int, end: int) -> int:
 
 def _quote_end(scan: Scan, start: int, end: int) -> int:
     """Return the end of a quoted line, or of a doctest with its output."""
-    is_doctest = _DOCTEST.match(scan.text, start)
-    last = scan.search(_BLANK_LINE if is_doctest else _LINE_END, start)
+    pattern = _BLANK_LINE if _DOCTEST.match(scan.text, start) else _LINE_END
+    last = scan.search(pattern, start)
     return last.start() if last else len(scan.text)
 
 

@@ -72,7 +72,8 @@ def read_text(
         )
         return reading._replace(text=text) if reading.text == text[1:] else reading
     scan = Scan(text, frozenset(text_format.name for text_format in formats or ()), call_format)
-    grammar = grammar_of(FORMATS if formats is None else tuple(formats))
+    chosen = FORMATS if formats is None else tuple(formats)
+    grammar = grammar_of(chosen)
     reader = _Reader(scan, ToolTable(schemas, undeclared=undeclared), grammar, layout)
     reader.run(starts_in_reasoning=starts_in_reasoning)
     if reader.calls_were_thoughts and not starts_in_reasoning:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from sigadapt.commands.printing import AsJson, counted, draw, emit, page, progress, quiet
 from sigadapt.errors import InvalidHistory
-from sigadapt.logs.adopt import AdoptedLog, adopt_log
+from sigadapt.logs.adopt import adopt_log
 from sigadapt.logs.exchanges import LoggedExchange, exchange_in
 from sigadapt.signatures.places import printable
 from sigadapt.testing.private_files import open_private
@@ -54,9 +54,11 @@ def adopt(
     summary = Table("", "count", title=sentence)
     for name, meaning in _MEANINGS.items():
         summary.add_row(meaning, f"{counts[name]:,}")
-    tables = [summary]
-    if result.failures:
-        tables.append(_failure_table(result))
+    failures = Table("code", "tool", "place in the arguments", "calls", title="Calls that were not right")
+    for failure in result.table():
+        cells = (failure["code"], failure["tool"], failure["path"], failure["count"])
+        failures.add_row(*(printable(str(cell or "")) for cell in cells))
+    tables = [summary, failures] if result.failures else [summary]
     report = Group(*tables, *(f"Not read: {fault}" for fault in faults[:5]))
     output.mkdir(parents=True, exist_ok=True)
     for name, text in {**result.files(), "report.html": page(report)}.items():
@@ -83,11 +85,3 @@ def _read(files: list[Path]) -> tuple[list[LoggedExchange], list[str]]:
             sentence = f"line {number}: {error}"
             faults.append(printable(Echoes(secrets_in({"": sentence})).hidden(sentence)))
     return exchanges, faults
-
-
-def _failure_table(result: AdoptedLog) -> Table:
-    table = Table("code", "tool", "place in the arguments", "calls", title="Calls that were not right")
-    for failure in result.table():
-        cells = (failure["code"], failure["tool"], failure["path"], failure["count"])
-        table.add_row(*(printable(str(cell or "")) for cell in cells))
-    return table

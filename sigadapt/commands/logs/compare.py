@@ -55,7 +55,8 @@ def compare(
     agreements: list[Agreement] = []
     for name, lm in models.items():
         path = folder / f"asked-{short_hash(compact([name, lm.model, tools.fingerprint()]))}.jsonl"
-        journal = _Journal(path, {} if asks_again else asked_before(rows_in(path)))
+        earlier_replies = {} if asks_again else asked_before(rows_in(path))
+        journal = _Journal(path, earlier_replies)
         answer = partial(_answer, program=program, lm=lm, tools=tools, journal=journal)
         pool = ThreadPoolExecutor(threads)
         try:

@@ -109,8 +109,10 @@ def _of_openai(function: dict[str, Any], context: dict[str, Any]) -> ToolCall | 
     """Read a call in the shape of OpenAI's chat completions, whose arguments are JSON text."""
     name = function.get("name")
     text = function.get("arguments")
-    if not isinstance(text, str):
-        text = compact({} if text is None else text)
+    if text is None:
+        text = "{}"
+    elif not isinstance(text, str):
+        text = compact(text)
     args = parse_arguments(text)
     if not isinstance(name, str) or not name:
         args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")

@@ -122,11 +122,7 @@ def _is_choice(text: str, value: dict[str, Any]) -> bool:
 
 
 def _token_counts(text: str) -> Counter[str]:
-    return Counter(_TOKEN.findall(_ESCAPE.sub(_escape_value, text)))
-
-
-def _escape_value(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16)) if escape[1] else " "
+    return Counter(_TOKEN.findall(_ESCAPE.sub(lambda escape: chr(int(escape[1] or "20", 16)), text)))
 
 
 def _unwrap(call: ToolCall, decls: ToolDecls) -> ToolCall:

@@ -19,7 +19,7 @@ from sigadapt.signatures.binding import bound_arguments, without_own_defaults
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id
-from sigadapt.signatures.rendering import Shown, rendered_call
+from sigadapt.signatures.rendering import Displayable, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import asking_of, by_name, nobody_to_ask
@@ -32,7 +32,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
 
 
-class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
+class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
     """One call that the model made, decoded, and unchanged unless `altered` says otherwise (nothing silent).
 
     Args:
@@ -62,7 +62,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
     altered: tuple[str, ...] = ()
     turn: Turn = NO_TURN
 
-    _rendered = rendered_call
+    _rendering = rendered_call
 
     @property
     def is_custom(self) -> bool:

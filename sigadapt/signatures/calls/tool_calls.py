@@ -20,7 +20,7 @@ from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, id_of_request, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
-from sigadapt.signatures.rendering import Shown, rendered_calls
+from sigadapt.signatures.rendering import Displayable, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, awaited_decls, decls_of
@@ -32,7 +32,7 @@ _RUNNING = "sigadapt.signatures.tool_results.running"
 """The file of `run` and `arun`, above this one: results are made of calls. Only who runs calls needs it."""
 
 
-class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
+class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
     """The calls of one turn. `len`, iteration and indexing count the valid calls, in order; truth counts all.
 
     Args:
@@ -133,7 +133,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     def __repr__(self) -> str:
         return f"ToolCalls([{', '.join(map(repr, self.in_order()))}])"
 
-    _rendered = rendered_calls
+    _rendering = rendered_calls
 
     def in_order(self) -> "list[ToolCall | InvalidToolCall]":
         """Return all calls, valid and invalid, in the order in which the provider sent them."""

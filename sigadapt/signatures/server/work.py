@@ -144,14 +144,6 @@ class ServerWork(NamedTuple):
 NO_WORK = ServerWork()
 
 
-def _kind_of(name: str) -> str:
-    """Return the kind of a provider's tool; its name if that is of no known kind."""
-    for beginning, kind in _KINDS.items():
-        if name.startswith(beginning):
-            return kind or beginning
-    return name
-
-
 class Findings:
     """What a provider's file finds in an answer, one by one, from values of a body of whatever types."""
 
@@ -162,11 +154,15 @@ class Findings:
 
     def call(self, name: Any, call_id: Any, status: Any, args: Any, kind: Any = None) -> None:
         """Add a call; `kind` is what says it, if the name does not."""
+        kind = str(kind or name).lower()
+        beginning = next((beginning for beginning in _KINDS if kind.startswith(beginning)), None)
+        if beginning is not None:
+            kind = _KINDS[beginning] or beginning
         value = parse_arguments(args) if isinstance(args, str) else args
         if not is_object(value):
             value = {"input": args} if args else {}
         call = ServerToolCall(
-            kind=_kind_of(str(kind or name).lower()),
+            kind=kind,
             name=str(name),
             id=call_id,
             # Any other word means that the provider is not done, such as `in_progress`.

@@ -77,26 +77,19 @@ def _texts(content: list[Part], number: int) -> Iterator[str]:
             yield name_of(part, number)
             number += 1
         else:
-            yield _plain_part(part)
-
-
-def _plain_part(part: Part) -> str:
-    return part["text"] if part["type"] == "text" else compact(part["value"])
+            yield part["text"] if part["type"] == "text" else compact(part["value"])
 
 
 def json_of(content: list[Part]) -> Any:
     """Return content as one JSON value: the JSON in it, else its text, else the names of what it holds."""
     plain_parts = [part for part in content if not _is_media(part)]
-    values: list[Any] = [*map(_value_of, plain_parts)]
+    keys = {"json": "value", "text": "text"}
+    values: list[Any] = [part[keys[part["type"]]] for part in plain_parts]
     if not values:
         return text_of(content)
     if all(isinstance(value, str) for value in values):
         return "\n".join(values)
     return values[0] if len(values) == 1 else values
-
-
-def _value_of(part: Part) -> Any:
-    return part["value"] if part["type"] == "json" else part["text"]
 
 
 def name_of(part: Part, number: int) -> str:

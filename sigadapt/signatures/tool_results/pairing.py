@@ -39,7 +39,7 @@ _SAVED = (
 value stand, and all the keys it may have."""
 
 
-class _Reading(NamedTuple):
+class _ResultItem(NamedTuple):
     """A value, which is plain unless it says which call it answers; DSPy's result may leave that out."""
 
     call_id: str | None
@@ -82,7 +82,7 @@ def result_of(call: AnyCall, value: Any) -> ToolResult:
         return result_of(call, value.value).model_copy(update={"note": value.note})
     if isinstance(value, ToolResult):  # the tool itself says what its value is
         return value.model_copy(update={"call_id": call.id, "name": call.name or "unnamed"})
-    return _result(call, _Reading(None, None, value, is_plain=True), None)
+    return _result(call, _ResultItem(None, None, value, is_plain=True), None)
 
 
 def in_order(turn: ToolCalls, results: Sequence[ToolResult]) -> tuple[ToolResult, ...]:
@@ -105,10 +105,10 @@ def no_result_error(call: AnyCall) -> InvalidHistory:
     )
 
 
-def _by_id(turn: ToolCalls, items: Any, noun: str) -> dict[str, _Reading]:
+def _by_id(turn: ToolCalls, items: Any, noun: str) -> dict[str, _ResultItem]:
     """Return the values, by the id of the call that each belongs to."""
     calls: dict[str, AnyCall] = {call.id: call for call in turn.in_order()}
-    by_id: dict[str, _Reading] = {}
+    by_id: dict[str, _ResultItem] = {}
     for key, item in _keyed_items(turn, calls, items, noun):
         call_id = key if item.call_id is None else item.call_id
         if call_id not in calls:
@@ -128,7 +128,7 @@ def _by_id(turn: ToolCalls, items: Any, noun: str) -> dict[str, _Reading]:
     return by_id
 
 
-def _check_subject(key: str, item: _Reading, call: AnyCall, noun: str) -> None:
+def _check_subject(key: str, item: _ResultItem, call: AnyCall, noun: str) -> None:
     """Refuse a value under the id of another call, or of another tool."""
     name = call.name or "unnamed"
     subject = f"call {cut(repr(key))}"
@@ -157,7 +157,7 @@ def _names(calls: dict[str, AnyCall]) -> str:
 
 def _keyed_items(
     turn: ToolCalls, calls: dict[str, AnyCall], items: Any, noun: str
-) -> Iterable[tuple[str, _Reading]]:
+) -> Iterable[tuple[str, _ResultItem]]:
     """Return each value, with the id that it goes by: its own, its key, or that of the call in its place."""
     if items is None:
         return []
@@ -176,27 +176,29 @@ def _keyed_items(
     readings = [_read(item, calls) for item in items]
     if any(item.call_id is None for item in readings) and len(readings) != len(turn):
         ids = listed((cut(call.id) for call in turn), _MOST_NAMED, ", ")
-        is_unanswered = len(readings) < len(turn)
+        code = "unanswered_call" if len(readings) < len(turn) else "unknown_call"
         raise InvalidHistory(
             f"{len(readings)} {noun}s were given for {len(turn)} calls: {ids}",
-            code="unanswered_call" if is_unanswered else "unknown_call",
+            code=code,
             fix="Give one for each call, in order, or a mapping by call id.",
         )
-    keyed: list[tuple[str, _Reading]] = []
+    keyed: list[tuple[str, _ResultItem]] = []
     for number, item in enumerate(readings):
         key = turn[number].id if item.call_id is None else item.call_id
         keyed.append((key, item))
     return keyed
 
 
-def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Reading:
+def _read(item: Any, calls: Mapping[str, AnyCall]) -> _ResultItem:
     if isinstance(item, ToolResult):
-        return _Reading(**{name: getattr(item, name) for name in _Reading._fields if name != "is_plain"})
+        return _ResultItem(
+            **{name: getattr(item, name) for name in _ResultItem._fields if name != "is_plain"}
+        )
     if isinstance(item, _RESULTS):
         value, altered = plain_value(item.value, item.name or "unnamed")
-        return _Reading(item.call_id, item.name, value, item.is_error, altered=altered)
+        return _ResultItem(item.call_id, item.name, value, item.is_error, altered=altered)
     if not is_mapping(item):
-        return _Reading(None, None, item, is_plain=True)
+        return _ResultItem(None, None, item, is_plain=True)
     for id_key, value_key, keys in _SAVED:
         call_id = item.get(id_key)
         if not isinstance(call_id, str):
@@ -204,16 +206,16 @@ def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Reading:
         if value_key in item and keys.issuperset(item):
             return _saved_result(item, call_id, item[value_key])
         if call_id in calls:  # a tool's own object, which says for which call it is
-            return _Reading(call_id, None, item)
-    return _Reading(None, None, item, is_plain=True)
+            return _ResultItem(call_id, None, item)
+    return _ResultItem(None, None, item, is_plain=True)
 
 
-def _saved_result(fields: Mapping[str, Any], call_id: str, value: Any) -> _Reading:
+def _saved_result(fields: Mapping[str, Any], call_id: str, value: Any) -> _ResultItem:
     """Return a result that was saved as a mapping."""
     value = in_order_of(value, fields.get("text"))
     # A tool may return such a mapping, which names no file of the account and no address.
     is_content = bool(fields.get("is_content")) and not refers(value)
-    return _Reading(
+    return _ResultItem(
         call_id,
         fields.get("name"),
         value,
@@ -225,7 +227,7 @@ def _saved_result(fields: Mapping[str, Any], call_id: str, value: Any) -> _Readi
     )
 
 
-def _result(call: AnyCall, item: _Reading | None, error: Any) -> ToolResult:
+def _result(call: AnyCall, item: _ResultItem | None, error: Any) -> ToolResult:
     name = call.name or "unnamed"
     if isinstance(call, RefusedToolCall):  # a loop that is not sigadapt's own ran into it: a traceback
         return failed_result(call)
@@ -251,7 +253,7 @@ def _result(call: AnyCall, item: _Reading | None, error: Any) -> ToolResult:
     return item.result(call.id, name)
 
 
-def _plain_reading(value: Any, error: Any, tool: str) -> _Reading:
+def _plain_reading(value: Any, error: Any, tool: str) -> _ResultItem:
     """Return what a tool gave, or the exception or reason that it failed with."""
     value = program_outputs(value)
     altered = ()
@@ -264,7 +266,7 @@ def _plain_reading(value: Any, error: Any, tool: str) -> _Reading:
         value = f"KeyError: {value}"
     elif isinstance(value, BaseException):
         value = text_of(value) or type(value).__name__
-    return _Reading(None, None, value, is_error=is_error, altered=altered, is_plain=True)
+    return _ResultItem(None, None, value, is_error=is_error, altered=altered, is_plain=True)
 
 
 def failed_result(call: InvalidToolCall | RefusedToolCall) -> ToolResult:

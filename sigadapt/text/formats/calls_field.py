@@ -104,7 +104,8 @@ def _of_object(scan: Scan, start: int, layout: Layout, calls_in: CallsIn) -> Cal
             continue
         raw = value if isinstance(value, str) else json_like(value)
         calls += _calls(raw, calls_in, is_cut=False)
-    return CallSpan(calls, end, compact(other_values) if other_values else "")
+    text_between = compact(other_values) if other_values else ""
+    return CallSpan(calls, end, text_between)
 
 
 def _of_cut_object(scan: Scan, start: int, layout: Layout, calls_in: CallsIn) -> CallSpan | None:
@@ -126,21 +127,19 @@ def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
     # Some models write a word where they make no call.
     if len(value) <= _LONGEST_NOTHING and _NOTHING.match(value):
         return []
-    markup = _CALL_OPENER + value[_calls_start(value) :]
+    start = 0
+    if wrapper := _WRAPPER.match(value):
+        start = wrapper.end()
+    elif bracket := re.search(r"[{\[]", value):
+        start = bracket.start()
+    markup = _CALL_OPENER + value[start:]
     if not is_cut:
         markup += _CALL_CLOSER
     calls = calls_in(markup)
     if calls:
         return list(calls)
-    return [TextCall(None, CutOff(value) if is_cut else value)]
-
-
-def _calls_start(value: str) -> int:
-    """Return where the calls begin in a value that is no JSON."""
-    if wrapper := _WRAPPER.match(value):
-        return wrapper.end()
-    bracket = re.search(r"[{\[]", value)
-    return bracket.start() if bracket else 0
+    arguments = CutOff(value) if is_cut else value
+    return [TextCall(None, arguments)]
 
 
 def _calls_of(value: Any) -> list[TextCall] | None:

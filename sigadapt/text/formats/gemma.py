@@ -159,7 +159,8 @@ def read(scan: Scan, start: int, tools: ToolTable, *, markers: Markers) -> CallS
             args, args_end = _ValueReader(scan, end, markers).members_at(head.end(), schema, schema, 0)
         except (ValueError, RecursionError):
             scan.charge((end - cursor) // 4)
-            return CallSpan([*calls, TextCall(name, raw if is_closed else CutOff(raw))], end)
+            arguments = raw if is_closed else CutOff(raw)
+            return CallSpan([*calls, TextCall(name, arguments)], end)
         if not is_closed and not scan.text.startswith("}", args_end - 1):
             return CallSpan([*calls, TextCall(name, CutOff(raw))], end)
         calls.append(TextCall(name, args))

@@ -58,7 +58,9 @@ def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
         return None  # the body is a call in other markup
     call, end = _call_at(scan, header.end(), name, tools)
     tails = _TAILS.match(scan.text, end)
-    return CallSpan([call], tails.end() if tails else end)
+    if tails is not None:
+        end = tails.end()
+    return CallSpan([call], end)
 
 
 def _call_at(scan: Scan, start: int, name: str, tools: ToolTable) -> tuple[TextCall, int]:
@@ -115,7 +117,8 @@ def read_headless(scan: Scan, tools: ToolTable) -> tuple[list[str], list[TextCal
             continue
         raw = body.strip()
         is_cut = not following and is_open(raw, 0)
-        calls.append(TextCall(name, CutOff(raw) if is_cut else raw))
+        arguments = CutOff(raw) if is_cut else raw
+        calls.append(TextCall(name, arguments))
     return thoughts, calls, cursor
 
 

@@ -80,7 +80,8 @@ def read_body(
             continue
         members = scan.members_at(cursor)
         if members.end is None:
-            faulty = _faulty_object(scan, members, tools, stops, keyed=keyed)
+            faulty = _python_object(scan, cursor, tools)
+            faulty = faulty or _broken_object(scan, members, tools, stops, keyed=keyed)
             if faulty is None:
                 break
             call, end = faulty
@@ -123,12 +124,14 @@ def _named_call(scan: Scan, members: Members, tools: ToolTable, *, must_be_exact
     fields = members.fields
     name_key, name = _name_in(fields, tools)
     args_key = next((key for key in ARGUMENTS if key in fields), None)
-    call_id = _id_in(fields)
+    ids = [fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)]
+    call_id = ids[0] or None if ids else None
     if args_key is None:
         lacks_call = name is None or must_be_exact or members.broken_member
         return None if lacks_call else TextCall(name, None, call_id)
     value, start, end = fields[args_key]
-    call = TextCall(name, value if isinstance(value, str) else scan.text[start:end], call_id)
+    arguments = value if isinstance(value, str) else scan.text[start:end]
+    call = TextCall(name, arguments, call_id)
     if name is None:  # markup of prompted calling says that it is a call
         return call._replace(name="") if tools.undeclared and not must_be_exact else None
     is_inexact = must_be_exact and not _is_exact(fields, name_key, args_key)
@@ -139,19 +142,21 @@ def _named_call(scan: Scan, members: Members, tools: ToolTable, *, must_be_exact
     return call
 
 
+def _is_exact(fields: Fields, name_key: str | None, args_key: str) -> bool:
+    """Return whether an object says no more than a call, and its arguments are an object."""
+    if not fields.keys() <= {name_key, args_key, "type", *IDS}:
+        return False
+    value = fields[args_key][0]
+    is_object_text = isinstance(value, str) and value.startswith("{")
+    return is_object_text or is_object(value)
+
+
 def _keyed_call(scan: Scan, members: Members, tools: ToolTable) -> TextCall | None:
     """Return the call of an object `{NAME: {...}}`."""
     for key, (value, start, end) in members.fields.items():
         name = tools.name_of(key)
         if name and isinstance(value, dict):
             return TextCall(name, scan.text[start:end])
-    return None
-
-
-def _id_in(fields: Fields) -> str | None:
-    for key in IDS:
-        if key in fields and isinstance(fields[key][0], str):
-            return fields[key][0] or None
     return None
 
 
@@ -164,14 +169,6 @@ def _is_declaration(arguments: Any, schema: Json) -> bool:
     properties: Any = schema.get("properties")
     has_such_parameter = is_object(properties) and "properties" in properties
     return not has_such_parameter
-
-
-def _is_exact(fields: Fields, name_key: str | None, args_key: str) -> bool:
-    """Return whether an object says no more than a call, and its arguments are an object."""
-    value = fields[args_key][0]
-    is_object_text = isinstance(value, str) and value.startswith("{")
-    is_sole = fields.keys() <= {name_key, args_key, "type", *IDS}
-    return is_sole and (is_object_text or is_object(value))
 
 
 def _says_twice(fields: Fields, name_key: str | None, args_key: str, tools: ToolTable) -> bool:
@@ -209,14 +206,6 @@ def _looks_like_call(members: Members) -> bool:
     return [type(value) for value, _, _ in fields.values()] == [dict]
 
 
-def _faulty_object(
-    scan: Scan, members: Members, tools: ToolTable, stops: Sequence[str], *, keyed: bool
-) -> tuple[TextCall, int] | None:
-    """Return the call of an object that is no whole JSON, and where it ends."""
-    call = _python_object(scan, members.start, tools)
-    return call or _broken_object(scan, members, tools, stops, keyed=keyed)
-
-
 def _broken_object(
     scan: Scan, members: Members, tools: ToolTable, stops: Sequence[str], *, keyed: bool
 ) -> tuple[TextCall, int] | None:
@@ -245,8 +234,8 @@ def _broken_object(
     if end != stop:
         raw = raw.rstrip(",;")
     raw = without_closers(raw)
-    is_cut = end >= len(scan.text)
-    return TextCall(name or "", CutOff(raw) if is_cut else raw), end
+    arguments = CutOff(raw) if end >= len(scan.text) else raw
+    return TextCall(name or "", arguments), end
 
 
 def _unclosed_call(
@@ -323,7 +312,8 @@ def _format(
     """Return the row of calls between two tags. A marker is what else than the opening tag may begin one."""
     marker = marker or re.escape(opening)
     row.setdefault("example", f"{opening}{call}{closing}")
-    row.setdefault("closing_tags", (closing,) if closing else ())
+    closing_tags = (closing,) if closing else ()
+    row.setdefault("closing_tags", closing_tags)
     row["head"] = rf"(?:{marker})(?:\s*{COMMENT})*(?:\s*```[\w-]*)?{OBJECT}"
     return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
 

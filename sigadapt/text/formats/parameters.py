@@ -82,7 +82,9 @@ def read(
     schema = tools.schema_of(name)
     args, cursor, is_closed = parameters_at(scan, opening.end(), schema, tags)
     end = _call_end(scan, cursor, tags)
-    if _is_unread(scan, cursor, end, tags, is_closed=is_closed):
+    # A key that is none, or a parameter with another prefix: all of it belongs to the call.
+    has_other_key = tags.pairs and is_closed is None and end < len(scan.text)
+    if has_other_key or tags.parameter.match(scan.text, cursor):
         return _as_written(scan, name, opening.end(), end, tags)
     if is_closed is None or _is_cut_off(scan, cursor, args, schema, tags):
         return CallSpan([TextCall(name, CutOff(scan.text[start:].rstrip()))], len(scan.text))
@@ -122,13 +124,6 @@ def _call_end(scan: Scan, start: int, tags: Tags) -> int:
     end = scan.earliest((tags.call_end,), start)
     following = scan.search(tags.call, start) if tags.call else None
     return min(end, following.start()) if following else end
-
-
-def _is_unread(scan: Scan, position: int, end: int, tags: Tags, *, is_closed: bool | None) -> bool:
-    """Return whether what follows the parameters belongs to the call, so that it is not as it was read."""
-    if tags.pairs and is_closed is None and end < len(scan.text):  # a key that is none
-        return True
-    return tags.parameter.match(scan.text, position) is not None  # with another prefix
 
 
 def _is_cut_off(scan: Scan, position: int, args: Json, schema: Json, tags: Tags) -> bool:
