@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.tree import stamp
-from sigadapt import Choice, ToolCall, ToolDecls, choice_from_text
+from sigadapt import Choice, ToolCall, ToolDecls
+from sigadapt.response import choice_from_text
 from sigadapt.schemas.json_values import is_array, is_object
 
 PAGE = Path(__file__).parent.parent / "docs" / "answers.md"

@@ -143,7 +143,7 @@ def streams(seconds: float) -> Table:
     rows: list[list[str]] = []
     counts = (1_000, 10_000, 100_000)
     sent = [stream(count) for count in counts]
-    taken = medians([lambda one=one: sigadapt.choice_from_stream(one) for one in sent], seconds)
+    taken = medians([lambda one=one: sigadapt.response.choice_from_stream(one) for one in sent], seconds)
     for count, whole in zip(counts, taken, strict=True):
         rows.append([f"{count:,} fragments", micro(whole / count), f"{whole * 1e3:,.1f} ms"])
     told = "A stream of one call, from its events to a choice. A fragment costs the same in a long stream."

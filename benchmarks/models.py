@@ -22,10 +22,10 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 import dspy
 import litellm
+from sigadapt.adapters.calling.prompted import writers
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
-from sigadapt.adapters.calling.prompted import writers
 
 PAGE = Path(__file__).parent.parent / ".models" / "models.md"
 FIRST = object()

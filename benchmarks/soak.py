@@ -32,7 +32,8 @@ import sigadapt
 from benchmarks.measure import Table, resident
 from benchmarks.provider import provider
 from benchmarks.tree import stamp
-from sigadapt import MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt import ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, Failure, Received, Reply
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "soak.md"

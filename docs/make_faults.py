@@ -383,7 +383,7 @@ def raised(error: Any) -> str:
         return f"{code('LMRateLimitError')}, with the provider's words"
     if isinstance(error, dspy.utils.exceptions.LMServerError):
         return f"{code('LMServerError')}, with the provider's words"
-    if isinstance(error, sigadapt.UnusableAnswer):
+    if isinstance(error, sigadapt.errors.UnusableAnswer):
         text = f", the text in it: {kept(error.choice.text)}" if error.choice.text else ""
         return f"error {code(error.code)}{text}"
     if not isinstance(error, sigadapt.ToolCallParseError):

@@ -16,7 +16,7 @@ it has not, the calls arrive as text. `choice_from_text` reads them, and returns
 answer:
 
 ```python
-from sigadapt import choice_from_text
+from sigadapt.response import choice_from_text
 
 text = 'Let me look. <tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
 choice = choice_from_text(text, [{"name": "get_weather"}])  # a string, or its pieces

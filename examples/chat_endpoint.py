@@ -26,7 +26,8 @@ from played import language_model
 from pydantic import BaseModel
 
 import sigadapt
-from sigadapt import CallListener, PartialCall, SigadaptError, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt import SigadaptError, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt.listeners import CallListener, PartialCall
 from sigadapt.testing import Answer, Call, Received
 
 MOST_ROUNDS = 8

@@ -18,7 +18,8 @@ from dspy.streaming import StreamListener
 from played import language_model
 
 import sigadapt
-from sigadapt import CallListener, SigadaptError, ToolCalls, ToolDecls
+from sigadapt import SigadaptError, ToolCalls, ToolDecls
+from sigadapt.listeners import CallListener
 from sigadapt.testing import Answer, Call
 
 SCRIPT = [Answer(text="Let me look it up.", calls=[Call("get_weather", {"city": "Paris"})])]

@@ -15,7 +15,8 @@ import dspy
 from played import language_model, named
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecl, ToolDecls, ToolResults, UnusableAnswer
+from sigadapt import ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt.errors import UnusableAnswer
 from sigadapt.testing import Answer, Call, Failure, Received
 
 MOST_ROUNDS = 5

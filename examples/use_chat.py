@@ -23,8 +23,8 @@ from played import language_model
 from pydantic import BaseModel
 
 import sigadapt
-from sigadapt import ConfirmationNeeded, Ended, Failed, ResultReady, ToolDecl, ToolDecls, ui
-from sigadapt.runs.events import Event
+from sigadapt import ConfirmationNeeded, ToolDecl, ToolDecls, ui
+from sigadapt.events import Ended, Event, Failed, ResultReady
 from sigadapt.testing import Answer, Call, Received
 
 SCRIPT = Path(os.environ.get("PAGE", Path(__file__).with_name("use_chat_page.js")))

@@ -27,7 +27,8 @@ except ImportError:
     sys.exit("atheris is not installed; it has wheels for Linux on x86-64 alone.")
 
 with atheris.instrument_imports(include=["sigadapt"]):
-    from sigadapt import Choice, SigadaptError, choice_from_stream, choice_from_text, choices_from_response
+    from sigadapt import Choice, SigadaptError
+    from sigadapt.response import choice_from_stream, choice_from_text, choices_from_response
     from sigadapt.schemas.arguments import parse_arguments
     from sigadapt.schemas.json_values import without_halves
     from sigadapt.testing import WIRES, Answer, Call, Received

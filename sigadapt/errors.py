@@ -355,7 +355,7 @@ error.resume(tools, decisions).
     def model_validate_json(cls, text: str | bytes) -> "ConfirmationNeeded":
         """Return the error that `model_dump_json` wrote.
 
-        Keep the text on the server: what a client could change in it has to be signed (`sigadapt.sign`).
+        Keep the text on the server: sign what a client could change in it (`sigadapt.trust.sign`).
 
         Raises:
             InvalidHistory: `unreadable_history`, for a text that is something else.

@@ -56,7 +56,7 @@ def ai_sdk(events: Any, *, message_id: str | None = None, error_text: ErrorText 
         `tool-approval-request` whose `approvalId` is the request's id.
 
     Example:
-        >>> from sigadapt import Ended, TextDelta
+        >>> from sigadapt.events import Ended, TextDelta
         >>> events = [TextDelta("Sun", "answer", step=1), Ended(None, step=1)]
         >>> for text in ai_sdk(events, message_id="m1"):
         ...     print(text.strip())
@@ -104,7 +104,7 @@ def ag_ui(
         the request's id.
 
     Example:
-        >>> from sigadapt import Ended
+        >>> from sigadapt.events import Ended
         >>> for text in ag_ui([Ended(None, step=1)], thread_id="t", run_id="r"):
         ...     print(text.strip())
         data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}

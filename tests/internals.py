@@ -5,14 +5,14 @@ If a file of the package moves, its line here changes, and no test.
 
 from sigadapt.adapters import plan, text_listeners
 from sigadapt.adapters.calling.calling import Calling
-from sigadapt.adapters.calling.prompted import prompted_request, writers
 from sigadapt.adapters.lm import routes, transport
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.lm.streams import recorder
 from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.passes.order import lower
+from sigadapt.adapters.passes.prompts import prompted_request, read_calls_in_text, writers
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.canonical import Request, canonical_choice
-from sigadapt.adapters.request.lowering import lower
 from sigadapt.adapters.request.messages import assistant_message, messages_of, result_message
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.prompt import prompt_of, question
@@ -49,7 +49,7 @@ from sigadapt.signatures.calls import RefusedToolCall, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tokens
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.rendering import Cell, Rendered
-from sigadapt.signatures.sources import annotations
+from sigadapt.signatures.sources import annotations, describe_source
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results import function_calls
@@ -110,6 +110,7 @@ __all__ = [
     "cut",
     "decode",
     "demo",
+    "describe_source",
     "edit_note",
     "events_of",
     "excerpt_of",
@@ -135,6 +136,7 @@ __all__ = [
     "prompt_of",
     "prompted_request",
     "question",
+    "read_calls_in_text",
     "read_text",
     "recorder",
     "repair",

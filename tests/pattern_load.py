@@ -152,10 +152,10 @@ def noted(modules: tuple[Any, ...]) -> dict[tuple[str, int], set[tuple[Any, Any,
 
 def run_readers() -> None:
     """Run what compiles patterns in functions."""
-    from sigadapt import choice_from_text
     from sigadapt.adapters.request import sendable_tools
     from sigadapt.adapters.request.aliases import aliases
     from sigadapt.providers import ROUTES
+    from sigadapt.response import choice_from_text
     from sigadapt.text.formats import FORMATS
     from sigadapt.text.gate import TextGate
     from sigadapt.text.layout import Layout
@@ -376,7 +376,7 @@ def is_for_recheck(pattern: Pattern) -> bool:
 
 def slow_formats() -> list[str]:
     """Return the formats of calls that are read slowly with a long run somewhere in the call, in words."""
-    from sigadapt import choice_from_text
+    from sigadapt.response import choice_from_text
     from sigadapt.text.formats import FORMATS
 
     tools = [{"name": "get_weather", "parameters": {"type": "object"}}]

@@ -37,7 +37,7 @@ NATIVE_OLLAMA = next(route for route in ROUTES if route.models.server)
 ENGINES = ("auto", "litellm")
 """DSPy's two engines: lm15 where it speaks the model's wire, and LiteLLM always."""
 
-ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter)
+ADAPTERS = (sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.adapters.XMLAdapter)
 """The adapters that differ in the format of text alone."""
 
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import json_values
 
-from sigadapt import InvalidOption, ToolCall, ToolCallParseError, ToolCalls, choice_from_response
+from sigadapt import ToolCall, ToolCallParseError, ToolCalls, choice_from_response
 from sigadapt.columns import call_rows, call_type, calls_from_rows, error_row, error_type
+from sigadapt.errors import InvalidOption
 
 try:
     pa: Any = importlib.import_module("pyarrow")

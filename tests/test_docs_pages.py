@@ -6,6 +6,7 @@ An `output` block must be what the Python block before it prints. A block that c
 
 import ast
 import difflib
+import importlib
 import inspect
 import re
 import textwrap
@@ -17,7 +18,7 @@ import dspy
 import pytest
 
 import sigadapt
-from sigadapt import SigadaptError, errors, testing
+from sigadapt import SigadaptError, adapters, errors, testing
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -105,15 +106,25 @@ def explained() -> set[str]:
 
 
 ADAPTERS = ("ChatAdapter", "JSONAdapter", "XMLAdapter", "BAMLAdapter", "TwoStepAdapter")
-OPTIONS = {o for each in ADAPTERS for o in inspect.signature(getattr(sigadapt, each)).parameters} - {
+OPTIONS = {o for each in ADAPTERS for o in inspect.signature(getattr(adapters, each)).parameters} - {
     "unknown"
 }
+EXPORTING = ("adapters", "events", "listeners", "logs", "response", "server_tools", "trust")
+EXPORTED = {name for each in EXPORTING for name in importlib.import_module(f"sigadapt.{each}").__all__}
+ERRORS = {each.__name__ for each in SigadaptError.__subclasses__() if each.__module__ == errors.__name__}
 
 
 @pytest.mark.parametrize(
     "names",
-    [{*sigadapt.__all__}, {*testing.__all__}, {"compare", "ExactMatch", "SubsetMatch", "F1"}, OPTIONS],
-    ids=["sigadapt", "testing", "metrics", "options"],
+    [
+        {*sigadapt.__all__},
+        EXPORTED,
+        ERRORS,
+        {*testing.__all__},
+        {"compare", "ExactMatch", "SubsetMatch", "F1"},
+        OPTIONS,
+    ],
+    ids=["sigadapt", "modules", "errors", "testing", "metrics", "options"],
 )
 def test_a_guide_has_every_public_name_and_option(names: set[str]) -> None:
     """documentation: Every public name and option is in a guide."""

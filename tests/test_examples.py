@@ -15,7 +15,7 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py"))
 HELPERS = {"played.py", "notes_server.py", "batch_rows.py", "batch_command.py"}
 ELSEWHERE = {"batch_parallel.py", "batch_ray.py", "chat_endpoint.py", "use_chat.py"}
 """What the tests in tests/examples run."""
-LONGER = {"chat_endpoint.py": 255, "support_bot.py": 160, "use_chat.py": 160}
+LONGER = {"chat_endpoint.py": 256, "support_bot.py": 160, "use_chat.py": 160}
 """The most lines of whole programs, which show several things together."""
 
 PRINTS: dict[str, list[str]] = {

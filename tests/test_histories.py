@@ -10,7 +10,8 @@ from internals import Turn
 from support import Talk, lm_of
 
 import sigadapt
-from sigadapt import InvalidOption, ToolCall, ToolCalls, ToolResults, trim_history
+from sigadapt import ToolCall, ToolCalls, ToolResults, trim_history
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 

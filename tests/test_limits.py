@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import sigadapt
-from sigadapt import InvalidOption, InvalidToolDecl, ToolCalls, ToolDecls, choice_from_text
+from sigadapt import ToolCalls, ToolDecls
+from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.response import choice_from_text
 
 
 def tool(**properties: Any) -> ToolDecls:
@@ -66,9 +68,9 @@ def test_a_call_in_a_text_has_a_thousand_parameters(count: int, is_read: bool) -
 
 def test_a_secret_has_sixteen_bytes() -> None:
     """conversations: An approval is signed"""
-    assert len(sigadapt.sign(ToolCalls([{"name": "f", "args": {}}]), "x" * 16)) == 1
+    assert len(sigadapt.trust.sign(ToolCalls([{"name": "f", "args": {}}]), "x" * 16)) == 1
     with pytest.raises(InvalidOption, match="16 bytes"):
-        sigadapt.sign(ToolCalls([{"name": "f", "args": {}}]), "x" * 15)
+        sigadapt.trust.sign(ToolCalls([{"name": "f", "args": {}}]), "x" * 15)
 
 
 def test_requests_are_asked_again_so_often() -> None:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from support import CORPUS, May, get_weather, lm_of
 
 import sigadapt
-from sigadapt import InvalidOption, ToolCalls, ToolDecls, metrics
+from sigadapt import ToolCalls, ToolDecls, metrics
+from sigadapt.errors import InvalidOption
 from sigadapt.metrics import F1, ExactMatch, SubsetMatch, compare
 from sigadapt.testing import Answer, Call, LoopbackProvider
 

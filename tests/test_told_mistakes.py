@@ -179,7 +179,7 @@ def test_a_field_that_no_adapter_fills(signature: Any, words: str) -> None:
         LoopbackProvider([Answer(text="ok")]) as provider,
         dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
     ):
-        with pytest.raises(sigadapt.InvalidSignature) as caught:
+        with pytest.raises(sigadapt.errors.InvalidSignature) as caught:
             dspy.Predict(signature())(question="q", tools=[get_weather])
         assert words in str(caught.value)
         assert "sigadapt.signatures" not in str(caught.value)
@@ -189,12 +189,12 @@ def test_a_field_that_no_adapter_fills(signature: Any, words: str) -> None:
 def test_classes_in_the_place_of_instances() -> None:
     """adapter-plug-in: A mistake is told before a request."""
     for hooks, words in (([Hook], "Hook()"), (Hook(), "hooks=[hook]"), ([print], "before_request")):
-        with pytest.raises(sigadapt.InvalidOption, match=re.escape(words)):
+        with pytest.raises(sigadapt.errors.InvalidOption, match=re.escape(words)):
             sigadapt.ChatAdapter(hooks=cast("Any", hooks))
     with (
         LoopbackProvider([Answer(text="ok")]) as provider,
         dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter),
-        pytest.raises(sigadapt.InvalidOption, match=r"ChatAdapter\(\)"),
+        pytest.raises(sigadapt.errors.InvalidOption, match=r"ChatAdapter\(\)"),
     ):
         dspy.Predict(Turn)(question="q", tools=[get_weather])
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from support import Must, lm_of
 
 import sigadapt
-from sigadapt import InvalidOption, ToolDecl, ToolDecls, Toolset, ToolTexts
+from sigadapt import ToolDecl, ToolDecls, Toolset, ToolTexts
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 

@@ -14,7 +14,8 @@ import dspy
 import pytest
 
 import sigadapt
-from sigadapt import File, InvalidToolCall, ServerToolCall, Source, ToolCall, ToolResult, ui
+from sigadapt import InvalidToolCall, ToolCall, ToolResult, ui
+from sigadapt.server_tools import File, ServerToolCall, Source
 
 NPM = os.environ.get("SIGADAPT_NPM")
 """A folder with the npm packages `ai` and `@ag-ui/core`; `python3 tasks.py ui` makes one."""
@@ -33,53 +34,57 @@ WAITS = sigadapt.ConfirmationNeeded(
 
 
 def deltas(*pieces: str) -> list[Any]:
-    return [sigadapt.CallDelta(0, "c1", "find", piece, step=1) for piece in pieces]
+    return [sigadapt.events.CallDelta(0, "c1", "find", piece, step=1) for piece in pieces]
 
 
 def ended(**outputs: Any) -> Any:
-    return sigadapt.Ended(dspy.Prediction(**outputs), step=2)
+    return sigadapt.events.Ended(dspy.Prediction(**outputs), step=2)
 
 
-READY = sigadapt.CallReady(CALL, step=1)
+READY = sigadapt.events.CallReady(CALL, step=1)
 RUNS: dict[str, list[Any]] = {
     "an answer": [
-        sigadapt.ReasoningDelta("Hm.", step=1),
-        sigadapt.TextDelta("It is ", "answer", step=1),
-        sigadapt.TextDelta("sunny.", "answer", step=1),
-        sigadapt.Used({"total_tokens": 3}, step=1),
+        sigadapt.events.ReasoningDelta("Hm.", step=1),
+        sigadapt.events.TextDelta("It is ", "answer", step=1),
+        sigadapt.events.TextDelta("sunny.", "answer", step=1),
+        sigadapt.events.Used({"total_tokens": 3}, step=1),
         ended(answer="It is sunny."),
     ],
     "an agent": [
         *deltas("", '{"city":', '"Rome"}'),
         READY,
-        sigadapt.TextDelta("inside", "answer", step=2, within="c1"),
-        sigadapt.ResultReady("c1", ToolResult(call_id="c1", name="find", value={"x": None}), step=2),
+        sigadapt.events.TextDelta("inside", "answer", step=2, within="c1"),
+        sigadapt.events.ResultReady("c1", ToolResult(call_id="c1", name="find", value={"x": None}), step=2),
         ended(answer="Europe.", history=dspy.History(messages=[]), termination_reason="submit"),
     ],
     "a failure": [
         READY,
-        sigadapt.ResultReady("c1", ToolResult(call_id="c1", name="find", value="No.", is_error=True), step=1),
+        sigadapt.events.ResultReady(
+            "c1", ToolResult(call_id="c1", name="find", value="No.", is_error=True), step=1
+        ),
         ended(answer=None),
     ],
-    "a bad call": [sigadapt.CallReady(BAD, step=1), ended(answer="Sorry.")],
+    "a bad call": [sigadapt.events.CallReady(BAD, step=1), ended(answer="Sorry.")],
     "a wait": [
         READY,
-        sigadapt.Confirm([ASKED], step=1),
-        sigadapt.Failed(WAITS, step=1),
+        sigadapt.events.Confirm([ASKED], step=1),
+        sigadapt.events.Failed(WAITS, step=1),
     ],
     "an error": [
-        sigadapt.TextDelta("It", "answer", step=1),
+        sigadapt.events.TextDelta("It", "answer", step=1),
         *deltas('{"ci'),
-        sigadapt.Failed(ValueError("a secret"), step=1),
+        sigadapt.events.Failed(ValueError("a secret"), step=1),
     ],
     "what a provider ran": [
-        sigadapt.ServerCall(ServerToolCall(kind="web_search", name="s", id="s1", input={"q": "x"}), step=1),
-        sigadapt.ServerCall(ServerToolCall(kind="web_fetch", name="f", status="failed"), step=1),
-        sigadapt.ServerCall(ServerToolCall(kind="code_execution", name="c", status="pending"), step=1),
-        sigadapt.SourceReady(Source(url="https://example.com"), step=1),
-        sigadapt.SourceReady(Source(id="file_1", title="ai.pdf"), step=1),
-        sigadapt.FileReady(File(media_type="image/png", data="aGk="), step=1),
-        sigadapt.FileReady(File(id="file_2", name="a.csv"), step=1),
+        sigadapt.events.ServerCall(
+            ServerToolCall(kind="web_search", name="s", id="s1", input={"q": "x"}), step=1
+        ),
+        sigadapt.events.ServerCall(ServerToolCall(kind="web_fetch", name="f", status="failed"), step=1),
+        sigadapt.events.ServerCall(ServerToolCall(kind="code_execution", name="c", status="pending"), step=1),
+        sigadapt.events.SourceReady(Source(url="https://example.com"), step=1),
+        sigadapt.events.SourceReady(Source(id="file_1", title="ai.pdf"), step=1),
+        sigadapt.events.FileReady(File(media_type="image/png", data="aGk="), step=1),
+        sigadapt.events.FileReady(File(id="file_2", name="a.csv"), step=1),
         ended(answer="So."),
     ],
 }
@@ -227,5 +232,7 @@ def test_ag_ui_reads(name: str, tmp_path: Path) -> None:
 def test_any_result_is_written(writer: Any, value: Any) -> None:
     """watching-runs: The official clients read every run."""
     result = ToolResult.model_construct(call_id="c1", name="find", value=value, is_error=False)
-    written = rows("".join(writer([READY, sigadapt.ResultReady("c1", result, step=1), ended(answer="")])))
+    written = rows(
+        "".join(writer([READY, sigadapt.events.ResultReady("c1", result, step=1), ended(answer="")]))
+    )
     assert any(row["type"] in {"tool-output-available", "TOOL_CALL_RESULT"} for row in written)

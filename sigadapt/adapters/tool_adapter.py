@@ -12,12 +12,13 @@ from dspy.signatures.signature import Signature
 from dspy.utils import callback
 from dspy.utils.exceptions import AdapterParseError
 
-from sigadapt.adapters.call import AdapterCall, Outputs, steps
-from sigadapt.adapters.calling.prompted import check_call_format
+from sigadapt.adapters.call import Outputs, steps
+from sigadapt.adapters.calling.call_record import AdapterCall
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
 from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown_options
 from sigadapt.adapters.output_format import OutputFormat
+from sigadapt.adapters.passes.prompts import check_call_format
 from sigadapt.adapters.plan import Plan, plan_of, prompt_cache
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import describe, form_of, in_own_words

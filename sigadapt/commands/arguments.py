@@ -19,15 +19,9 @@ import dspy
 import typer
 from dspy.signatures.signature import Signature
 
-from sigadapt import (
-    BAMLAdapter,
-    ChatAdapter,
-    InvalidOption,
-    JSONAdapter,
-    SigadaptError,
-    ToolDecls,
-    XMLAdapter,
-)
+from sigadapt import ChatAdapter, JSONAdapter, SigadaptError, ToolDecls
+from sigadapt.adapters import BAMLAdapter, XMLAdapter
+from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import is_array, is_sequence
 from sigadapt.signatures.awaiting import arun
 from sigadapt.signatures.sources import is_source

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from sigadapt import InvalidOption, SigadaptError, ToolDecl, ToolDecls
+from sigadapt import SigadaptError, ToolDecl, ToolDecls
+from sigadapt.adapters.passes.order import lower
+from sigadapt.adapters.passes.server_tools import with_server_tools
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import lower
-from sigadapt.adapters.request.server_tools import with_server_tools
 from sigadapt.commands.arguments import McpOption, sources_of
 from sigadapt.commands.printing import AsJson, counted, emit, say, waiting
+from sigadapt.errors import InvalidOption
 from sigadapt.providers import ROUTES
 from sigadapt.providers.route import Route
 from sigadapt.schemas.json_values import Json, is_sequence

@@ -13,9 +13,10 @@ from typing import Annotated, Any
 import dspy
 import typer
 
-from sigadapt import ChatAdapter, InvalidOption, ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt import ChatAdapter, ToolCallParseError, ToolCalls, ToolDecls
 from sigadapt.commands.arguments import WIRE_NAMES, EngineOption
 from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
+from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.places import printable
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 import dspy
 from pydantic.fields import FieldInfo
 
-from sigadapt import InvalidOption, ToolDecls
+from sigadapt import ToolDecls
 from sigadapt.adapters.plan import plan_of
+from sigadapt.errors import InvalidOption
 from sigadapt.signatures.native_tools import NativeTool
 
 

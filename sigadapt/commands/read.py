@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from sigadapt import InvalidOption, ToolCalls, ToolDecls, UnreadableResponse, choice_from_text
+from sigadapt import ToolCalls, ToolDecls
 from sigadapt.adapters.request.aliases import aliases
 from sigadapt.adapters.response.choice import (
     Choice,
@@ -22,7 +22,9 @@ from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
 from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
+from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES, provider_named
+from sigadapt.response import choice_from_text
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.rendering import rendered_answer
 

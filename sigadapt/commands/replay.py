@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import dspy
 import typer
 
-from sigadapt import Choice, InvalidOption
+from sigadapt import Choice
 from sigadapt.commands.arguments import (
     ADAPTERS,
     WIRE_NAMES,
@@ -30,6 +30,7 @@ from sigadapt.commands.printing import AsJson, counted, draw, emit, quiet, say, 
 from sigadapt.commands.programs import inputs_of, tools_field
 from sigadapt.commands.read import choice_document, content_of
 from sigadapt.commands.request_parts import READING_ORDER, parts_of
+from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, listed
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read

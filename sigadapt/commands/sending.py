@@ -11,12 +11,13 @@ from typing import Any
 
 import dspy
 
-from sigadapt import McpServer, ToolDecl
+from sigadapt import ToolDecl
 from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.commands.arguments import WIRE_NAMES, sentence
 from sigadapt.commands.request_parts import TOOLS, weights
 from sigadapt.schemas.json_values import Json
+from sigadapt.server_tools import McpServer
 from sigadapt.testing import WIRES, Answer
 from sigadapt.testing.exchange import Response, read, write
 from sigadapt.testing.server import Server

@@ -7,15 +7,20 @@ Other files import these names from here. `tests/dspy_boundary/test_internals.py
 # pyright: reportPrivateUsage=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # DSPy does not annotate these names, or not for a strict type checker.
 
+import asyncio
+import contextvars
 import copy
 import logging
+import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeGuard
 
 import pydantic
+from anyio import from_thread
 from dspy import lm15
 from dspy.adapters import _legacy_type_markers
 from dspy.adapters.types import base_type
@@ -41,6 +46,7 @@ from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback, callback_context
 
 _execution: Any = execution
+_lm_module: Any = sys.modules[LM.__module__]
 settings: Any = _settings  # `send_stream` is where DSPy sends the chunks of the running call, or None
 
 # Connection settings, which are told from generation settings.
@@ -56,10 +62,9 @@ model_info: Callable[..., dict[str, Any]] = model_metadata.model_info
 # The form of a Response that DSPy's native types (reasoning, citations) read.
 legacy_output: Callable[..., dict[str, Any]] = call_result.legacy_output
 
-# A chunk of a streamed answer, as DSPy sends it to listeners; what these get of it, and how it is sent.
+# A chunk of a streamed answer, as DSPy sends it to listeners, and what these get of it.
 EngineChunk: type[Any] = streaming.EngineChunk
 StreamResponse: Any = messages.StreamResponse
-sync_send_to_stream: Callable[[Any, Any], None] = messages.sync_send_to_stream
 # The id of the module, model or tool that runs, which DSPy's callbacks are given too; also in its threads.
 running_id: Any = callback_context.ACTIVE_CALL_ID
 
@@ -93,6 +98,46 @@ def make_tools_of(source: type[Any], kind: type[Tool]) -> None:
         return object.__new__(kind if cls is Tool and isinstance(func, source) else cls)
 
     Tool.__new__ = new  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def send_to_stream(stream: Any, item: Any) -> None:
+    """Send an item to a stream in sync code."""
+    if is_direct(stream):
+        _finish_now(stream.send(item))
+    else:
+        messages.sync_send_to_stream(stream, item)
+
+
+def is_direct(stream: Any) -> bool:
+    """Return whether a stream takes what it is sent without waiting, in any thread: it says `is_direct`."""
+    return getattr(stream, "is_direct", False)
+
+
+def _run_from_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Run a coroutine function in sync code, without the loop that `anyio.from_thread.run` needs."""
+    if not is_direct(settings.send_stream):
+        return from_thread.run(function, *args)
+    running = function(*args)
+    if getattr(function, "__name__", "") == "send":
+        return _finish_now(running)
+    # LiteLLM's stream for models that DSPy sends no typed request: it waits for the network, in a loop.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(contextvars.copy_context().run, asyncio.run, running).result()
+
+
+def _finish_now(running: Any) -> Any:
+    """Run what never waits to its end."""
+    try:
+        running.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a stream that says `is_direct` waited")
+
+
+# In sync code, DSPy sends each chunk through the event loop of another thread, which costs more than all else
+# that it does with a chunk. A direct stream needs neither.
+for _module in (_execution, _lm_module):
+    _module.anyio = SimpleNamespace(from_thread=SimpleNamespace(run=_run_from_thread))
 
 
 class Lm15Provider(Protocol):

@@ -6,7 +6,7 @@ the tool call in which the program runs that the event is about; None outside of
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import dspy
 
@@ -15,7 +15,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class BaseEvent:
     """What all events have: the step, and the id of the tool call in which the program runs."""
 
     step: int = 0
@@ -23,7 +23,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class TextDelta(Event):
+class TextDelta(BaseEvent):
     """A piece of an output field's text; `field` is None for text beside calls that is no output.
 
     Example:
@@ -36,14 +36,14 @@ class TextDelta(Event):
 
 
 @dataclass(frozen=True)
-class ReasoningDelta(Event):
+class ReasoningDelta(BaseEvent):
     """A piece of the thinking that the provider shows."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class CallDelta(Event):
+class CallDelta(BaseEvent):
     """A piece of a call's arguments, while the model writes them: progress to show, never to parse."""
 
     index: int
@@ -53,14 +53,14 @@ class CallDelta(Event):
 
 
 @dataclass(frozen=True)
-class CallReady(Event):
+class CallReady(BaseEvent):
     """A whole call, checked: a ToolCall, or an InvalidToolCall with its code."""
 
     call: ToolCall | InvalidToolCall
 
 
 @dataclass(frozen=True)
-class ResultReady(Event):
+class ResultReady(BaseEvent):
     """The result of a call. A tool that failed has a failed one, with the message of its error."""
 
     call_id: str
@@ -68,49 +68,66 @@ class ResultReady(Event):
 
 
 @dataclass(frozen=True)
-class Confirm(Event):
+class Confirm(BaseEvent):
     """The run waits for a person to decide on these requests. `Failed` follows, with the error to resume."""
 
     requests: Sequence[Any]
 
 
 @dataclass(frozen=True)
-class ServerCall(Event):
+class ServerCall(BaseEvent):
     """A call of a tool that the provider ran itself."""
 
     call: Any
 
 
 @dataclass(frozen=True)
-class SourceReady(Event):
+class SourceReady(BaseEvent):
     """A source that the provider cites."""
 
     source: Any
 
 
 @dataclass(frozen=True)
-class FileReady(Event):
+class FileReady(BaseEvent):
     """A file that a provider's tool made."""
 
     file: Any
 
 
 @dataclass(frozen=True)
-class Used(Event):
+class Used(BaseEvent):
     """The tokens of one step, under DSPy's names; there is none for an answer from the cache."""
 
     usage: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Ended(Event):
+class Ended(BaseEvent):
     """The end of a run: its prediction."""
 
     prediction: dspy.Prediction
 
 
 @dataclass(frozen=True)
-class Failed(Event):
+class Failed(BaseEvent):
     """The end of a run that failed. The iterator raises the error next."""
 
     error: BaseException
+
+
+Event: TypeAlias = (
+    TextDelta
+    | ReasoningDelta
+    | CallDelta
+    | CallReady
+    | ResultReady
+    | Confirm
+    | ServerCall
+    | SourceReady
+    | FileReady
+    | Used
+    | Ended
+    | Failed
+)
+"""Any event of a run."""

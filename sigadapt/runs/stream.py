@@ -1,24 +1,23 @@
 """Watch a whole run as one stream of typed events: `stream` in a loop, `stream_sync` anywhere else.
 
-a. An async program runs as a task of the caller's loop. One whose tools are all sync, or that has no
-   `aforward`, runs in a worker thread, so that nothing in it blocks the loop. DSPy waits for `send` in a loop
-   there, which must outlive the program, so it is the loop of a second thread, not the caller's.
-b. The program runs in a copy of the caller's context, taken when `stream` is called.
-c. Whoever leaves cancels a task at once. A thread ends at its next chunk, predictor, request or tool.
+a. In `stream`, an async program runs as a task of the caller's loop. One whose tools are all sync, or that
+   has no `aforward`, runs in a thread, so that nothing in it blocks the loop.
+b. In `stream_sync`, a program runs in a thread, and needs no event loop. One with async tools, or that has no
+   `forward`, runs in a loop in that thread.
+c. The program runs in a copy of the caller's context, taken when `stream` is called.
+d. Whoever leaves cancels a task at once. A thread ends at its next chunk, predictor, request or tool.
 """
 
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, NoReturn
 
-import anyio
-import anyio.to_thread
 import dspy
 
 from sigadapt.adapters.tool_adapter import ToolAdapter
@@ -58,7 +57,7 @@ def stream(program: dspy.Module, /, **inputs: Any) -> EventStream:
         inputs: the inputs of the program.
 
     Returns:
-        An async iterator of events (`sigadapt.runs.events`). The last one is `Ended`, with the prediction,
+        An async iterator of events (`sigadapt.events`). The last one is `Ended`, with the prediction,
         or `Failed`, whose error is raised next. A run that waits for a person ends in `Confirm` and `Failed`.
         Once it is closed, no request is sent and no tool begins. Close it with `aclose()` if you
         leave it early and keep it.
@@ -143,11 +142,11 @@ async def _events(program: Any, inputs: dict[str, Any], context: Context) -> Asy
 
     watch = Watch(deliver)
     if _blocks(program):
-        cancel = _start_thread(program, inputs, context, watch, partial(set_here, over))
+        _start_thread(program, lambda: context.run(_run, program, inputs, watch), partial(set_here, over))
+        cancel = _nothing
     else:
-        watch.loop_thread = home
         # Not `with dspy.context(...)` here: around a `yield`, the consumer would be in it.
-        task: asyncio.Task[None] = context.run(loop.create_task, _run(program.acall, inputs, watch))
+        task: asyncio.Task[None] = context.run(loop.create_task, _arun(program, inputs, watch))
         task.add_done_callback(lambda _: over.set())
         cancel = task.cancel
     try:
@@ -172,7 +171,11 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
     inbox: SimpleQueue[Event] = SimpleQueue()
     over = threading.Event()
     watch = Watch(inbox.put)
-    cancel = _start_thread(program, inputs, context, watch, over.set)
+    if _can_run_sync(program):
+        _start_thread(program, lambda: context.run(_run, program, inputs, watch), over.set)
+        cancel = _nothing
+    else:
+        cancel = _start_loop(program, inputs, context, watch, over.set)
     try:
         while True:
             event = inbox.get()
@@ -187,60 +190,91 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
         over.wait(_PATIENCE)
 
 
-async def _run(call: Callable[..., Awaitable[Any]], inputs: dict[str, Any], watch: Watch) -> None:
-    """Run the program, watched, and emit how it ended. Its settings are those of this task alone."""
+def _watched(watch: Watch) -> Any:
+    """Return a context in which a watch gets what happens; its settings are those of this run alone."""
     # A stream inside of a tool has its own Watch, and the outer one sees the tool.
     callbacks: list[Any] = [each for each in settings.callbacks or () if not isinstance(each, Watch)]
+    return settings.context(send_stream=watch, stream_listeners=[], callbacks=[*callbacks, watch])
+
+
+def _run(program: Any, inputs: dict[str, Any], watch: Watch) -> None:
+    """Run the program in sync code, watched, and emit how it ended."""
     try:
-        with settings.context(send_stream=watch, stream_listeners=[], callbacks=[*callbacks, watch]):
-            prediction = await call(**inputs)
-    except BaseException as error:  # noqa: BLE001  (raised where somebody reads the events)
+        with _watched(watch):
+            prediction = program(**inputs)
+    except BaseException as error:  # noqa: BLE001  (raised to the reader of the events)
         if not watch.is_left:
             watch.end(error=error)
     else:
         watch.end(prediction)
 
 
-def _start_thread(
-    program: Any, inputs: dict[str, Any], context: Context, watch: Watch, over: Callable[[], None]
-) -> Callable[[], None]:
-    """Run a program in a thread with a loop, and return what ends it there as soon as can be."""
-    blocks = _blocks(program)
-    started: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+async def _arun(program: Any, inputs: dict[str, Any], watch: Watch) -> None:
+    """Run the program in async code, watched, and emit how it ended."""
+    try:
+        with _watched(watch):
+            prediction = await program.acall(**inputs)
+    except BaseException as error:  # noqa: BLE001  (raised to the reader of the events)
+        if not watch.is_left:
+            watch.end(error=error)
+    else:
+        watch.end(prediction)
 
-    async def in_worker(**inputs: Any) -> Any:
-        return await anyio.to_thread.run_sync(partial(program, **inputs), limiter=anyio.CapacityLimiter(1))
 
-    async def main() -> None:
-        started.put((asyncio.get_running_loop(), asyncio.current_task()))
-        watch.loop_thread = None if blocks else threading.get_ident()
-        await _run(in_worker if blocks else program.acall, inputs, watch)
+def _nothing() -> None:
+    """Cancel nothing: a thread ends by itself at its next chunk, predictor, request or tool."""
 
+
+def _start_thread(program: Any, run: Callable[[], None], over: Callable[[], None]) -> None:
     def work() -> None:
         try:
-            context.run(asyncio.run, main())
+            run()
         finally:
             over()
 
     threading.Thread(target=work, name=f"stream of {type(program).__name__}", daemon=True).start()
+
+
+def _start_loop(
+    program: Any, inputs: dict[str, Any], context: Context, watch: Watch, over: Callable[[], None]
+) -> Callable[[], None]:
+    """Run an async program in a thread with a loop, and return what cancels it there."""
+    started: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+
+    async def main() -> None:
+        started.put((asyncio.get_running_loop(), asyncio.current_task()))
+        await _arun(program, inputs, watch)
+
+    _start_thread(program, lambda: context.run(asyncio.run, main()), over)
     loop, task = started.get()
 
     def cancel() -> None:
-        if not blocks:
-            with suppress(RuntimeError):  # the loop is closed, and the program over
-                loop.call_soon_threadsafe(task.cancel)
+        with suppress(RuntimeError):  # the loop is closed, and the program over
+            loop.call_soon_threadsafe(task.cancel)
 
     return cancel
 
 
 def _blocks(program: dspy.Module) -> bool:
-    """Return whether to run a program in a thread: it is sync, or all its tools are."""
+    """Return whether a program would block a loop: it is sync, or all its tools are."""
+    return not hasattr(type(program), "aforward") or (
+        _can_run_sync(program) and bool(_tool_functions(program))
+    )
+
+
+def _can_run_sync(program: dspy.Module) -> bool:
+    """Return whether a program can run in sync code: it has a `forward`, and no async tool."""
     if not hasattr(type(program), "aforward"):
         return True
+    return hasattr(type(program), "forward") and not any(map(is_async, _tool_functions(program)))
+
+
+def _tool_functions(program: dspy.Module) -> list[Any]:
+    """Return the functions of the tools of a program's agents, but for the agents' own."""
     functions: list[Any] = []
     for _, module in program.named_sub_modules():
         value: Any = getattr(module, "tools", None)
-        tools: list[Any] = [*value.values()] if is_mapping(value) else value if is_array(value) else []
-        names = {"submit", "finish"}  # the agents' own
-        functions += [tool.func for tool in tools if isinstance(tool, dspy.Tool) and tool.name not in names]
-    return bool(functions) and hasattr(type(program), "forward") and not any(map(is_async, functions))
+        tools: Any = [*value.values()] if is_mapping(value) else value
+        own_tools = [tool for tool in tools if isinstance(tool, dspy.Tool)] if is_array(tools) else []
+        functions += [tool.func for tool in own_tools if tool.name not in ("submit", "finish")]
+    return functions

@@ -12,18 +12,15 @@ to it, in any thread. DSPy's id of what runs leads to its `_Place`. Rules:
  e. Once the reader has left, every chunk, predictor, request and tool raises `LeftError`.
 """
 
-import asyncio
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from threading import RLock, get_ident
+from threading import RLock
 from typing import Any
 from uuid import uuid4
 
 import dspy
-from anyio import from_thread
 from dspy.utils.callback import BaseCallback
 from pydantic_core import to_jsonable_python
 
@@ -37,7 +34,6 @@ from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.failures import message_of
-from sigadapt.signatures.tool_results.function_calls import is_async
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -89,15 +85,12 @@ class _Place:
     instance: Any = None
     calls: list[_Open] = field(default_factory=list[_Open])  # of the predictors that a module has called
     run: _Open | None = None
-    silent: ExitStack = field(default_factory=ExitStack)  # left when it ends
-
-    def silence(self) -> None:
-        """Let nothing stream in it, because DSPy could not wait for `send` there. Its end emits it."""
-        self.silent.enter_context(settings.context(send_stream=None))
 
 
 class Watch(BaseCallback):
     """The watcher of one run. `deliver` takes each event, in the thread in which it happens."""
+
+    is_direct = True  # `send` never waits
 
     def __init__(self, deliver: Callable[[Event], None]) -> None:
         self._deliver = deliver
@@ -107,7 +100,6 @@ class Watch(BaseCallback):
         self._steps: list[_Step] = []  # those that run, and later ones that wait for them
         self._count = self._number = 0
         self.is_left = False
-        self.loop_thread: int | None = None  # the thread of an async program
 
     def refuse_left(self) -> None:
         """End the program, if nobody reads its events any more."""
@@ -201,8 +193,6 @@ class Watch(BaseCallback):
                 texts = field_texts(fields, marker, NOWHERE)
                 place.step = _Step(self._count, parent.within, parent, fields, has_tools, texts)
                 self._steps.append(place.step)
-            if not _can_send():
-                place.silence()
 
     def _step_between(self, owner: _Place) -> _Step:
         """Return a step for what no predictor did."""
@@ -213,7 +203,6 @@ class Watch(BaseCallback):
     ) -> None:
         """Tell what a predictor gave that did not stream, and what was kept for its end."""
         place = self._places.pop(call_id, self._root)
-        place.silent.close()
         step = place.step
         values: Any = outputs if isinstance(outputs, dspy.Prediction) else {}
         if place.calls:
@@ -256,14 +245,11 @@ class Watch(BaseCallback):
         """Stop the request of a run that was left."""
         self.refuse_left()
         parent = self._here()
-        place = self._places[call_id] = _Place(parent, parent.within, parent.step, instance)
-        if not _can_send():
-            place.silence()
+        self._places[call_id] = _Place(parent, parent.within, parent.step, instance)
 
     def on_lm_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Add up the tokens of a step, which are in the model's history."""
         place = self._places.pop(call_id, self._root)
-        place.silent.close()
         if outputs is None or place.step is None:
             return
         # Its entry is among the latest, behind those of threads that share the model.
@@ -278,9 +264,9 @@ class Watch(BaseCallback):
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Find the call that a tool answers."""
         args: Any = inputs.get("kwargs") or {}
-        self._begin_tool(call_id, str(instance.name), args, instance.func)
+        self._begin_tool(call_id, str(instance.name), args)
 
-    def _begin_tool(self, run_id: str, name: str, args: Any, function: Any, call_id: str = "") -> None:
+    def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str = "") -> None:
         self.refuse_left()
         parent = self._here()
         with self._lock:
@@ -290,21 +276,18 @@ class Watch(BaseCallback):
                 self.hear_call(self._step_between(parent), call)
                 run = next(each for each in parent.calls if each.call is call)
             run.has_begun = True
-        place = self._places[run_id] = _Place(parent, run.call.id, run=run)
-        if get_ident() == self.loop_thread and not is_async(function):
-            place.silence()
+        self._places[run_id] = _Place(parent, run.call.id, run=run)
 
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Tell the result of a tool."""
         place = self._places.pop(call_id, self._root)
-        place.silent.close()
         if place.run is not None and (exception is None or isinstance(exception, Exception)):
             self._result(place.run, _result(place.run.call, outputs, exception))
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""
         run_id = uuid4().hex
-        self._begin_tool(run_id, call.name, call.args, function, call.id)
+        self._begin_tool(run_id, call.name, call.args, call.id)
         before = running_id.set(run_id)
         try:
             value = function(**args)
@@ -386,6 +369,7 @@ class Watch(BaseCallback):
 class _Answer:
     """Hears the answer to one request: the listener of its subscription, and the stream behind it."""
 
+    is_direct = True  # as its watch
     partial = True
     predict_name = ""
     stream_start = stream_end = False
@@ -439,17 +423,6 @@ def jsonable(value: Any) -> Any:
         return to_jsonable_python(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
     except (ValueError, TypeError, RecursionError):
         return str(value)
-
-
-def _can_send() -> bool:
-    """Return whether DSPy can send chunks from this thread: from a loop, and from AnyIO's workers."""
-    for ask in (asyncio.get_running_loop, from_thread.check_cancelled):
-        try:
-            ask()
-        except RuntimeError:
-            continue
-        return True
-    return False
 
 
 def _waiting(place: _Place | None, name: str, args: Any, call_id: str) -> _Open | None:

@@ -376,33 +376,38 @@ def deferred(decl: ToolDecl, search: "ToolSearch") -> ToolDecl:
     return copy
 
 
-_DECLARED: DeclaredCache[dict[str, Any]] = DeclaredCache()
-"""The fields of the declaration of a function or MCP tool, without the function."""
+_DECLARED: DeclaredCache[tuple[dict[str, Any], ...]] = DeclaredCache()
+"""The fields of a source's declarations, without their functions."""
 
 
-def known_declaration(source: object) -> ToolDecl | None:
-    """Return the declaration of a function, MCP tool or declared tool that has not changed since then."""
+def known_declarations(source: object) -> list[ToolDecl] | None:
+    """Return the declarations of a source that has not changed since they were made; else None."""
     if type(source) is DeclaredTool:
-        return cast("ToolDecl | None", source.declaration)
-    fields = _DECLARED.get(source)
-    if fields is None:
+        declaration = cast("ToolDecl | None", source.declaration)
+        return None if declaration is None else [declaration]
+    fields_of_each = _DECLARED.get(source)
+    if fields_of_each is None:
         return None
-    decl = object.__new__(ToolDecl)
-    decl.__dict__.update(fields, func=source if callable(source) else None)
-    return decl
+    function: Any = getattr(source, "func", None) if type(source) is dspy.Tool else source
+    decls: list[ToolDecl] = []
+    for fields in fields_of_each:
+        decl = object.__new__(ToolDecl)
+        decl.__dict__.update(fields, func=function if callable(function) else None)
+        decls.append(decl)
+    return decls
 
 
 def declarations_of(source: object) -> list[ToolDecl] | None:
     """Return the declarations of a source; None for a value that is no source."""
-    decl = known_declaration(source)
-    if decl is not None:
-        return [decl]
+    known = known_declarations(source)
+    if known is not None:
+        return known
     raw = describe_source(source)
     if raw is None:
         return None
     decls = list(map(declare, raw))
-    if len(decls) == 1:
-        _DECLARED.put(source, {key: value for key, value in decls[0].__dict__.items() if key != "func"})
+    without_functions = [{key: value for key, value in vars(decl).items() if key != "func"} for decl in decls]
+    _DECLARED.put(source, tuple(without_functions))
     return decls
 
 

@@ -31,7 +31,7 @@ from sigadapt.signatures.server.tools import ServerTool, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools, forgotten_adapter
-from sigadapt.signatures.tool_decl import ToolDecl, bare_form, declarations_of, known_declaration
+from sigadapt.signatures.tool_decl import ToolDecl, bare_form, declarations_of, known_declarations
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -426,15 +426,15 @@ async def awaited_decls(tools: object) -> ToolDecls:
 
 
 def known_decls(sources: object) -> ToolDecls | None:
-    """Return the declarations of listed functions and MCP tools, if all are unchanged since the last time."""
+    """Return the declarations of listed sources, if all are unchanged since the last time."""
     if not sources or not isinstance(sources, (list, tuple)):
         return None
     decls: list[ToolDecl] = []
     for source in cast("list[object]", sources):
-        decl = known_declaration(source)
-        if decl is None:
+        known = known_declarations(source)
+        if known is None:
             return None
-        decls.append(decl)
+        decls += known
     result = object.__new__(ToolDecls)
     tools = tuple(decls)
     _fill(result, tools, tools)

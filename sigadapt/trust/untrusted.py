@@ -24,7 +24,7 @@ from sigadapt.signatures.transcript import collection_in, read, rounds_in
 from sigadapt.trust.canonical import as_a_browser_reads
 from sigadapt.trust.signing import Secrets, name_of, says_args, unsigned
 
-_FIX = "Sign what the server made with sigadapt.sign, and let the client send the signatures back."
+_FIX = "Sign what the server made with sigadapt.trust.sign, and let the client send the signatures back."
 
 
 def untrusted_history(

@@ -15,8 +15,8 @@ from dspy.utils.callback import BaseCallback
 from support import ADAPTERS, ENGINES, PARIS, ROME, Ask, May, Must, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolDecl, MissingToolCalls, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
-from sigadapt.errors import InvalidOption, InvalidSignature, UnusableAnswer
+from sigadapt import ToolCallParseError, ToolCalls, ToolDecls, ToolResults
+from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl, MissingToolCalls, UnusableAnswer
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 made: Any = dspy.Signature
@@ -156,7 +156,7 @@ def test_a_text_answer_in_the_adapters_form_is_parsed() -> None:
     answers = {
         sigadapt.ChatAdapter: "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]",
         sigadapt.JSONAdapter: '{"answer": "Sunny."}',
-        sigadapt.XMLAdapter: "<answer>Sunny.</answer>",
+        sigadapt.adapters.XMLAdapter: "<answer>Sunny.</answer>",
     }
     for adapter, text in answers.items():
         with LoopbackProvider([Answer(text=text)]) as provider:
@@ -686,7 +686,7 @@ async def test_an_empty_answer_is_paid_once(engine: str, is_streamed: bool) -> N
     error: Any = caught.value
     while hasattr(error, "exceptions"):
         (error,) = error.exceptions
-    assert isinstance(error, sigadapt.UnusableAnswer)
+    assert isinstance(error, sigadapt.errors.UnusableAnswer)
     assert (error.code, error.choice.finish_reason, len(provider.received)) == ("empty", "stop", 1)
 
 

@@ -199,7 +199,7 @@ def test_a_streamed_call_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> Non
     with LoopbackProvider([Answer(calls=calls)]) as provider:
         lm = dspy.LM(**cast("Any", {**provider.lm_options("openai"), "cache": False}))
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            listeners = [sigadapt.CallListener("calls")]
+            listeners = [sigadapt.listeners.CallListener("calls")]
             streaming: Any = dspy.streamify
             program = streaming(dspy.Predict(May), stream_listeners=listeners, async_streaming=False)
             *chunks, prediction = program(question="?", tools=ToolDecls(echo))

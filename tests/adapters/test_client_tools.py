@@ -9,7 +9,8 @@ import pytest
 from support import get_weather, lm_of
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults, UnusableAnswer, choice_from_response
+from sigadapt import ToolCalls, ToolDecls, ToolResults, choice_from_response
+from sigadapt.errors import UnusableAnswer
 from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
@@ -142,7 +143,7 @@ def test_the_parts_of_a_paused_turn_stream_as_one(has_call: bool) -> None:
     """conversations: A paused turn goes on."""
     rest = [FOUND, SUNNY, *([USE] if has_call else [])]
     answers = [streamed("pause_turn", LOOK, SEARCH), streamed("tool_use" if has_call else "end_turn", *rest)]
-    listeners: list[Any] = [dspy.streaming.StreamListener("answer"), sigadapt.CallListener("calls")]
+    listeners: list[Any] = [dspy.streaming.StreamListener("answer"), sigadapt.listeners.CallListener("calls")]
     with LoopbackProvider(lambda _: answers.pop(0)) as provider:
         lm = lm_of(provider, "anthropic", cache=False)
         adapter = sigadapt.ChatAdapter(tool_calling="native")
@@ -356,7 +357,9 @@ def test_an_approval_fails_closed(wired: Any, value: Any, failed: bool, approve:
     "server",
     [
         {**MCP, "require_approval": "never"},
-        sigadapt.McpServer("x", "https://x.test", options={"openai": {"require_approval": "never"}}),
+        sigadapt.server_tools.McpServer(
+            "x", "https://x.test", options={"openai": {"require_approval": "never"}}
+        ),
     ],
     ids=["a dict", "an McpServer"],
 )

@@ -11,7 +11,8 @@ from internals import Request, lower
 from support import ENGINES, LITELLM, NATIVE, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolCall, InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
@@ -268,7 +269,7 @@ def test_a_call_in_the_shape_of_chat_completions_is_read():
 def test_a_stream_gives_the_same_call(wire: str, cut: bool):
     """streaming: A custom call streams as any other."""
     events = _stream(wire)
-    choice = sigadapt.choice_from_stream(events[: events.rindex(b"data: {")] if cut else events)
+    choice = sigadapt.response.choice_from_stream(events[: events.rindex(b"data: {")] if cut else events)
     assert choice.tool_calls is not None
     [call] = choice.tool_calls.in_order()
     assert (call.id, call.name, call.arguments) == ("c1", "run", CODE)
@@ -284,7 +285,7 @@ async def test_a_streamed_custom_call_is_the_same(wire: str, engine: str):
     """streaming: A custom call streams as any other."""
     with LoopbackProvider([_stream(wire)]) as provider:
         lm = lm_of(provider, wire, engine)
-        listener = sigadapt.CallListener("calls")
+        listener = sigadapt.listeners.CallListener("calls")
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")):
             program: Any = dspy.streamify(dspy.Predict(Turn), stream_listeners=[listener])
             chunks = [chunk async for chunk in program(question="Go.", tools=[FLAT])]

@@ -146,7 +146,7 @@ def test_a_turn_without_an_answer_is_refused_once(name: str, signature: Any, on_
     """tool-call-outputs: A turn that ended without an answer says why."""
     wire, body, code, words = ENDS[name]
     error, requests = ask(wire, body, signature=signature, on_invalid=on_invalid)
-    assert type(error) is sigadapt.UnusableAnswer
+    assert type(error) is sigadapt.errors.UnusableAnswer
     field = None if code in ("cut_off", "filtered") and error.choice.text else "calls"
     assert (error.code, error.field, requests) == (code, field, 1)
     assert words in str(error)
@@ -157,7 +157,7 @@ def test_a_gateway_hides_no_end(name: str) -> None:
     """tool-call-outputs: A turn that ended without an answer says why."""
     wire, body, code, _ = ENDS[name]
     error, requests = ask(wire, body, engine="litellm")
-    assert (type(error), requests) == (sigadapt.UnusableAnswer, 1)
+    assert (type(error), requests) == (sigadapt.errors.UnusableAnswer, 1)
     assert error.code == code
 
 
@@ -182,7 +182,7 @@ def test_a_streamed_turn_without_an_answer_is_refused_once(name: str, engine: st
                 with pytest.raises(dspy.LMError):
                     list(program(question="weather?", tools=[get_weather]))
             else:
-                with pytest.raises(sigadapt.UnusableAnswer) as caught:
+                with pytest.raises(sigadapt.errors.UnusableAnswer) as caught:
                     list(program(question="weather?", tools=[get_weather]))
                 assert caught.value.code == code
         assert len(provider.received) == 1
@@ -231,7 +231,7 @@ def test_a_call_that_was_closed_at_the_limit_is_cut_off(wire: str, engine: str) 
     [
         (sigadapt.ChatAdapter, "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]\n\nAnd on it goes"),
         (sigadapt.JSONAdapter, '{"answer": "Sunny."}'),
-        (sigadapt.XMLAdapter, "<answer>Sunny.</answer> And on it goes"),
+        (sigadapt.adapters.XMLAdapter, "<answer>Sunny.</answer> And on it goes"),
     ],
 )
 def test_a_complete_answer_at_its_limit_is_an_answer(adapter: Any, text: str) -> None:
@@ -368,7 +368,7 @@ def test_errors_name_the_field_and_the_tool() -> None:
         with (
             LoopbackProvider(answers) as provider,
             dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-            pytest.raises((sigadapt.UnusableAnswer, sigadapt.ToolCallParseError)) as caught,
+            pytest.raises((sigadapt.errors.UnusableAnswer, sigadapt.ToolCallParseError)) as caught,
         ):
             dspy.Predict(Must if told[1] else May)(question="q", tools=[get_weather])
         error: Any = caught.value

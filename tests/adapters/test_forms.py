@@ -10,7 +10,8 @@ from dspy.utils.exceptions import AdapterParseError
 from support import PARIS, May, get_weather
 
 import sigadapt
-from sigadapt import InvalidToolDecl, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 MODES = ("sync", "async")
@@ -52,7 +53,7 @@ async def test_two_step_extracts_from_text_and_takes_calls_as_they_are(mode: str
 
     answers = [Answer(text="It is lovely, with two million people."), Answer(text="Hm.", calls=[PARIS])]
     with LoopbackProvider(answers) as main, LoopbackProvider(second) as extraction:
-        adapter = sigadapt.TwoStepAdapter(dspy.LM(**extraction.lm_options("openai")))
+        adapter = sigadapt.adapters.TwoStepAdapter(dspy.LM(**extraction.lm_options("openai")))
         assert isinstance(adapter, dspy.TwoStepAdapter)
         described = await ask(main, Describe, adapter, mode)
         called = await ask(main, Describe, adapter, mode)
@@ -70,14 +71,16 @@ async def test_two_step_says_when_nothing_was_extracted(mode: str) -> None:
         LoopbackProvider([Answer(text="nothing like it")]) as extraction,
         pytest.raises(AdapterParseError),
     ):
-        await ask(main, Describe, sigadapt.TwoStepAdapter(dspy.LM(**extraction.lm_options("openai"))), mode)
+        await ask(
+            main, Describe, sigadapt.adapters.TwoStepAdapter(dspy.LM(**extraction.lm_options("openai"))), mode
+        )
 
 
 async def test_baml_describes_text_outputs_and_takes_calls() -> None:
     """adapter-plug-in: All adapters give the same calls."""
     answers = [Answer(text='{"place": {"name": "Paris", "people": 2}}'), Answer(calls=[PARIS])]
     with LoopbackProvider(answers) as provider:
-        adapter = sigadapt.BAMLAdapter()
+        adapter = sigadapt.adapters.BAMLAdapter()
         assert isinstance(adapter, DspyBAMLAdapter)
         described = await ask(provider, Describe, adapter)
         called = await ask(provider, Describe, adapter)
@@ -92,8 +95,8 @@ def test_without_tool_fields_they_are_dspys() -> None:
     inputs = {"question": "q"}
     model = dspy.LM("openai/gpt-4o-mini")
     pairs: list[tuple[Any, Any]] = [
-        (cast("Any", sigadapt.BAMLAdapter)(), cast("Any", DspyBAMLAdapter)()),
-        (sigadapt.TwoStepAdapter(model), dspy.TwoStepAdapter(model)),
+        (cast("Any", sigadapt.adapters.BAMLAdapter)(), cast("Any", DspyBAMLAdapter)()),
+        (sigadapt.adapters.TwoStepAdapter(model), dspy.TwoStepAdapter(model)),
     ]
     for ours, theirs in pairs:
         assert ours.format(signature, [], inputs) == theirs.format(signature, [], inputs)

@@ -13,16 +13,8 @@ from hypothesis import strategies as st
 from support import ADAPTERS, ENGINES, Ask, lm_of
 
 import sigadapt
-from sigadapt import (
-    InvalidOption,
-    InvalidToolDecl,
-    RequestContext,
-    ToolCall,
-    ToolCalls,
-    ToolDecls,
-    ToolResults,
-    Toolset,
-)
+from sigadapt import RequestContext, ToolCall, ToolCalls, ToolDecls, ToolResults, Toolset
+from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 TOOLS = [{"name": f"tool_{n}", "description": f"Does {n}. " + "x" * n} for n in range(40)]
@@ -215,7 +207,7 @@ def test_deferred_tools_keep_what_they_are():
     )
 
 
-@pytest.mark.parametrize("adapter", [*ADAPTERS, sigadapt.BAMLAdapter])
+@pytest.mark.parametrize("adapter", [*ADAPTERS, sigadapt.adapters.BAMLAdapter])
 @pytest.mark.parametrize("mode", ["native", "prompted"])
 def test_a_budget_names_the_largest_tools(adapter: Any, mode: str):
     """request-shaping: A budget of bytes refuses a large tool set."""

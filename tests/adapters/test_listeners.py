@@ -15,18 +15,9 @@ from internals import Turn, transport
 from support import PARIS, ROME, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import (
-    CallListener,
-    InvalidOption,
-    InvalidToolCall,
-    MissingToolCalls,
-    PartialCall,
-    ToolCall,
-    ToolCallParseError,
-    ToolCalls,
-    ToolDecls,
-    ToolResults,
-)
+from sigadapt import InvalidToolCall, ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
+from sigadapt.errors import InvalidOption, MissingToolCalls
+from sigadapt.listeners import CallListener, PartialCall
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
@@ -37,7 +28,7 @@ SAID = "It is sunny today in Paris."
 TEXTS = {
     sigadapt.ChatAdapter: f"[[ ## answer ## ]]\n{SAID}\n\n[[ ## completed ## ]]",
     sigadapt.JSONAdapter: json.dumps({"answer": SAID}),
-    sigadapt.XMLAdapter: f"<answer>\n{SAID}\n</answer>",
+    sigadapt.adapters.XMLAdapter: f"<answer>\n{SAID}\n</answer>",
 }
 
 

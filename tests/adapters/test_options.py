@@ -41,9 +41,9 @@ def test_an_option_that_cannot_work_is_refused_at_once(
     [
         sigadapt.ChatAdapter,
         sigadapt.JSONAdapter,
-        sigadapt.XMLAdapter,
-        sigadapt.BAMLAdapter,
-        sigadapt.TwoStepAdapter,
+        sigadapt.adapters.XMLAdapter,
+        sigadapt.adapters.BAMLAdapter,
+        sigadapt.adapters.TwoStepAdapter,
     ],
 )
 def test_every_option_stands_in_the_signature(adapter: Any) -> None:

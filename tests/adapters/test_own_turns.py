@@ -21,8 +21,9 @@ from support import get_weather, lm_of
 from wire_bodies import body, said_text
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults, choice_from_response, choice_from_stream
+from sigadapt import ToolCalls, ToolDecls, ToolResults, choice_from_response
 from sigadapt.errors import InvalidHistory
+from sigadapt.response import choice_from_stream
 from sigadapt.testing import LoopbackProvider
 
 FORMS = {"openai": "chat", "responses": "responses", "anthropic": "anthropic", "gemini": "gemini"}

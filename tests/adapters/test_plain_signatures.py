@@ -13,7 +13,7 @@ from sigadapt.testing import Answer, LoopbackProvider
 PAIRS: list[tuple[Any, Any, str]] = [
     (sigadapt.ChatAdapter, dspy.ChatAdapter, "[[ ## answer ## ]]\nx\n\n[[ ## completed ## ]]"),
     (sigadapt.JSONAdapter, dspy.JSONAdapter, '{"answer": "x"}'),
-    (sigadapt.XMLAdapter, dspy.XMLAdapter, "<answer>x</answer>"),
+    (sigadapt.adapters.XMLAdapter, dspy.XMLAdapter, "<answer>x</answer>"),
 ]
 
 

@@ -289,7 +289,7 @@ def test_history_goes_on_in_a_second_run(engine: str, kept: bool):
 ADAPTERS: list[Callable[[], Any]] = [
     sigadapt.ChatAdapter,
     sigadapt.JSONAdapter,
-    sigadapt.XMLAdapter,
+    sigadapt.adapters.XMLAdapter,
 ]
 
 

@@ -9,7 +9,9 @@ import pytest
 from support import MADE_ID, lm_of
 
 import sigadapt
-from sigadapt import CallListener, InvalidHistory, PartialCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt.errors import InvalidHistory
+from sigadapt.listeners import CallListener, PartialCall
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing import Answer, Call, LoopbackProvider
 

@@ -17,11 +17,8 @@ from support import ADAPTERS, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import (
-    CallListener,
     ChatAdapter,
     Confirmation,
-    InvalidOption,
-    InvalidToolDecl,
     RequestContext,
     ToolCallParseError,
     ToolCalls,
@@ -29,10 +26,11 @@ from sigadapt import (
     ToolDecls,
     ToolResults,
     Toolset,
-    UnboundToolCall,
     choice_from_response,
     errors,
 )
+from sigadapt.errors import InvalidOption, InvalidToolDecl, UnboundToolCall
+from sigadapt.listeners import CallListener
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 pytestmark = pytest.mark.slow
@@ -94,10 +92,10 @@ CHANGED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("kind", [*ADAPTERS, sigadapt.BAMLAdapter, sigadapt.TwoStepAdapter])
+@pytest.mark.parametrize("kind", [*ADAPTERS, sigadapt.adapters.BAMLAdapter, sigadapt.adapters.TwoStepAdapter])
 def test_an_adapter_is_pickled_with_its_options_and_hooks(kind: Any, pickler: Any):
     """adapter-plug-in: A program is pickled."""
-    extractor: Any = (dspy.LM("openai/x"),) if kind is sigadapt.TwoStepAdapter else ()
+    extractor: Any = (dspy.LM("openai/x"),) if kind is sigadapt.adapters.TwoStepAdapter else ()
     hook = Recorder()
     hook.seen.append("before")
     adapter = kind(*extractor, hooks=[hook], **CHANGED)

@@ -17,22 +17,11 @@ from internals import writers
 from support import ENGINES, Talk, json_values, lm_of
 
 import sigadapt
-from sigadapt import (
-    CallListener,
-    Change,
-    InvalidOption,
-    InvalidToolDecl,
-    RequestContext,
-    ToolCalls,
-    ToolDecl,
-    ToolDecls,
-    ToolResults,
-    Toolset,
-    UnusableAnswer,
-    sign,
-    untrusted_history,
-)
+from sigadapt import Change, RequestContext, ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset
+from sigadapt.errors import InvalidOption, InvalidToolDecl, UnusableAnswer
+from sigadapt.listeners import CallListener
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+from sigadapt.trust import sign, untrusted_history
 
 Json = dict[str, Any]
 SEARCH, CALL = "search_tools", "call_tool"
@@ -442,7 +431,7 @@ def test_a_run_tells_the_call_alone(wire: str, engine: str, model: str | None, m
             events = list(sigadapt.stream_sync(dspy.Predict(Talk), question="q", tools=few()))
     kinds = [type(event).__name__ for event in events]
     assert kinds == [kind for kind in kinds if kind in ("CallReady", "Used", "Ended")]
-    [ready] = [event for event in events if isinstance(event, sigadapt.CallReady)]
+    [ready] = [event for event in events if isinstance(event, sigadapt.events.CallReady)]
     assert (ready.call.name, ready.call.arguments) == ("find_invoice", '{"id":"7"}')
 
 

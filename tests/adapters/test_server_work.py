@@ -8,7 +8,8 @@ import pytest
 from support import ENGINES, lm_of
 
 import sigadapt
-from sigadapt import Files, InvalidSignature, Sources, ToolCalls, ToolDecls, ToolResults, UnusableAnswer
+from sigadapt import Files, Sources, ToolCalls, ToolDecls, ToolResults
+from sigadapt.errors import InvalidSignature, UnusableAnswer
 from sigadapt.testing import Answer, LoopbackProvider
 
 PNG = base64.b64encode(b"\x89PNG" + bytes(20)).decode()
@@ -124,11 +125,13 @@ def test_sources(engine: str, wire: str) -> None:
     assert not out.files
 
 
-@pytest.mark.parametrize("adapter", [sigadapt.JSONAdapter, sigadapt.XMLAdapter, sigadapt.BAMLAdapter])
+@pytest.mark.parametrize(
+    "adapter", [sigadapt.JSONAdapter, sigadapt.adapters.XMLAdapter, sigadapt.adapters.BAMLAdapter]
+)
 def test_sources_under_other_adapters(adapter: Any) -> None:
     """server-tools: Fields of type Sources and Files take them."""
-    text = "<answer>So.</answer>" if adapter is sigadapt.XMLAdapter else '{"answer": "So."}'
-    if adapter is sigadapt.BAMLAdapter:
+    text = "<answer>So.</answer>" if adapter is sigadapt.adapters.XMLAdapter else '{"answer": "So."}'
+    if adapter is sigadapt.adapters.BAMLAdapter:
         text = '{"answer": "So."}'
     with LoopbackProvider([anthropic(USE, FOUND, {**CITED, "text": text})]) as provider:
         out = ask(provider, "anthropic", adapter=adapter(tool_calling="native"))

@@ -22,7 +22,8 @@ from provider_rules import refusal
 from support import Talk, by_value, lm_of
 
 import sigadapt
-from sigadapt import Change, InvalidHistory, ToolCalls, ToolResults, trim_history
+from sigadapt import Change, ToolCalls, ToolResults, trim_history
+from sigadapt.errors import InvalidHistory
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received, Reply
 
 COUNT = int(os.environ.get("SIGADAPT_TALKS", "25"))
@@ -107,7 +108,7 @@ class Conversation(RuleBasedStateMachine):
         wire=st.sampled_from(WIRES),
         one_event=st.booleans(),
         mode=st.sampled_from(["native", "native", "prompted"]),
-        adapter=st.sampled_from([sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.XMLAdapter]),
+        adapter=st.sampled_from([sigadapt.ChatAdapter, sigadapt.JSONAdapter, sigadapt.adapters.XMLAdapter]),
     )
     def begin(self, wire: str, one_event: bool, adapter: Any, mode: str) -> None:
         self.wire, self.one_event, self.adapter, self.mode = wire, one_event, adapter, mode

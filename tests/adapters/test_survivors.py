@@ -7,7 +7,8 @@ import pytest
 from support import Talk, get_weather, lm_of
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecl, choice_from_response, choice_from_text
+from sigadapt import ToolCalls, ToolDecl, choice_from_response
+from sigadapt.response import choice_from_text
 from sigadapt.testing import Answer, LoopbackProvider
 
 PARIS = {"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}

@@ -65,7 +65,7 @@ def test_text_that_looks_like_a_form_streams_whole(kind: Any, text: str):
     ("kind", "text"),
     [
         (sigadapt.ChatAdapter, f"[[ ## answer ## ]]\n{PLAIN}\n\n[[ ## completed ## ]]"),
-        (sigadapt.XMLAdapter, f"<answer>\n{PLAIN}\n</answer>"),
+        (sigadapt.adapters.XMLAdapter, f"<answer>\n{PLAIN}\n</answer>"),
         (sigadapt.JSONAdapter, f'{{"answer": "{PLAIN}"}}'),
     ],
 )

@@ -9,7 +9,8 @@ from internals import Request, lower
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolDecl, ToolDecls
+from sigadapt import ToolDecls
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]

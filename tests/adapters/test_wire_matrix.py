@@ -188,7 +188,9 @@ def test_what_is_set_reaches_the_provider(row: Row, column: str, cell: Cell):
     """
     with serving(column, said_text(COLUMNS[column].form)) as served:
         lm = served.lm()
-        with suppress(sigadapt.MissingToolCalls):  # of a choice that forces a call: the script has none
+        with suppress(
+            sigadapt.errors.MissingToolCalls
+        ):  # of a choice that forces a call: the script has none
             ask(lm, row, Answered if row.scope == "format" else Weather, question="Weather?")
     assert part(row.scope, served.column.form, served.sent[0]) == cell.sent
     assert recorded(lm) == cell.changes

@@ -112,4 +112,7 @@ PIPELINE, WITH_TOOLS, EMPTY = Pipeline(), WithTools(), Empty()
 AGENT = cast("Any", dspy.ReActV2)("question -> answer", tools=[get_weather])
 
 TOKEN = "tok-of-a-test-1234"  # noqa: S105  (of no server)
-SERVERS = [sigadapt.McpServer("docs", "https://mcp.test/", token=TOKEN), sigadapt.WebSearch()]
+SERVERS = [
+    sigadapt.server_tools.McpServer("docs", "https://mcp.test/", token=TOKEN),
+    sigadapt.server_tools.WebSearch(),
+]

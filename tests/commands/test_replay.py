@@ -108,7 +108,11 @@ def test_a_prompted_recording_is_replayed_as_prompted(
     assert code == 0
 
 
-ADAPTERS = {"json": sigadapt.JSONAdapter, "xml": sigadapt.XMLAdapter, "baml": sigadapt.BAMLAdapter}
+ADAPTERS = {
+    "json": sigadapt.JSONAdapter,
+    "xml": sigadapt.adapters.XMLAdapter,
+    "baml": sigadapt.adapters.BAMLAdapter,
+}
 ANSWERS = {
     "json": '{"answer": "Sunny."}',
     "xml": "<answer>Sunny.</answer>",

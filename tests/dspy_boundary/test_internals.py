@@ -6,6 +6,7 @@ When a new DSPy changes one of them, the test of that name fails here, and its m
 import asyncio
 import copy
 from collections.abc import Iterator
+from threading import get_ident
 from types import MemberDescriptorType
 from typing import Any
 
@@ -281,8 +282,36 @@ async def test_a_sync_program_can_send_to_its_stream() -> None:
         async def send(self, item: Any) -> None:
             sent.append(item)
 
-    internals.sync_send_to_stream(Stream(), "item")
+    internals.send_to_stream(Stream(), "item")
     assert sent == ["item"]
+
+
+def test_a_direct_stream_gets_the_chunks_of_a_sync_call_in_its_own_thread(provider: LoopbackProvider) -> None:
+    threads: list[int] = []
+
+    class Stream:
+        is_direct = True
+
+        async def send(self, item: Any) -> None:
+            threads.append(get_ident())
+
+    lm = lm_of(provider)
+    with internals.streaming_to(Stream()):
+        lm(request_of(lm))
+        internals.send_to_stream(Stream(), "item")
+    assert len(threads) > 1, "DSPy does not send its chunks by `anyio.from_thread.run` any more"
+    assert set(threads) == {get_ident()}
+
+
+def test_a_direct_stream_that_waits_is_an_error() -> None:
+    class Stream:
+        is_direct = True
+
+        async def send(self, item: Any) -> None:
+            await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="waited"):
+        internals.send_to_stream(Stream(), "item")
 
 
 def test_marked_text_becomes_content_blocks() -> None:

@@ -14,16 +14,9 @@ from hypothesis import strategies as st
 from internals import PROVIDERS
 
 import sigadapt
-from sigadapt import (
-    Conversation,
-    InvalidHistory,
-    InvalidOption,
-    InvalidToolCall,
-    ToolCalls,
-    ToolDecls,
-    ToolResults,
-    conversation_from_request,
-)
+from sigadapt import InvalidToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.logs import Conversation, conversation_from_request
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -203,7 +196,7 @@ def test_every_writer_reads() -> None:
 @pytest.mark.parametrize("wire", REQUESTS)
 def test_each_wire(wire: str) -> None:
     """logs: A request of each wire is one conversation."""
-    conversation = sigadapt.conversation_from_request(REQUESTS[wire])
+    conversation = sigadapt.logs.conversation_from_request(REQUESTS[wire])
     assert conversation.wire == wire
     assert conversation.system == "Be brief."
     assert conversation.history.messages == [{"question": "Hi.", "answer": "Hello."}]
@@ -218,9 +211,9 @@ def test_each_wire(wire: str) -> None:
 @pytest.mark.parametrize("to", NATIVE)
 def test_a_conversation_moves(wire: str, to: str) -> None:
     """logs: Nothing is added to a recorded conversation."""
-    conversation = sigadapt.conversation_from_request(REQUESTS[wire])
+    conversation = sigadapt.logs.conversation_from_request(REQUESTS[wire])
     body = sent_again(conversation, to)
-    again = sigadapt.conversation_from_request(body)
+    again = sigadapt.logs.conversation_from_request(body)
     assert again.inputs() == conversation.inputs()
     assert again.tools.fingerprint() == conversation.tools.fingerprint()
     assert "##" not in json.dumps(body)
@@ -261,7 +254,7 @@ def test_round_trip(wire: str, turns: list[Any], last: tuple[Any, Any], system: 
     results = under_way.get("results")
     first = Conversation(wire, ToolDecls([DECL]), system, history, last[0], results)
     body = sent_again(first, wire)
-    again = sigadapt.conversation_from_request(body)
+    again = sigadapt.logs.conversation_from_request(body)
     assert (again.system, again.question) == (system, last[0])
     pairs = [(row.get("question"), row.get("answer")) for row in again.history.messages]
     assert pairs == [(question, answer) for question, _, answer in turns]
@@ -282,12 +275,12 @@ def test_corpus(wire: str) -> None:
     """logs: Recorded requests are read and sent again."""
     with gzip.open(Path(CORPUS) / "logs" / f"{wire}.jsonl.gz", "rt", encoding="utf-8") as lines:
         bodies = [json.loads(line)["request"] for line in lines]
-    read, differ = [sigadapt.conversation_from_request(body) for body in bodies], list[Any]()
+    read, differ = [sigadapt.logs.conversation_from_request(body) for body in bodies], list[Any]()
     own = {"openai-chat": "openai", "openai-responses": "responses"}.get(wire, wire)
     for conversation in read[:: 5 if own in NATIVE else 1]:
         assert conversation.wire == wire or not said(conversation)
         if own in NATIVE and not any("the server keeps" in change.why for change in conversation.changes):
-            again = sigadapt.conversation_from_request(sent_again(conversation, own))
+            again = sigadapt.logs.conversation_from_request(sent_again(conversation, own))
             same = (again.system, again.question) == (conversation.system, conversation.question)
             calls = [call[1:4:2] for call in said(again)] == [call[1:4:2] for call in said(conversation)]
             differ += [] if same and calls else [conversation]
@@ -301,11 +294,11 @@ def test_turns() -> None:
     body = chat(
         user("a"), user("b"), call, result, user("c"), {"role": "assistant", "content": "d"}, user("e")
     )
-    conversation = sigadapt.conversation_from_request(body)
+    conversation = sigadapt.logs.conversation_from_request(body)
     first, second = conversation.history.messages
     assert (first["question"], "answer" in first, len(first["results"])) == ("a\n\nb", False, 1)
     assert (second, conversation.question) == ({"question": "c", "answer": "d"}, "e")
-    ends = sigadapt.conversation_from_request(
+    ends = sigadapt.logs.conversation_from_request(
         chat(user("a"), {"role": "assistant", "content": "The answer is"})
     )
     assert (ends.question, ends.history.messages) == (None, [{"question": "a", "answer": "The answer is"}])
@@ -322,7 +315,7 @@ def test_pairs() -> None:
             {"role": "tool", "tool_call_id": "c1", "content": f"{city}: 18 C"},
         )
     ]
-    conversation = sigadapt.conversation_from_request(chat(user("?"), *rounds), wire="openai-chat")
+    conversation = sigadapt.logs.conversation_from_request(chat(user("?"), *rounds), wire="openai-chat")
     ids, _, args, values, _ = zip(*said(conversation), strict=True)
     assert (args, values) == (({"city": "Rome"}, {"city": "Oslo"}), ("Rome: 18 C", "Oslo: 18 C"))
     assert len(set(ids)) == 2
@@ -331,14 +324,14 @@ def test_pairs() -> None:
     results = [{"functionResponse": {"name": "get_weather", "response": {"result": n}}} for n in range(2)]
     parts = [("user", [{"text": "?"}]), ("model", without), ("user", results)]
     contents = [{"role": role, "parts": each} for role, each in parts]
-    got = said(sigadapt.conversation_from_request({"contents": contents}))
+    got = said(sigadapt.logs.conversation_from_request({"contents": contents}))
     assert [call[:4] for call in got] == [
         ("call_1", "get_weather", {"city": "Rome"}, 0),
         ("call_2", "get_weather", {"city": "Oslo"}, 1),
     ]
 
     stray = {"role": "tool", "tool_call_id": "nobody", "content": "x"}
-    (change,) = sigadapt.conversation_from_request(chat(user("?"), stray)).changes
+    (change,) = sigadapt.logs.conversation_from_request(chat(user("?"), stray)).changes
     assert (change.what, "nobody" in change.why, change.where) == ("dropped", True, "/messages/1")
 
 
@@ -349,7 +342,7 @@ def test_unanswered() -> None:
         "content": "Let me look.",
         "tool_calls": [function("get_weather", "{}", "c1")],
     }
-    conversation = sigadapt.conversation_from_request(chat(user("a"), call, user("b")))
+    conversation = sigadapt.logs.conversation_from_request(chat(user("a"), call, user("b")))
     (row,) = conversation.history.messages
     assert (row["calls"][0].id, row["calls"].text, "results" in row) == ("c1", "Let me look.", False)
     assert [change.what for change in conversation.changes] == ["healed"]
@@ -361,7 +354,7 @@ def test_bad_call() -> None:
     """logs: A bad call of a request stays as it was sent."""
     call = assistant("c1", '{"city": "Ro')
     result = {"role": "tool", "tool_call_id": "c1", "content": "ERROR: cut off"}
-    conversation = sigadapt.conversation_from_request(chat(user("?"), call, result))
+    conversation = sigadapt.logs.conversation_from_request(chat(user("?"), call, result))
     assert conversation.results is not None
     ((bad, answered),) = conversation.results.rounds[0].pairs
     assert isinstance(bad, InvalidToolCall)
@@ -392,7 +385,7 @@ def test_on_record() -> None:
             user("More."),
         ],
     }
-    conversation = sigadapt.conversation_from_request(body)
+    conversation = sigadapt.logs.conversation_from_request(body)
     assert [change.what for change in conversation.changes] == ["dropped", "lowered", "lowered"]
     sent = sent_again(conversation, "anthropic")["messages"]
     own = [{**row, "content": row["content"]} for row in body["messages"] if row["role"] != "system"]
@@ -410,7 +403,7 @@ def test_tools_of_one_wire() -> None:
         "input": "?",
         "tools": [{"type": "function", **DECL}, later, {"type": "tool_search"}, {"type": "web_search"}],
     }
-    conversation = sigadapt.conversation_from_request(body)
+    conversation = sigadapt.logs.conversation_from_request(body)
     own = sent_again(conversation, "responses")["tools"]
     assert [(tool["type"], tool.get("name"), tool.get("defer_loading")) for tool in own] == [
         ("function", "get_weather", None),
@@ -426,7 +419,7 @@ def test_tools_of_one_wire() -> None:
             settings: Any = dspy.settings
             lm: Any = settings.lm
             conversation.program()(**conversation.inputs())
-        again = sigadapt.conversation_from_request(dict(provider.received[0].body))
+        again = sigadapt.logs.conversation_from_request(dict(provider.received[0].body))
         assert [decl.name for decl in again.tools] == ["get_weather", "later"]
         assert len(again.tools.entries) == 2
         assert [change.what for change in lm.history[-1]["changes"]] == ["lowered", "dropped", "dropped"]
@@ -440,7 +433,7 @@ def test_media() -> None:
         "max_tokens": 9,
         "messages": [user([{"type": "text", "text": "What?"}, image])],
     }
-    conversation = sigadapt.conversation_from_request(body)
+    conversation = sigadapt.logs.conversation_from_request(body)
     assert isinstance(conversation.question, list)
     assert sent_again(conversation, "anthropic")["messages"] == body["messages"]
     (message,) = sent_again(conversation)["messages"]
@@ -450,7 +443,7 @@ def test_media() -> None:
     (content,) = sent_again(conversation, "gemini")["contents"]
     assert content["parts"][1]["inlineData"]["data"] == PNG
     sound = {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}
-    heard = sigadapt.conversation_from_request(chat(user([sound])))
+    heard = sigadapt.logs.conversation_from_request(chat(user([sound])))
     with pytest.raises(InvalidHistory, match="audio"):
         sent_again(heard, "anthropic")
 
@@ -459,7 +452,7 @@ def test_settings() -> None:
     """logs: Settings hold no key."""
     body = chat(user("?"), temperature=0.3, api_key="sk-fake-000111222", strange={"token": "x" * 20})
     body["tool_choice"] = {"type": "function", "function": {"name": "get_weather"}}
-    conversation = sigadapt.conversation_from_request(body)
+    conversation = sigadapt.logs.conversation_from_request(body)
     wanted = {"model": "m", "temperature": 0.3, "tool_choice": "get_weather"}
     assert conversation.settings == wanted
     assert {change.where for change in conversation.changes} == {"/api_key", "/strange"}
@@ -485,17 +478,17 @@ NONE: list[Any] = [
 def test_no_request(body: Any) -> None:
     """logs: What is no request of a chat is refused."""
     with pytest.raises(InvalidHistory, match="request of a chat") as raised:
-        sigadapt.conversation_from_request(body)
+        sigadapt.logs.conversation_from_request(body)
     assert raised.value.code == "unreadable_request"
-    with pytest.raises(sigadapt.InvalidOption):
-        sigadapt.conversation_from_request({"messages": []}, wire="nobody")
+    with pytest.raises(sigadapt.errors.InvalidOption):
+        sigadapt.logs.conversation_from_request({"messages": []}, wire="nobody")
 
 
 @pytest.mark.parametrize("text", ['{"answer": "x"}', "[[ ## answer ## ]]\nx", "  plain ", "<tool_call>"])
 @pytest.mark.parametrize("wire", NATIVE)
 def test_an_answer_is_read_whole(text: str, wire: str) -> None:
     """logs: Nothing is added to a recorded conversation."""
-    conversation = sigadapt.conversation_from_request(chat(user("?")))
+    conversation = sigadapt.logs.conversation_from_request(chat(user("?")))
     with (
         LoopbackProvider([Answer(text=text), Answer(calls=[Call("nobody", {})], text="Hm.")]) as provider,
         dspy.context(lm=dspy.LM(**provider.lm_options(wire))),
@@ -509,7 +502,7 @@ def test_an_answer_is_read_whole(text: str, wire: str) -> None:
 @pytest.mark.asyncio
 async def test_async() -> None:
     """logs: Nothing is added to a recorded conversation."""
-    conversation = sigadapt.conversation_from_request(chat(user("?")))
+    conversation = sigadapt.logs.conversation_from_request(chat(user("?")))
     with (
         LoopbackProvider([Answer(text="ok")]) as provider,
         dspy.context(lm=dspy.LM(**provider.lm_options("openai"))),

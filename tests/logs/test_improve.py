@@ -9,7 +9,8 @@ import dspy
 import pytest
 from internals import main
 
-from sigadapt import InvalidOption, ToolDecls, ToolTexts
+from sigadapt import ToolDecls, ToolTexts
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received, Reply
 
 TOWNS = {"Salem": "OR", "Reno": "NV", "Elko": "NV", "Aspen": "CO", "Tampa": "FL", "Lowell": "MA"}

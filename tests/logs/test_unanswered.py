@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt import InvalidToolCall, ToolCall, conversation_from_request
+from sigadapt import InvalidToolCall, ToolCall
+from sigadapt.logs import conversation_from_request
 from sigadapt.logs.unanswered import UnansweredCalls
 from sigadapt.providers.wire.recorded import RecordedResult
 

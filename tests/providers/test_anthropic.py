@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from wire_cases import HALVES, SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
-from sigadapt import choice_from_response, choice_from_stream
+from sigadapt import choice_from_response
+from sigadapt.response import choice_from_stream
 
 USAGE = {"input_tokens": 1, "output_tokens": 1}
 BODY: Json = {

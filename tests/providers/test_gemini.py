@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_cases import SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
-from sigadapt import choice_from_response, choice_from_stream, choices_from_response
+from sigadapt import choice_from_response
+from sigadapt.response import choice_from_stream, choices_from_response
 
 BODY: Json = {
     "candidates": [

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from wire_cases import ARGUMENTS, HALVES, SAID, THOUGHT, ZURICH, Case, Json, Sample, check_case, params
 
-from sigadapt import UnreadableResponse, choice_from_stream
+from sigadapt.errors import UnreadableResponse
+from sigadapt.response import choice_from_stream
 
 STARTED: Json = {"type": "conversation.response.started", "conversation_id": "conv_1"}
 DONE: Json = {"type": "conversation.response.done", "usage": {"total_tokens": 3}}

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_cases import ARGUMENTS, HALVES, SAID, THOUGHT, Case, Json, Sample, check_case, params
 
-from sigadapt import choice_from_response, choice_from_stream, choices_from_response
+from sigadapt import choice_from_response
+from sigadapt.response import choice_from_stream, choices_from_response
 
 BODY: Json = {
     "id": "x",

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sigadapt import Choice, choice_from_response, choice_from_stream
+from sigadapt import Choice, choice_from_response
+from sigadapt.response import choice_from_stream
 
 Json = dict[str, Any]
 Call = tuple[str, str, Json]  # id, name, arguments

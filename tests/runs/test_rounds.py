@@ -8,7 +8,8 @@ import dspy
 import pytest
 
 import sigadapt
-from sigadapt import InvalidHistory, InvalidOption, ToolCalls, ToolResults, metrics, rounds
+from sigadapt import ToolCalls, ToolResults, metrics, rounds
+from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 CALLS = ToolCalls(
@@ -238,7 +239,7 @@ def test_rounds_of_a_recorded_conversation() -> None:
         {"role": "assistant", "content": [use]},
         {"role": "user", "content": [result]},
     ]
-    conversation = sigadapt.conversation_from_request(
+    conversation = sigadapt.logs.conversation_from_request(
         {"model": "claude-opus-5", "max_tokens": 9, "messages": rows}
     )
     [one] = rounds(conversation)

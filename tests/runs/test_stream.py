@@ -14,7 +14,8 @@ from dspy.utils.callback import BaseCallback
 from support import ADAPTERS, May, Talk, lm_of
 
 import sigadapt
-from sigadapt import InvalidOption, InvalidToolCall, ToolCallParseError, ToolDecl, ToolDecls
+from sigadapt import InvalidToolCall, ToolCallParseError, ToolDecl, ToolDecls
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
@@ -75,7 +76,7 @@ def of(kind: Any, events: list[Any]) -> list[Any]:
 
 
 def text_of(events: list[Any], field: str | None = "answer") -> str:
-    return "".join(each.text for each in of(sigadapt.TextDelta, events) if each.field == field)
+    return "".join(each.text for each in of(sigadapt.events.TextDelta, events) if each.field == field)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -85,14 +86,14 @@ def test_text(wire: str, adapter: Any) -> None:
     texts = {
         sigadapt.ChatAdapter: f"[[ ## answer ## ]]\n{SAID}\n\n[[ ## completed ## ]]",
         sigadapt.JSONAdapter: json.dumps({"answer": SAID}),
-        sigadapt.XMLAdapter: f"<answer>\n{SAID}\n</answer>",
+        sigadapt.adapters.XMLAdapter: f"<answer>\n{SAID}\n</answer>",
     }
     for program, inputs in ((dspy.Predict(May), {"tools": [find]}), (dspy.Predict(ANSWER), {})):
         with play([Answer(text=texts[adapter])], wire, adapter()):
             events = watch(program, question="?", **inputs)
         assert text_of(events) == SAID == events[-1].prediction.answer
-        assert len(of(sigadapt.TextDelta, events)) > 2
-        assert of(sigadapt.Used, events)[0].usage["total_tokens"] == 15
+        assert len(of(sigadapt.events.TextDelta, events)) > 2
+        assert of(sigadapt.events.Used, events)[0].usage["total_tokens"] == 15
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -111,7 +112,7 @@ def test_agents(wire: str, tool: dspy.Tool) -> None:
         ("CallReady", 2),
         ("ResultReady", 2),
     ]
-    rome, atlantis, _ = (each.result for each in of(sigadapt.ResultReady, events))
+    rome, atlantis, _ = (each.result for each in of(sigadapt.events.ResultReady, events))
     assert (rome.value, rome.is_error, rome.call_id) == ("Rome lies in Europe.", False, told[0].call.id)
     assert (atlantis.value, atlantis.is_error) == ("LookupError: There is no such city.", True)
     assert events[-1].prediction.answer == "done"
@@ -122,9 +123,9 @@ def test_bad_calls() -> None:
     bad = [Call("find", {"city": 3}), Call("nowhere", {}), Call("find", {"city": "Rome"})]
     with play([Answer(calls=bad), DONE]):
         events = watch(dspy.ReActV2(ANSWER, tools=[find]), question="?")
-    calls = [each.call for each in of(sigadapt.CallReady, events)][:3]
+    calls = [each.call for each in of(sigadapt.events.CallReady, events)][:3]
     assert [getattr(call, "code", None) for call in calls] == ["schema_mismatch", "unknown_tool", None]
-    results = {each.call_id: each.result for each in of(sigadapt.ResultReady, events)}
+    results = {each.call_id: each.result for each in of(sigadapt.events.ResultReady, events)}
     assert all(
         results[call.id].value.startswith(call.code) for call in calls if isinstance(call, InvalidToolCall)
     )
@@ -147,8 +148,8 @@ def test_reasks() -> None:
     with play(script, adapter=sigadapt.ChatAdapter(on_invalid="reask")):
         events = watch(dspy.Predict(May), question="?", tools=[find])
     assert {each.step for each in events} == {1}
-    assert {each.index for each in of(sigadapt.CallDelta, events)} == {0, 1}
-    assert [each.call.index for each in of(sigadapt.CallReady, events)] == [0, 1]
+    assert {each.index for each in of(sigadapt.events.CallDelta, events)} == {0, 1}
+    assert [each.call.index for each in of(sigadapt.events.CallReady, events)] == [0, 1]
 
 
 def test_candidates() -> None:
@@ -194,7 +195,7 @@ def test_loops_by_hand() -> None:
     """watching-runs: The results of a loop by hand are told."""
     with play(inner):
         events = watch(Loop(), question="?")
-    [ready], [result] = of(sigadapt.CallReady, events), of(sigadapt.ResultReady, events)
+    [ready], [result] = of(sigadapt.events.CallReady, events), of(sigadapt.events.ResultReady, events)
     assert (result.call_id, result.result.value) == (ready.call.id, "Europe.")
     within = [each for each in events if each.within is not None]
     assert text_of(within) == "Europe."
@@ -211,10 +212,14 @@ def test_react() -> None:
     last = "[[ ## reasoning ## ]]\nSo.\n\n[[ ## answer ## ]]\nEurope."
     with play([Answer(text=text) for text in (*script, last)]):
         events = watch(dspy.ReAct(ANSWER, tools=[find]), question="?")
-    ready, result = of(sigadapt.CallReady, events)[0], of(sigadapt.ResultReady, events)[0]
+    ready, result = of(sigadapt.events.CallReady, events)[0], of(sigadapt.events.ResultReady, events)[0]
     assert (ready.call.name, dict(ready.call.args)) == ("find", {"city": "Rome"})
     assert (result.call_id, result.result.value) == (ready.call.id, "Rome lies in Europe.")
-    assert {each.field for each in of(sigadapt.TextDelta, events)} == {"next_thought", "reasoning", "answer"}
+    assert {each.field for each in of(sigadapt.events.TextDelta, events)} == {
+        "next_thought",
+        "reasoning",
+        "answer",
+    }
 
 
 @pytest.mark.parametrize("others", [[], [ASYNC]])
@@ -232,10 +237,10 @@ def test_agents_in_agents(others: list[Any]) -> None:
     decl: Any = ToolDecl.of(agent, name="ask", description="Ask.")
     with play(script):
         events = watch(dspy.ReActV2(ANSWER, tools=[decl, *others]), question="OUTER")
-    ask = next(each.call for each in of(sigadapt.CallReady, events) if each.call.name == "ask")
+    ask = next(each.call for each in of(sigadapt.events.CallReady, events) if each.call.name == "ask")
     inside = [each for each in events if each.within == ask.id]
     assert {each.step for each in inside} == {2, 3}
-    assert [each.call.name for each in of(sigadapt.CallReady, inside)] == ["find", "submit"]
+    assert [each.call.name for each in of(sigadapt.events.CallReady, inside)] == ["find", "submit"]
     assert {each.within for each in events} == {None, ask.id}
     assert events[-1].step == 4
 
@@ -320,7 +325,7 @@ def test_waits() -> None:
         events = watch(Waits(), tools=tools)
     assert kinds(events)[-4:] == ["CallReady", "Used", "Confirm", "Failed"]
     [request] = events[-2].requests
-    assert request.call.id == of(sigadapt.CallReady, events)[0].call.id
+    assert request.call.id == of(sigadapt.events.CallReady, events)[0].call.id
 
 
 def test_refusals() -> None:
@@ -369,7 +374,7 @@ def test_leaving(tool: dspy.Tool, how: str) -> None:
 
     async def until(events: Any) -> None:
         async for event in events:
-            if isinstance(event, sigadapt.CallReady):
+            if isinstance(event, sigadapt.events.CallReady):
                 if how == "cancel":
                     await asyncio.sleep(30)
                 return
@@ -409,7 +414,7 @@ def test_leaving_a_sync_stream() -> None:
     threads = set(threading.enumerate())
     with play([Answer(text=SAID * 20, chunk=4)]) as net:
         for event in sigadapt.stream_sync(Loop(), question="?"):
-            assert isinstance(event, sigadapt.TextDelta)
+            assert isinstance(event, sigadapt.events.TextDelta)
             break
         assert no_thread_is_left(threads)
         assert len(net.received) == 1
@@ -443,9 +448,9 @@ def test_a_leaked_token_is_in_no_event(wire: str) -> None:
     script = [Answer(calls=[Call("find<|channel|>commentary", {"city": "Rome"})]), DONE]
     with play(script, wire, sigadapt.ChatAdapter(repair=True)) as net:
         events = watch(dspy.ReActV2(ANSWER, tools=[ASYNC]), question="?")
-    names = {each.name for each in of(sigadapt.CallDelta, events)}
+    names = {each.name for each in of(sigadapt.events.CallDelta, events)}
     assert names <= {"find", "submit"}
-    first, *_ = of(sigadapt.CallReady, events)
+    first, *_ = of(sigadapt.events.CallReady, events)
     assert first.call.altered == ("repaired",)
     assert "<|channel|>" not in json.dumps(net.received[1].body)
 
@@ -487,7 +492,7 @@ def test_a_call_that_is_late_has_the_result_that_the_model_reads() -> None:
     ):
         events = list(sigadapt.stream_sync(Impatient(), question="q"))
         read = str(provider.received[1].body)
-    results = [event for event in events if isinstance(event, sigadapt.ResultReady)]
+    results = [event for event in events if isinstance(event, sigadapt.events.ResultReady)]
     assert [event.call_id for event in results] == ["call_1", "call_2"]
     assert all(event.result.is_error and "TimeoutError" in event.result.value for event in results)
     assert all(event.result.value in read for event in results)

@@ -18,19 +18,16 @@ import sigadapt
 from sigadapt import (
     Confirmation,
     ConfirmationNeeded,
-    InvalidHistory,
-    InvalidOption,
-    InvalidToolDecl,
     ToolCall,
     ToolCalls,
     ToolDecl,
     ToolDecls,
     ToolResults,
-    is_signed,
     rounds,
-    sign,
 )
+from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.trust import is_signed, sign
 
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 SECRET = "a secret of the server"  # noqa: S105

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt import InvalidToolDecl, ToolDecls
+from sigadapt import ToolDecls
+from sigadapt.errors import InvalidToolDecl
 
 
 def in_json_schema(schema: Any) -> Any:

@@ -22,7 +22,8 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
-from sigadapt import InvalidToolCall, SigadaptError, ToolCall, ToolDecl, ToolDecls, UnboundToolCall
+from sigadapt import InvalidToolCall, SigadaptError, ToolCall, ToolDecl, ToolDecls
+from sigadapt.errors import UnboundToolCall
 
 
 class Color(enum.Enum):

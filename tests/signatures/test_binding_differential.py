@@ -23,7 +23,8 @@ from pydantic_core import to_jsonable_python
 from support import json_values
 from typing_extensions import NotRequired, TypedDict
 
-from sigadapt import ToolCall, ToolDecl, ToolDecls, UnboundToolCall
+from sigadapt import ToolCall, ToolDecl, ToolDecls
+from sigadapt.errors import UnboundToolCall
 
 Kind: TypeAlias = tuple[Any, st.SearchStrategy[Any]]
 """An annotation, and JSON values for it."""

@@ -20,7 +20,6 @@ from support import json_values
 from sigadapt import (
     Confirmation,
     InvalidToolCall,
-    InvalidToolDecl,
     SigadaptError,
     ToolCall,
     ToolCalls,
@@ -29,7 +28,7 @@ from sigadapt import (
     ToolResults,
     Toolset,
 )
-from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
 
 
 def over_ten(args: dict[str, Any]) -> bool:

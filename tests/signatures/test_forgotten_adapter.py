@@ -9,16 +9,8 @@ from dspy.adapters import utils
 from support import Ask, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import (
-    ConfirmationNeeded,
-    InvalidSignature,
-    InvalidToolDecl,
-    SigadaptError,
-    ToolCalls,
-    ToolDecl,
-    ToolDecls,
-    Toolset,
-)
+from sigadapt import ConfirmationNeeded, SigadaptError, ToolCalls, ToolDecl, ToolDecls, Toolset
+from sigadapt.errors import InvalidSignature, InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 
@@ -66,7 +58,7 @@ def test_dspys_own_adapter_is_refused_with_the_line_to_add(signature: Any, adapt
         with (
             dspy.context(lm=lm_of(provider), adapter=adapter),
             pytest.raises(
-                InvalidSignature, match=r"dspy\.configure\(adapter=sigadapt\.\w+Adapter\(\)\)"
+                InvalidSignature, match=r"dspy\.configure\(adapter=sigadapt\.[\w.]+Adapter\(\)\)"
             ) as caught,
         ):
             run(dspy.Predict(signature), question="q", tools=[dspy.Tool(get_weather)])
@@ -77,7 +69,7 @@ def test_dspys_own_adapter_is_refused_with_the_line_to_add(signature: Any, adapt
 def test_the_line_names_the_adapter_of_the_same_name():
     with (
         dspy.context(lm=dspy.LM("openai/gpt-4o-mini"), adapter=dspy.XMLAdapter()),
-        pytest.raises(InvalidSignature, match=r"sigadapt\.XMLAdapter\(\)"),
+        pytest.raises(InvalidSignature, match=r"sigadapt\.adapters\.XMLAdapter\(\)"),
     ):
         dspy.Predict(Must)(question="q", tools=[get_weather])
 

@@ -14,7 +14,8 @@ from internals import function_calls
 from support import lm_of
 
 import sigadapt
-from sigadapt import InvalidOption, ToolCalls, ToolDecl, ToolDecls, Toolset
+from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 HOW = pytest.mark.parametrize("how", ["run", "arun"])

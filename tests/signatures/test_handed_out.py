@@ -11,9 +11,10 @@ import pytest
 from support import lm_of
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset, ToolTexts, pins_of
+from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset, ToolTexts
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing import Answer, LoopbackProvider
+from sigadapt.trust import pins_of
 
 
 class Item(pydantic.BaseModel):

@@ -12,7 +12,8 @@ import pytest
 from support import May, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolDecl, ToolCalls, ToolDecls, ToolResults, Toolset
+from sigadapt import ToolCalls, ToolDecls, ToolResults, Toolset
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 SERVER = r"""

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sigadapt import InvalidToolDecl, ToolDecls
+from sigadapt import ToolDecls
+from sigadapt.errors import InvalidToolDecl
 
 NATIVE: list[dict[str, Any]] = [
     {"type": "web_search"},

@@ -4,22 +4,29 @@ The machine changes sources at random and holds after every step that what is se
 the same source gives, and that calls are checked by exactly that.
 """
 
+import dataclasses
+import functools
 import gc
 import inspect
 import weakref
-from types import FunctionType
-from typing import Any
+from collections.abc import Callable
+from enum import Enum
+from types import FunctionType, SimpleNamespace
+from typing import Annotated, Any
 
+import annotated_types
 import dspy
 import pydantic
 import pytest
+import typing_extensions
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from internals import plan_of, prompt_of
+from internals import describe_source, plan_of, prompt_of, tool_decl
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls
+from sigadapt.errors import InvalidToolDecl
 
 
 def template(a: int = 1, *, b: str = "x") -> None:
@@ -109,6 +116,179 @@ TestChangingFunction = ChangingFunction.TestCase
 TestChangingFunction.settings = settings(
     max_examples=60, stateful_step_count=20, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+def decorated(function: Any) -> Any:
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any: ...
+
+    return run
+
+
+class World:
+    """Types, functions of them, and tools in every form; each change is made in place."""
+
+    def __init__(self) -> None:
+        class Spot(pydantic.BaseModel):
+            lat: float = pydantic.Field(0.0, ge=-90, json_schema_extra={"unit": "degrees"})
+
+        class City(pydantic.BaseModel):
+            """A city."""
+
+            name: str = pydantic.Field(description="Its name.")
+            spot: Spot | None = None
+
+        class Unit(Enum):
+            C = "c"
+            F = "f"
+
+        @dataclasses.dataclass
+        class Span:
+            start: str
+            days: int = 1
+
+        class Filter(typing_extensions.TypedDict):
+            kind: str
+
+        self.limit = pydantic.Field(ge=1, description="At most.")
+
+        def search(  # noqa: PLR0917
+            city: City,
+            cities: list[City],
+            unit: Unit = Unit.C,
+            span: Span | None = None,
+            only: Filter | None = None,
+            limit: Annotated[int, self.limit] = 3,
+            *,
+            tags: list[str] = [],  # noqa: B006
+            page: int = pydantic.Field(1, ge=1),
+        ) -> str: ...  # pyright: ignore[reportReturnType]
+
+        def find(city: City, unit: Unit = Unit.C, only: Filter | None = None) -> list[Span]: ...  # pyright: ignore[reportReturnType]
+
+        def own(a: int = 0) -> int:
+            return a
+
+        self.types: Any = SimpleNamespace(spot=Spot, city=City, unit=Unit, span=Span, filter=Filter)
+        self.search: Any = search
+        self.tool: Any = dspy.Tool(find)
+        self.author_tool: Any = dspy.Tool(own, name="own", desc="Own.", args={"a": {"type": "integer"}})
+        self.data: dict[str, Any] = {
+            "name": "data",
+            "parameters": {"type": "object", "properties": {"a": {"type": "integer", "default": 1}}},
+        }
+        self.wrapped = decorated(search)
+        self.partial = functools.partial(search, limit=2)
+
+    def sources(self) -> list[Any]:
+        return [self.search, self.tool, self.author_tool, self.data, self.wrapped, self.partial]
+
+
+def renew(model: Any, **description: str) -> None:
+    for name, text in description.items():
+        model.model_fields[name].description = text
+    model.model_rebuild(force=True)
+
+
+WORLD_CHANGES: dict[str, Callable[[World, str], object]] = {
+    "a field described and its model rebuilt": lambda w, text: renew(w.types.city, name=text),
+    "an inner model rebuilt": lambda w, text: renew(w.types.spot, lat=text),
+    "a field described, not rebuilt": lambda w, text: setattr(
+        w.types.city.model_fields["name"], "description", text
+    ),
+    "a model rebuilt": lambda w, text: w.types.city.model_rebuild(force=True),
+    "a constraint": lambda w, text: w.limit.metadata.append(annotated_types.Lt(len(text) + 9)),
+    "a description in Annotated": lambda w, text: setattr(w.limit, "description", text),
+    "extras of a field": lambda w, text: w.types.spot.model_fields["lat"].json_schema_extra.update(unit=text),
+    "a model's docstring": lambda w, text: setattr(w.types.city, "__doc__", text),
+    "a model's title": lambda w, text: w.types.city.model_config.update(title=text),
+    "an enum's value": lambda w, text: setattr(w.types.unit.C, "_value_", text),
+    "an enum's docstring": lambda w, text: setattr(w.types.unit, "__doc__", text),
+    "a dataclass's type": lambda w, text: setattr(w.types.span.__dataclass_fields__["days"], "type", str),
+    "a dataclass's default": lambda w, text: setattr(
+        w.types.span.__dataclass_fields__["days"], "default", len(text)
+    ),
+    "a dataclass's docstring": lambda w, text: setattr(w.types.span, "__doc__", text),
+    "a typed dict's key": lambda w, text: w.types.filter.__annotations__.update(
+        {"kind": int if text else str}
+    ),
+    "a typed dict's docstring": lambda w, text: setattr(w.types.filter, "__doc__", text),
+    "a default in place": lambda w, text: w.search.__kwdefaults__["tags"].append(text),
+    "a Field that is a default": lambda w, text: setattr(
+        w.search.__kwdefaults__["page"], "description", text
+    ),
+    "a tool's description": lambda w, text: setattr(w.tool, "desc", text),
+    "a tool's name": lambda w, text: setattr(w.tool, "name", f"tool_{len(text)}"),
+    "a tool's argument": lambda w, text: w.author_tool.args["a"].update(description=text),
+    "another argument": lambda w, text: w.author_tool.args.update({text or "b": {"type": "string"}}),
+    "a tool's function": lambda w, text: setattr(w.author_tool, "func", decorated(renew)),
+    "a dict's description": lambda w, text: w.data.update(description=text),
+    "a dict's default": lambda w, text: w.data["parameters"]["properties"]["a"].update(default=True),
+    "a dict's equal default": lambda w, text: w.data["parameters"]["properties"]["a"].update(default=1.0),
+    "the wrapped docstring": lambda w, text: setattr(w.search, "__doc__", text),
+    "a wrapper's docstring": lambda w, text: setattr(w.wrapped, "__doc__", text),
+    "a partial's keyword": lambda w, text: setattr(w, "partial", functools.partial(w.search, span=None)),
+}
+
+
+def declared(source: Any) -> Any:
+    try:
+        return ToolDecls([source]).to_openai()
+    except InvalidToolDecl as error:
+        return str(error)
+
+
+def declared_anew(source: Any) -> Any:
+    """What a source declares that was never read before."""
+    try:
+        raw_decls = describe_source(source)
+        assert raw_decls is not None
+        return [tool_decl.declare(raw).to_openai() for raw in raw_decls]
+    except InvalidToolDecl as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("change", WORLD_CHANGES.values(), ids=WORLD_CHANGES)
+def test_what_changed_between_two_calls_is_declared_as_it_is_now(change: Callable[[World, str], object]):
+    """tool-declarations: A source that changed in place is declared as it is now."""
+    world = World()
+    for text in ("New.", "Newer.", "New."):
+        for source in world.sources():
+            assert declared(source) == declared(source)
+        change(world, text)
+        for source in world.sources():
+            assert declared(source) == declared_anew(source)
+
+
+class ChangingWorld(RuleBasedStateMachine):
+    """Any changes in any order, declared at any time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+
+    @rule(change=st.sampled_from([*WORLD_CHANGES.values()]), text=st.sampled_from(["One.", "Two.", ""]))
+    def change(self, change: Callable[[World, str], object], text: str) -> None:
+        change(self.world, text)
+
+    @rule()
+    def declare(self) -> None:
+        for source in self.world.sources():
+            assert declared(source) == declared_anew(source)
+
+
+TestChangingWorld = ChangingWorld.TestCase
+TestChangingWorld.settings = settings(
+    max_examples=30, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def test_known_sources_are_not_read_again():
+    """call-cost: Tools that say the same are looked at and not read."""
+    world = World()
+    for source in world.sources():
+        ToolDecls([source])
+        assert tool_decl.known_declarations(source) is not None
 
 
 class Item(pydantic.BaseModel):
@@ -207,6 +387,26 @@ def test_a_method_that_names_its_own_class_is_forgotten_with_it():
 
         Node.join.__annotations__["return"] = Node
         ToolDecls([Node().join])
+        return weakref.ref(Node)
+
+    known = made()
+    gc.collect()
+    gc.collect()
+    assert known() is None
+
+
+def test_a_model_whose_method_takes_it_is_forgotten_with_it():
+    """call-cost: Caches are bounded and weak."""
+
+    def made() -> Any:
+        class Node(pydantic.BaseModel):
+            a: int
+
+            def join(self, other: Any) -> None:
+                """Join it."""
+
+        Node.join.__annotations__["other"] = Node
+        ToolDecls([Node(a=1).join])
         return weakref.ref(Node)
 
     known = made()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from internals import excerpt_of, printable
 from support import json_values
 
-from sigadapt import SigadaptError, ToolCalls, ToolDecls, UnboundToolCall
+from sigadapt import SigadaptError, ToolCalls, ToolDecls
+from sigadapt.errors import UnboundToolCall
 
 
 @pytest.mark.parametrize(

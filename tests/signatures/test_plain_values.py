@@ -20,7 +20,6 @@ from support import lm_of
 import sigadapt
 from sigadapt import (
     ConfirmationNeeded,
-    InvalidHistory,
     ToolCall,
     ToolCalls,
     ToolDecl,
@@ -29,6 +28,7 @@ from sigadapt import (
     ToolResults,
     rounds,
 )
+from sigadapt.errors import InvalidHistory
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 CALLS = ToolCalls([ToolCall(id="call_1", name="fetch", args={})])

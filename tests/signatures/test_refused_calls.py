@@ -11,7 +11,8 @@ from hypothesis import given
 from internals import RefusedToolCall, Turn
 from support import json_values
 
-from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResults, UnboundToolCall
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt.errors import UnboundToolCall
 
 
 def add(a: int, b: int) -> int:

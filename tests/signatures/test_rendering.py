@@ -17,14 +17,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import sigadapt
-from sigadapt import (
-    Choice,
-    MissingToolCalls,
-    ToolCallParseError,
-    ToolCalls,
-    ToolDecls,
-    choice_from_response,
-)
+from sigadapt import Choice, ToolCallParseError, ToolCalls, ToolDecls, choice_from_response
+from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 HOSTILE = "<script>alert(1)</script>"

@@ -11,8 +11,8 @@ import pytest
 from support import lm_of
 
 import sigadapt
-from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls, Toolset
-from sigadapt.errors import InvalidOption
+from sigadapt import ToolDecl, ToolDecls, Toolset
+from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 TASK: Any = cast("Any", dspy.Signature)("question -> answer")

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from internals import Await, arun, resolving, run
 from mcp.server.mcpserver import MCPServer
 
-from sigadapt import InvalidToolDecl, RequestContext, ToolDecl, ToolDecls, Toolset
+from sigadapt import RequestContext, ToolDecl, ToolDecls, Toolset
+from sigadapt.errors import InvalidToolDecl
 
 
 def search(query: str) -> str:

@@ -13,9 +13,9 @@ import pytest
 from internals import main
 from support import lm_of
 
-import sigadapt
 from sigadapt.testing import Answer, Exchange, LoopbackError, LoopbackProvider, exchanges_in
 from sigadapt.testing.private_files import open_private
+from sigadapt.trust.masking import Masking
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes of files")
 
@@ -137,7 +137,7 @@ def test_credentials_in_a_schema_are_not_recorded(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": properties}
     function = {"type": "function", "function": {"name": "f", "parameters": schema}}
     claude = {"name": "g", "input_schema": schema}
-    masking = sigadapt.trust.masking.Masking({}, "")
+    masking = Masking({}, "")
     body = masking.request({"model": "m", "tools": [function, claude]})
     for parameters in (body["tools"][0]["function"]["parameters"], body["tools"][1]["input_schema"]):
         held = parameters["properties"]
@@ -153,5 +153,5 @@ def test_credentials_in_a_schema_are_not_recorded(tmp_path: Path) -> None:
         sent = {"model": "m", "messages": [], "tools": [function], "response_format": {"schema": schema}}
         httpx.post(f"{provider.url}/v1/chat/completions", json=sent)
     assert "Zq9x-long-4" not in path.read_text("utf-8")
-    keep = sigadapt.trust.masking.Masking({}, "", ["/request/tools"])
+    keep = Masking({}, "", ["/request/tools"])
     assert keep.request({"model": "m", "tools": [function]})["tools"] == [function]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sigadapt import choice_from_text
+from sigadapt.response import choice_from_text
 
 STRING, ANY_OBJECT = {"type": "string"}, {"type": "object"}
 WEATHER = {"city": STRING, "days": {"type": "integer"}, "near": ANY_OBJECT}

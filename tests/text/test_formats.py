@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from internals import FORMATS, looks_like
 
-from sigadapt import InvalidOption, ToolCalls, choice_from_text
+from sigadapt import ToolCalls
+from sigadapt.errors import InvalidOption
+from sigadapt.response import choice_from_text
 
 WEATHER: dict[str, Any] = {
     "name": "get_weather",

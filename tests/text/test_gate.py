@@ -85,7 +85,7 @@ def test_the_text_before_a_call_streams_without_the_call(kind: Any, mode: Any, c
     ("kind", "text"),
     [
         (sigadapt.ChatAdapter, f"[[ ## answer ## ]]\n{LOOK}\n\n[[ ## source ## ]]\nThe sky\n"),
-        (sigadapt.XMLAdapter, f"<answer>\n{LOOK}\n</answer>\n<source>The sky</source>\n"),
+        (sigadapt.adapters.XMLAdapter, f"<answer>\n{LOOK}\n</answer>\n<source>The sky</source>\n"),
         (sigadapt.JSONAdapter, json.dumps({"answer": LOOK, "source": "The sky"}, indent=1)),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from internals import FORMATS
 
-from sigadapt import choice_from_text
+from sigadapt.response import choice_from_text
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}

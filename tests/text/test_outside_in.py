@@ -12,7 +12,7 @@ from internals import FORMATS, Layout, Scan, TextGate, read_text
 from support import CORPUS
 
 from benchmarks.answers import measure
-from sigadapt import choice_from_text
+from sigadapt.response import choice_from_text
 
 
 def tool(name: str, *keys: str) -> dict[str, Any]:

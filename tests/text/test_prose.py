@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from support import CORPUS, RECORDINGS, recorded
 
-from sigadapt import ToolDecls, choice_from_text
+from sigadapt import ToolDecls
+from sigadapt.response import choice_from_text
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from internals import FORMATS, TextGate, read_text
 
-from sigadapt import choice_from_text
+from sigadapt.response import choice_from_text
 
 
 def tool(name: str, **properties: Any) -> dict[str, Any]:

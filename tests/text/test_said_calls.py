@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from internals import FORMATS, compact
 from support import json_values
 
-from sigadapt import Choice, choice_from_text
+from sigadapt import Choice
+from sigadapt.response import choice_from_text
 
 Json = dict[str, Any]
 WRITABLE = [each.name for each in FORMATS if each.write]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import CORPUS, json_values
 
-from sigadapt import choice_from_text
+from sigadapt.response import choice_from_text
 
 LISTED = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -9,16 +9,8 @@ from typing import Any
 
 import pytest
 
-from sigadapt import (
-    ConfirmationNeeded,
-    ToolCalls,
-    ToolDecl,
-    ToolResults,
-    drift_of,
-    is_signed,
-    pins_of,
-    sign,
-)
+from sigadapt import ConfirmationNeeded, ToolCalls, ToolDecl, ToolResults
+from sigadapt.trust import drift_of, is_signed, pins_of, sign
 
 SECRET, SECOND = "s" * 32, "t" * 32
 PLAIN = ToolCalls([{"id": "a", "name": "f", "args": {"n": 5, "t": "x", "b": True, "z": None}}])

@@ -24,13 +24,11 @@ from sigadapt import (
     ToolDecl,
     ToolDecls,
     ToolResults,
-    conversation_from_request,
-    is_signed,
-    sign,
     trim_history,
-    untrusted_history,
 )
+from sigadapt.logs import conversation_from_request
 from sigadapt.testing import Answer, Call, LoopbackProvider, exchanges_in
+from sigadapt.trust import is_signed, sign, untrusted_history
 
 SECRET = b"a secret of the server"
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")

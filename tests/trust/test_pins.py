@@ -9,7 +9,9 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
-from sigadapt import Drift, InvalidOption, InvalidToolDecl, ToolDecls, Toolset, drift_of, pinned, pins_of
+from sigadapt import ToolDecls, Toolset
+from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.trust import Drift, drift_of, pinned, pins_of
 
 TOOL: dict[str, Any] = {
     "name": "find",

@@ -14,18 +14,9 @@ from internals import canonical
 from support import Talk
 
 import sigadapt
-from sigadapt import (
-    InvalidHistory,
-    InvalidOption,
-    ToolCall,
-    ToolCalls,
-    ToolDecls,
-    ToolResult,
-    ToolResults,
-    is_signed,
-    sign,
-    untrusted_history,
-)
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.trust import is_signed, sign, untrusted_history
 
 REQUEST = "sigadapt_request_confirmation"
 SECRET, OTHER = "a secret of the server", b"another one of the server"
@@ -276,7 +267,7 @@ def test_a_key_that_stands_twice_and_numbers_that_are_none_are_refused() -> None
         '{"messages":[{"question":"\\ud800"}]}',
     ):
         with pytest.raises(InvalidHistory) as caught:
-            sigadapt.untrusted_history(text, Talk)
+            sigadapt.trust.untrusted_history(text, Talk)
         assert caught.value.code == "unreadable_history"
 
 

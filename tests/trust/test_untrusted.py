@@ -11,9 +11,10 @@ from internals import Turn
 from support import Talk, lm_of
 
 import sigadapt
-from sigadapt import InvalidHistory, ToolCall, ToolCalls, ToolDecls, ToolResults, is_signed, sign
-from sigadapt.errors import InvalidOption
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.trust import is_signed, sign
 
 SECRET = b"a secret of the server, of user 7"
 TURN = Turn(
@@ -38,7 +39,7 @@ def look_up(z: int, a: str) -> str:
 
 def opened(history: Any, **options: Any) -> dspy.History:
     asked: Any = {"secret": SECRET, "signatures": SIGNED, **options}
-    return sigadapt.untrusted_history(history, Talk, **asked)
+    return sigadapt.trust.untrusted_history(history, Talk, **asked)
 
 
 def changed(old: str, new: str) -> str:
@@ -104,7 +105,7 @@ def test_what_a_client_must_not_say_is_refused(event: dict[str, Any]) -> None:
 
 def test_calls_without_a_secret_are_refused() -> None:
     """conversations: A history from a client is checked."""
-    assert "sigadapt.sign" in str(refused(TALK.model_dump_json(), secret=None))
+    assert "sigadapt.trust.sign" in str(refused(TALK.model_dump_json(), secret=None))
     plain = {"messages": [{"question": "Hi?", "answer": "Hello."}]}
     assert opened(plain, secret=None, signatures=()).messages == plain["messages"]
 
@@ -133,11 +134,11 @@ def test_an_agent_goes_on_from_a_signed_run() -> None:
             history = agent(question="Where?").history
             signed, text = sign(history, SECRET), history.model_dump_json()
             options: Any = {"secret": SECRET, "signatures": signed}
-            loaded = sigadapt.untrusted_history(text, fields, **options)
+            loaded = sigadapt.trust.untrusted_history(text, fields, **options)
             assert agent(question="Sure?", history=loaded).answer == "Here."
             forged = text.replace("x is here.", "x is lost.")
             with pytest.raises(InvalidHistory):
-                sigadapt.untrusted_history(forged, fields, **options)
+                sigadapt.trust.untrusted_history(forged, fields, **options)
         assert "x is here." in json.dumps(provider.received[2].body)
 
 
@@ -205,7 +206,7 @@ def test_an_approval_cannot_be_forged() -> None:
 def test_whatever_a_client_sends_is_a_history_or_an_error(value: Any) -> None:
     """conversations: A history from a client is checked."""
     try:
-        history = sigadapt.untrusted_history(json.dumps(value), Talk)
+        history = sigadapt.trust.untrusted_history(json.dumps(value), Talk)
     except InvalidHistory:
         return
     assert "state" not in history.model_dump_json() or "state" in json.dumps(value)

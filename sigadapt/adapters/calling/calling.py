@@ -1,7 +1,8 @@
 """Calling: how one request offers tools to the model, and where the answer holds the calls.
 
 Native calling changes neither the Request nor the Reading. Prompted calling writes tools, calls and results
-into the messages, and reads calls from the answer's text. `auto` decides for each language model:
+into the messages, and reads calls from the answer's text (`passes/prompts.py`). `auto` decides for each
+language model:
 
  a. prompted, for a text-completion model, for a model known to have no function calling, for an engine that
     does not say it has, and where DSPy's own switch `use_native_function_calling=False` says so;
@@ -11,13 +12,12 @@ into the messages, and reads calls from the answer's text. `auto` decides for ea
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dspy import BaseLM
 
-from sigadapt.adapters.calling.prompted import prompted_request
 from sigadapt.adapters.lm.routes import (
     ModelFacts,
     calls_functions,
@@ -26,12 +26,8 @@ from sigadapt.adapters.lm.routes import (
     model_of,
 )
 from sigadapt.adapters.options import Options
-from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.response.text_choice import with_calls_of_text
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.provider import Reading
 from sigadapt.schemas.caches import WeakCache
-from sigadapt.schemas.json_values import Json
 from sigadapt.text.layout import NO_LAYOUT, Layout
 
 
@@ -52,33 +48,6 @@ class Calling:
         if self.mode != "prompted":
             return {}
         return {"undeclared": True, "call_format": self.call_format, "layout": self.layout}
-
-    def request_to_send(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
-        """Return the Request to send, and what differs from the canonical one; the latter is not changed."""
-        rows: Sequence[Json] = request["messages"]
-        has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in rows)
-        if not ("tools" in request or has_calls):
-            return request, ()
-        prompt, changes = prompted_request(request, self.call_format)
-        why = Change("/tools", "lowered", self.because)
-        return prompt, (why, *changes) if self.because else changes
-
-    def reading_with_calls(
-        self, reading: Reading, schemas: Callable[[], Mapping[str, Json]]
-    ) -> tuple[Reading, bool]:
-        """Return the Reading with the calls that its text holds, and whether they came from the text."""
-        if reading.calls:
-            return reading, False
-        if reading.text:
-            result = with_calls_of_text(reading, schemas(), **self.reads)
-            return result, bool(result.calls)
-        # A server whose parser missed the end of a thought leaves the answer in its thinking.
-        thinking, end_tag, answer = (reading.reasoning or "").rpartition("</think>")
-        if not end_tag:
-            return reading, False
-        reading_of_answer = reading._replace(text=answer, reasoning=thinking)
-        result = with_calls_of_text(reading_of_answer, schemas(), **self.reads)
-        return (result, True) if result.calls else (reading, False)
 
 
 NATIVE = Calling()

@@ -29,7 +29,7 @@ import dspy
 from dspy import BaseLM, lm15
 from dspy.utils import callback
 
-from sigadapt.adapters.request.lowering import Lowered
+from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.response.choice import readings_of
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import UnreadableResponse
@@ -52,26 +52,26 @@ def watches(instance: Any) -> bool:
     return bool(_settings.get("callbacks") or getattr(instance, "callbacks", None))
 
 
-def show_to_watchers(lm: Any, lowered: Lowered) -> AbstractContextManager[Any]:
+def show_to_watchers(lm: Any, record: RequestRecord) -> AbstractContextManager[Any]:
     """Return the context in which to call a model, so that its event shows what was sent and what came."""
     if not watches(lm) and _OPENINFERENCE not in sys.modules:
         return _NOBODY
-    return _context(callbacks=[_Callback(lowered), *_settings.get("callbacks", [])])
+    return _context(callbacks=[_Callback(record), *_settings.get("callbacks", [])])
 
 
 class _Callback(callback.BaseCallback):
     """Comes before all other callbacks of one request, and gives them its inputs in chat form."""
 
-    def __init__(self, lowered: Lowered) -> None:
-        self._lowered = lowered
+    def __init__(self, record: RequestRecord) -> None:
+        self._record = record
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Put messages, tools and changes into the inputs, and on the span."""
-        body: dict[str, Any] = dict(self._lowered.request)
+        body: dict[str, Any] = dict(self._record.request)
         messages = chat_messages(body["messages"])
         # A copy: the declarations of later requests share the tools, and a callback may change what it gets.
         rest = deepcopy({key: value for key, value in body.items() if key not in ("model", "messages")})
-        changes = [change._asdict() for change in self._lowered.changes]
+        changes = [change._asdict() for change in self._record.changes]
         inputs.update(prompt=None, messages=messages, kwargs={**rest, **inputs.get("kwargs", {})})
         if changes:
             inputs["changes"] = changes
@@ -182,13 +182,13 @@ def _parse_event(adapter: Any, signature: Any, text: str | None, outcome: Any) -
     return callback.with_callbacks(parse)(adapter, signature, text or "")
 
 
-def complete_history(lm: BaseLM, request: lm15.Request, lowered: Lowered, count: int) -> None:
+def complete_history(lm: BaseLM, request: lm15.Request, record: RequestRecord, count: int) -> None:
     """Complete the entries that DSPy wrote for a request into the model's history."""
     history: list[Any] = lm.history
-    if lowered.changes and _LOG.isEnabledFor(logging.INFO):
-        summary = ", ".join(f"{change.where} {change.what}" for change in lowered.changes)
+    if record.changes and _LOG.isEnabledFor(logging.INFO):
+        summary = ", ".join(f"{change.where} {change.what}" for change in record.changes)
         _LOG.info("%s: changed for the provider: %s", request.model, summary)
-    body: dict[str, Any] = dict(lowered.request)
+    body: dict[str, Any] = dict(record.request)
     rows: list[dict[str, Any]] = body.pop("messages")
     del body["model"]
     tools: Any = body.get("tools")
@@ -199,8 +199,8 @@ def complete_history(lm: BaseLM, request: lm15.Request, lowered: Lowered, count:
     for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
         if entry.get("request") is not request:
             continue
-        if lowered.changes:
-            entry["changes"] = lowered.changes
+        if record.changes:
+            entry["changes"] = record.changes
         entry["kwargs"] = body | entry["kwargs"]
         if "tool_call_id" in chain.from_iterable(rows):  # a key of a result's row
             entry["messages"] = chat_messages(rows)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dspy import BaseLM
 
+from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.listeners import CallSubscription, CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
@@ -19,9 +20,8 @@ from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
-from sigadapt.adapters.request.lowering import Lowered
 from sigadapt.adapters.response.choice import Answer
-from sigadapt.dspy_boundary.internals import settings, streaming_to, sync_send_to_stream
+from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
@@ -54,25 +54,25 @@ class _Show(NamedTuple):
     item: Any
 
     def now(self) -> None:
-        sync_send_to_stream(self.stream, self.item)
+        send_to_stream(self.stream, self.item)
 
     async def later(self) -> None:
         await self.stream.send(self.item)
 
 
 def answers(
-    lm: BaseLM, lowered: Lowered, route: Route, controls: Controls, subscribe: Subscribe | None = None
+    lm: BaseLM, record: RequestRecord, route: Route, controls: Controls, subscribe: Subscribe | None = None
 ) -> Steps[list[Answer]]:
     """Send a Request through the language model, and return the Answer of each candidate."""
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
-        prompt = "\n\n".join(_text(row["content"]) for row in lowered.request["messages"])
-        settings = {key: value for key, value in lowered.request.items() if key not in _NOT_PASSED} | {"n": 1}
+        prompt = "\n\n".join(_text(row["content"]) for row in record.request["messages"])
+        settings = {key: value for key, value in record.request.items() if key not in _NOT_PASSED} | {"n": 1}
         candidates: list[Answer] = []
         for keywords in executions_of(controls):
             (text, *_) = yield _Ask(partial(_unchanged, lm), prompt, {**settings, **keywords})
             candidates.append(Answer(text, is_completion=True))
         return candidates
-    outgoing = to_lm15(lowered.request, route, controls.prompt_cache, lowered.tokens)
+    outgoing = to_lm15(record.request, route, controls.prompt_cache, record.tokens)
     request = outgoing.request
     if controls.client:
         lm, history = lm.copy(**controls.client), lm.history
@@ -80,15 +80,15 @@ def answers(
     if not outgoing.is_whole and route.client != "engine":  # DSPy's cache key is made of lm15's request
         fingerprint = outgoing.body.fingerprint()
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint}")
-    model = partial(_model, lm, outgoing, lowered, route)
+    model = partial(_model, lm, outgoing, record, route)
     candidates = []
     for keywords in executions_of(controls):
-        asking = show_to_watchers(lm, lowered), _Ask(model, request, keywords)
+        asking = show_to_watchers(lm, record), _Ask(model, request, keywords)
         answer = yield from _answer(*asking, route.endpoint, None if candidates else subscribe)
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
         candidates.append(answer)
-    complete_history(lm, request, lowered, len(candidates))
+    complete_history(lm, request, record, len(candidates))
     return candidates
 
 
@@ -115,14 +115,14 @@ def _unchanged(lm: BaseLM, *, is_async: bool) -> BaseLM:
     return lm
 
 
-def _model(lm: BaseLM, outgoing: Outgoing, lowered: Lowered, route: Route, *, is_async: bool) -> BaseLM:
+def _model(lm: BaseLM, outgoing: Outgoing, record: RequestRecord, route: Route, *, is_async: bool) -> BaseLM:
     """Return the model to call for one attempt, with an engine that loses nothing."""
     if route.client == "engine":
         return lm
     if route.client == "lm15":
         return exchanging(lm, outgoing.request, outgoing.body, is_async=is_async)
     wire = provider_named(route.wire)
-    limit = "max_tokens" if "max_tokens" in lowered.request else "max_completion_tokens"
+    limit = "max_tokens" if "max_tokens" in record.request else "max_completion_tokens"
     additions = LitellmAdditions(outgoing.body, wire, limit)
     return over_litellm(lm, outgoing.request, additions, is_async=is_async)
 

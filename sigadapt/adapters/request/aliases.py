@@ -74,8 +74,6 @@ def with_names(request: Request, table: dict[str, str]) -> Request:
     def message(row: dict[str, Any]) -> dict[str, Any]:
         if row["role"] == "tool":
             return name(row)
-        if "late" in row:
-            return {**row, "late": {kind: [*map(name, tools)] for kind, tools in row["late"].items()}}
         return {**row, "tool_calls": [*map(part, row["tool_calls"])]} if row.get("tool_calls") else row
 
     copy: Request = {**request, "messages": [*map(message, request["messages"])]}

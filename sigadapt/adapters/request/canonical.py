@@ -20,7 +20,6 @@ A Request that was made fit for its route may have these as well:
     after      on a tool message: the provider's blocks that follow the results of the turn
     parts      on a user message: what it holds beside text, as content (`content/question_content.py`)
     stand_in   on an assistant message: the fields of its first call that stand in for missing state
-    late       on a system message: which tools are added and removed there (`calling/late_tools.py`)
 
 The folder `lm/` turns a Request into the provider's own format.
 """

@@ -10,7 +10,7 @@ reach its provider. Rules:
     be called with JSON, which is not what its author's grammar says.
  d. Keywords at the root of a schema that the client leaves out are recorded.
  e. A search for tools whose loading is deferred becomes this wire's own search, or is dropped where the wire
-    has none (`calling/tool_search.py` has what takes its place).
+    has none (`passes/tool_search.py` has what replaces it).
 """
 
 import re

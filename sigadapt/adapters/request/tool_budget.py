@@ -3,10 +3,8 @@
 A deferred tool does not count until it joins. Of a namespace, its name and its description count.
 """
 
-from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.lowering import Lowered
+from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.providers.route import Route
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import compact, listed
@@ -19,9 +17,10 @@ _FIX = (
 )
 
 
-def refuse_large(request: Request, lowering: Lowered, route: Route, most: int, field: str) -> None:
+def refuse_large(record: RequestRecord, most: int, field: str) -> None:
     """Refuse a request whose tools are larger than a budget, and name the largest."""
-    tools = lowering.request.get("tools") or request.get("tools") or []
+    route = record.route
+    tools = record.request.get("tools") or record.offered.get("tools") or []
 
     def bytes_by_name() -> dict[str, int]:
         read = [tool for tool in tools if not tool.get("defer_loading")]
@@ -34,7 +33,7 @@ def refuse_large(request: Request, lowering: Lowered, route: Route, most: int, f
     total = sum(sizes.values())
     if total <= most:
         return
-    names = {alias: name for name, alias in lowering.names.items()}
+    names = {alias: name for name, alias in record.names.items()}
     largest = sorted(sizes, key=lambda name: -sizes[name])
     lines = (f"{names.get(name, name)!r} {sizes[name]:,}" for name in largest)
     has = "tool has" if len(sizes) == 1 else "tools have"

@@ -1,102 +1,219 @@
 """The fingerprint of a source, which shows that its declaration is still current (one snapshot).
 
-While a function's code, docstring, defaults and annotations are the objects that they were, its declaration
-is too, if no type in it can change: so only a function that mentions Python's own types has a fingerprint. An
-MCP tool has its data for one. Every other source is read each time.
+A fingerprint is a list of objects. While a function's code, docstring, defaults, annotations and what these
+are made of (`schema_inputs.py`) are the objects that they were, its declaration is current, too. A
+`dspy.Tool` adds its own fields; of an MCP tool and of a dict, the data is the fingerprint. A source without a
+fingerprint is read each time.
 """
 
-import builtins
-import re
+import functools
+import weakref
+from collections.abc import Iterable
 from operator import is_
-from types import FunctionType, MethodType, NoneType, UnionType
-from typing import Any, Generic, Literal, Optional, TypeVar, Union, get_args, get_origin
+from types import FunctionType, MethodType
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from sigadapt.schemas.caches import WeakCache
+import dspy
+import orjson
+
+from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
+from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.sources import mcp
+from sigadapt.signatures.sources.schema_inputs import (
+    SchemaInputs,
+    UnknowableSchemaError,
+    are_atoms,
+    are_fixed_types,
+)
 
 _V = TypeVar("_V")
+_Fingerprint: TypeAlias = tuple[tuple[Any, ...], bytes]
+"""Objects to compare by identity, and data to compare by value."""
 
-_VALUES = frozenset((str, int, float, bool, bytes, NoneType))
-_TYPES = _VALUES | {list, dict, set, frozenset, tuple, object}
-_FORMS = frozenset((None, Ellipsis, Any, Union, Optional, Literal))
-_NAMES = re.compile(r"[^\W\d]\w*")
-_QUOTED = re.compile(r"[\w\s\[\],|]*")  # names, brackets and bars alone
+_PARTIAL_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__doc__"))
+_ATTRIBUTES_READ = frozenset(("__signature__", "__sigadapt_asks_first__"))
+"""What a declaration may read of a function's `__dict__` and no fingerprint shows."""
+
+
+_DATA_ALONE = (
+    orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+)
+_MOST_CONTAINERS = 20_000
+
+
+class _Entry(NamedTuple, Generic[_V]):
+    fingerprint: _Fingerprint
+    value: _V
 
 
 class DeclaredCache(Generic[_V]):
-    """A value for each function or MCP tool, until its fingerprint changes or it is deleted."""
+    """A value for each source, until its fingerprint changes or it is deleted.
+
+    The value of a dict is found by its data, and deleted when newer data exceeds a budget of bytes.
+    """
 
     def __init__(self) -> None:
-        self._entries: WeakCache[tuple[Any, _V]] = WeakCache()
+        self._entries: WeakCache[_Entry[_V]] = WeakCache()
+        self._by_data: BoundedCache[bytes, _V] = BoundedCache(BUDGET)
 
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
-        now = _fingerprint(source)
-        entry = self._entries.get(source.__func__ if type(source) is MethodType else source)
+        if type(source) is dict:
+            data = _data_of(source)
+            return None if data is None else self._by_data.get(data)
+        entry = self._entries.get(_owner(source))
         if entry is None:
             return None
-        before, value = entry
-        if now is None or type(before) is bytes:
-            return value if before == now else None
-        is_same = len(before) == len(now) and all(map(is_, before, now))  # 1 is not True
-        return value if is_same else None
+        fingerprint = _fingerprint(source)
+        if fingerprint is None:
+            return None
+        objects, data = fingerprint
+        before, data_before = entry.fingerprint
+        is_same = data == data_before and len(objects) == len(before) and all(map(is_, objects, before))
+        return entry.value if is_same else None  # `is`, because 1 == True
 
     def put(self, source: object, value: _V) -> None:
         """Keep a value, which must not refer to the source. Do nothing for a source without fingerprint."""
-        function = source.__func__ if type(source) is MethodType else source
-        if type(function) is not FunctionType or _is_fixed(function, is_bound=function is not source):
-            fingerprint = _fingerprint(source)
-            if fingerprint is not None:
-                self._entries.put(function, (fingerprint, value))
+        if type(source) is dict:
+            data = _data_of(source)
+            if data is not None:
+                self._by_data.put(data, value, weight=4 * len(data))
+            return
+        fingerprint = _fingerprint(source)
+        if fingerprint is not None and not _refers_to(fingerprint, source):
+            self._entries.put(_owner(source), _Entry(fingerprint, value))
 
     def __len__(self) -> int:
         return len(self._entries)
 
 
-def _fingerprint(source: object) -> tuple[Any, ...] | bytes | None:
-    function: Any = source.__func__ if type(source) is MethodType else source
-    if type(function) is not FunctionType:
-        return mcp.data_of(source)
-    keywords: dict[str, Any] = function.__kwdefaults__ or {}
-    annotations: dict[str, Any] = function.__annotations__
+def _owner(source: Any) -> Any:
+    """Return the object with which an entry is deleted: of a bound method, its function."""
+    return source.__func__ if type(source) is MethodType else source
+
+
+def _refers_to(fingerprint: _Fingerprint, source: object) -> bool:
+    """Return whether a class in a fingerprint has the source as a method: then neither would be deleted."""
+    function = _owner(source)
+    classes = [part for part in fingerprint[0] if isinstance(part, type)]
+    return any(function is member for kind in classes for member in vars(kind).values())
+
+
+def _data_of(source: Any) -> bytes | None:
+    """Return data as JSON, to compare; None for what is not data alone."""
+    if not _is_small(source):
+        return None
+    try:
+        return orjson.dumps(source, option=_DATA_ALONE)
+    except TypeError:
+        return None
+
+
+def _is_small(source: Any) -> bool:
+    """Return whether data has a bounded number of objects: one that stands in many places counts as often."""
+    waiting: list[Any] = [source]
+    count = 0
+    while waiting:
+        container = waiting.pop()
+        count += 1
+        parts: Iterable[Any] = container.values() if is_object(container) else container
+        for part in parts:
+            kind: Any = part.__class__
+            if kind is dict or kind is list or kind is tuple:
+                waiting.append(part)
+        if count + len(waiting) > _MOST_CONTAINERS:
+            return False
+    return True
+
+
+def _fingerprint(source: Any) -> _Fingerprint | None:
+    if type(source) is FunctionType and _is_plain(source):  # most tools are
+        return _parts(source), b""
+    try:
+        if type(source) is dspy.Tool:
+            return _tool_parts(source)
+        if _is_function(source):
+            return _function_parts(source), b""
+    except (UnknowableSchemaError, RecursionError, NameError):
+        return None
+    data = mcp.data_of(source)
+    return None if data is None else ((), data)
+
+
+def _is_function(source: Any) -> bool:
+    return type(source) in (FunctionType, MethodType, functools.partial)
+
+
+def _is_plain(function: FunctionType) -> bool:
+    """Return whether nothing that a function's own parts refer to can change."""
+    if function.__dict__ or not are_fixed_types(function.__annotations__.values()):
+        return False
+    keyword_defaults = function.__kwdefaults__
+    return are_atoms(function.__defaults__ or ()) and (
+        keyword_defaults is None or are_atoms(keyword_defaults.values())
+    )
+
+
+def _parts(function: FunctionType) -> tuple[Any, ...]:
+    keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
+    annotations = function.__annotations__
     return (
-        function is source,
         function.__code__,
         function.__name__,
+        function.__qualname__,
         function.__doc__,
         function.__defaults__,
-        not function.__dict__,  # such as `__signature__`, which `functools.wraps` and authors set
-        *keywords,
-        *keywords.values(),
+        *keyword_defaults,
+        *keyword_defaults.values(),
         *annotations,
         *annotations.values(),
     )
 
 
-def _is_fixed(function: FunctionType, *, is_bound: bool) -> bool:
-    if function.__dict__ or (is_bound and function.__doc__ is None):  # a method may inherit its docstring
-        return False
-    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    if not all(type(default) in _VALUES for default in defaults):
-        return False
+def _tool_parts(tool: Any) -> _Fingerprint:
+    """Return what a `dspy.Tool` is made of, with its arguments as data."""
+    data = _data_of((tool.args, tool.arg_desc))
+    if data is None or not _is_function(tool.func):
+        raise UnknowableSchemaError
+    # By a weak reference, because an agent's function may hold the agent, which holds the tool.
+    own_parts = (weakref.ref(tool.func), tool.name, tool.desc, tool.has_kwargs)
+    return (*own_parts, *_function_parts(tool.func)), data
+
+
+def _function_parts(source: Any) -> tuple[Any, ...]:
+    """Return what the declaration of a function, a bound method or a partial is made of."""
+    if type(source) is functools.partial:
+        return _partial_parts(source)  # pyright: ignore[reportUnknownArgumentType]
+    function = _owner(source)
+    is_bound = function is not source
+    if type(function) is not FunctionType or (is_bound and function.__doc__ is None):
+        raise UnknowableSchemaError  # a method without a docstring may inherit one
+    parts = (is_bound, *_parts(function))
+    if _is_plain(function):
+        return parts
+    inputs = SchemaInputs(function.__globals__)
     for annotation in function.__annotations__.values():
-        if type(annotation) is not str:
-            meanings: list[Any] = [annotation]
-        elif _QUOTED.fullmatch(annotation):  # `from __future__ import annotations` quotes all of them
-            names = _NAMES.findall(annotation)
-            meanings = [function.__globals__.get(name, getattr(builtins, name, ...)) for name in names]
-        else:
-            return False
-        if not all(map(_cannot_change, meanings)):
-            return False
-    return True
+        inputs.add_annotation(annotation)
+    inputs.add_values(function.__defaults__ or ())
+    inputs.add_values((function.__kwdefaults__ or {}).values())
+    return (*parts, *inputs.objects, *_wrapped_parts(function.__dict__))
 
 
-def _cannot_change(annotation: Any) -> bool:
-    origin = get_origin(annotation)
-    arguments = get_args(annotation)
-    if origin is Literal:
-        return all(type(argument) in _VALUES for argument in arguments)
-    if origin is not None:
-        return (origin in _TYPES or origin in (Union, UnionType)) and all(map(_cannot_change, arguments))
-    return any(annotation is plain for plain in (*_TYPES, *_FORMS))
+def _wrapped_parts(attributes: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the parts of the function that a decorator wraps, whose signature counts."""
+    if not _ATTRIBUTES_READ.isdisjoint(attributes):
+        raise UnknowableSchemaError
+    if "__wrapped__" not in attributes:
+        return ()
+    wrapped = attributes["__wrapped__"]
+    if not _is_function(wrapped):
+        raise UnknowableSchemaError
+    return ("__wrapped__", *_function_parts(wrapped))
+
+
+def _partial_parts(source: "functools.partial[Any]") -> tuple[Any, ...]:
+    attributes = vars(source)
+    if not _is_function(source.func) or attributes.keys() - _PARTIAL_ATTRIBUTES:
+        raise UnknowableSchemaError
+    own_parts = (len(source.args), *source.keywords, *attributes, *attributes.values())
+    return (*own_parts, *_function_parts(source.func))

@@ -28,6 +28,13 @@ from sigadapt.signatures.tool_results.tool_result import with_note
 _CONFIRMATION = "sigadapt.signatures.confirmation"
 """The file of policies, above this one: they are of declarations. Only who runs a tool needs it."""
 
+_OUR_ADAPTERS = {
+    "JSONAdapter": "JSONAdapter",
+    "XMLAdapter": "adapters.XMLAdapter",
+    "BAMLAdapter": "adapters.BAMLAdapter",
+}
+"""Where sigadapt has the adapter that replaces DSPy's of this name; any other is replaced by ChatAdapter."""
+
 _LOG = logging.getLogger("sigadapt")
 
 ASKS_FIRST = "__sigadapt_asks_first__"
@@ -66,7 +73,7 @@ def forgotten_adapter(reason: str, tool: str | None = None) -> InvalidSignature 
     if hasattr(adapter, "fills_tool_fields"):
         return None
     name = "ChatAdapter" if adapter is None else type(adapter).__name__
-    ours = name if name in ("JSONAdapter", "XMLAdapter", "BAMLAdapter") else "ChatAdapter"
+    ours = _OUR_ADAPTERS.get(name, "ChatAdapter")
     return InvalidSignature(
         reason.format(adapter=f"DSPy's own {name}"),
         code="forgotten_adapter",

@@ -20,7 +20,7 @@ import sigadapt
 PAIRS: list[tuple[Any, Any]] = [
     (dspy.ChatAdapter, sigadapt.ChatAdapter),
     (dspy.JSONAdapter, sigadapt.JSONAdapter),
-    (dspy.XMLAdapter, sigadapt.XMLAdapter),
+    (dspy.XMLAdapter, sigadapt.adapters.XMLAdapter),
 ]
 NAMES = ["Chat", "JSON", "XML"]
 

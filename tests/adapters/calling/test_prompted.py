@@ -16,21 +16,15 @@ from internals import (
     Turn,
     assistant_message,
     prompted_request,
+    read_calls_in_text,
     result_message,
     writers,
 )
 from support import ADAPTERS, MADE_ID, May, Must, get_weather, json_values, lm_of, place_or_id
 
 import sigadapt
-from sigadapt import (
-    MissingToolCalls,
-    ToolCall,
-    ToolCallParseError,
-    ToolCalls,
-    ToolDecls,
-    ToolResult,
-    ToolResults,
-)
+from sigadapt import ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 
@@ -121,7 +115,7 @@ def test_fields_beside_calls_are_parsed_from_what_remains(kind: Any) -> None:
     fields = {
         sigadapt.ChatAdapter: "[[ ## answer ## ]]\nSoon.\n\n",
         sigadapt.JSONAdapter: '{"answer": "Soon."}\n',
-        sigadapt.XMLAdapter: "<answer>Soon.</answer>\n",
+        sigadapt.adapters.XMLAdapter: "<answer>Soon.</answer>\n",
     }
     out, _, _ = ask(fields[kind] + IN_PARIS, adapter=kind(tool_calling="prompted"))
     assert [call.args for call in out.calls] == [{"city": "Paris"}]
@@ -299,7 +293,7 @@ def test_a_text_completion_model_calls_tools() -> None:
     [
         (sigadapt.ChatAdapter, dspy.ChatAdapter),
         (sigadapt.JSONAdapter, dspy.JSONAdapter),
-        (sigadapt.XMLAdapter, dspy.XMLAdapter),
+        (sigadapt.adapters.XMLAdapter, dspy.XMLAdapter),
     ],
 )
 def test_a_dummy_model_answers_with_the_fields_of_its_adapter(ours: Any, theirs: Any) -> None:
@@ -333,7 +327,7 @@ def test_a_turn_written_into_a_prompt_is_read_back_as_it_was(calls: list[Any], t
     sent, _ = prompted_request(request, form)
     row = next(row for row in sent["messages"] if row["role"] == "assistant")
     answer = Reading(row["content"], None, [], "stop")
-    read, from_text = Calling("prompted", form).reading_with_calls(answer, lambda: declared)
+    read, from_text = read_calls_in_text(answer, Calling("prompted", form, reads_text=True), lambda: declared)
     assert from_text
     raw: list[Any] = [(name, args) for _, name, args in read.calls]
     got: list[Any] = [(name, json.loads(args) if isinstance(args, str) else args or {}) for name, args in raw]

@@ -17,7 +17,8 @@ from internals import FORMATS, writers
 from support import ENGINES, May, Must, lm_of, place_or_id
 
 import sigadapt
-from sigadapt import MissingToolCalls, ToolCallParseError
+from sigadapt import ToolCallParseError
+from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 FORMS = list(writers())
@@ -467,7 +468,7 @@ def test_a_member_of_the_call_that_repeats_is_a_repeated_key(member: str) -> Non
 )
 def test_an_answer_that_was_stopped_says_so(mode: str, answer: Answer, reason: str) -> None:
     """prompted-calling: Faults have the codes of native calling."""
-    with pytest.raises(sigadapt.UnusableAnswer) as caught:
+    with pytest.raises(sigadapt.errors.UnusableAnswer) as caught:
         asked(answer, tool_calling=mode)
     assert (caught.value.code, caught.value.field) == (reason, None), "no fault of the calls field"
 

@@ -63,7 +63,7 @@ def streamed(wire: str, body: bytes, **options: Any) -> Any:
 def test_a_stream_that_fails_tells_what_came(name: str) -> None:
     """tool-call-outputs: A stream that fails after text tells both."""
     wire, body, code, told = FAILURES[name]
-    with pytest.raises(sigadapt.UnusableAnswer, match=told) as caught:
+    with pytest.raises(sigadapt.errors.UnusableAnswer, match=told) as caught:
         streamed(wire, body)
     assert caught.value.code == code
     assert caught.value.choice.text == "Half"

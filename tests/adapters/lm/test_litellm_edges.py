@@ -39,7 +39,7 @@ def test_a_refusals_text_is_kept(engine: str) -> None:
                 lm=lm_of(provider, engine=engine, cache=False),
                 adapter=sigadapt.ChatAdapter(tool_calling="native"),
             ),
-            pytest.raises(sigadapt.UnusableAnswer, match="I will not") as caught,
+            pytest.raises(sigadapt.errors.UnusableAnswer, match="I will not") as caught,
         ):
             dspy.Predict(May)(question="q", tools=ToolDecls([get_weather]))
         assert len(provider.received) == 1

@@ -10,7 +10,7 @@ import pytest
 from support import ENGINES, PARIS, get_weather, lm_of
 
 import sigadapt
-from sigadapt import InvalidOption
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, LoopbackProvider
 
 

@@ -14,7 +14,9 @@ from support import PARIS as PARIS_CALL
 from support import ROME, May, get_weather, lm_of, place_or_id
 
 import sigadapt
-from sigadapt import ToolDecls, UnreadableResponse, choice_from_stream
+from sigadapt import ToolDecls
+from sigadapt.errors import UnreadableResponse
+from sigadapt.response import choice_from_stream
 from sigadapt.testing import Answer, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
@@ -357,7 +359,7 @@ def test_an_event_nested_too_deep_is_an_error() -> None:
     """response-choice: JSON nested too deep is an error"""
     deep = {"functionCall": {"name": "get_weather", "args": {"city": "@"}}}
     text = gemini([{"text": "Hm."}], [GEMINI_CALL], [deep]).replace(b'"@"', b"[" * 50_000 + b"]" * 50_000)
-    with pytest.raises((sigadapt.UnreadableResponse, LMError)):
+    with pytest.raises((sigadapt.errors.UnreadableResponse, LMError)):
         streamed("gemini", text)
 
 

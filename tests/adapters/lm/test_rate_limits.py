@@ -98,7 +98,7 @@ def test_the_rate_limit_behind_half_an_answer_carries_it() -> None:
     """tool-call-outputs: A rate limit inside of an answer is DSPy's rate-limit error."""
     error, requests = ask("openai", LIMITS["behind half a text"][1], num_retries=2)
     assert requests == 1  # half an answer is paid
-    assert isinstance(error.__cause__, sigadapt.UnusableAnswer)
+    assert isinstance(error.__cause__, sigadapt.errors.UnusableAnswer)
     assert (error.__cause__.code, error.__cause__.choice.text) == ("failed", "Half")
 
 

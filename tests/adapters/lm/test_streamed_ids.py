@@ -119,10 +119,10 @@ def test_every_event_of_a_call_has_the_id_of_the_call(wire: str, engine: str, id
                 if not is_lost_by_litellm(wire, engine, ids, mixed=mixed):
                     raise
                 return
-    ready: list[Any] = [event.call for event in events if isinstance(event, sigadapt.CallReady)]
+    ready: list[Any] = [event.call for event in events if isinstance(event, sigadapt.events.CallReady)]
     texts: defaultdict[str | None, str] = defaultdict(str)
     for event in events:
-        if isinstance(event, sigadapt.CallDelta):
+        if isinstance(event, sigadapt.events.CallDelta):
             texts[event.id] += event.arguments
     last: Any = events[-1]
     assert sorted(call.id for call in ready) == sorted(call.id for call in last.prediction.calls)
@@ -137,7 +137,7 @@ def test_a_listener_gets_the_same_ids(wire: str) -> None:
     with LoopbackProvider(lambda _: body) as provider:
         lm = lm_of(provider, wire, cache=False, num_retries=0)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            listeners: Any = [sigadapt.CallListener("calls", partial=True)]
+            listeners: Any = [sigadapt.listeners.CallListener("calls", partial=True)]
             program: Any = dspy.streamify(
                 dspy.Predict(May), stream_listeners=listeners, async_streaming=False
             )

@@ -8,7 +8,8 @@ import pytest
 from support import PARIS, ROME, May, get_weather, lm_of
 
 import sigadapt
-from sigadapt import choice_from_response, choice_from_stream
+from sigadapt import choice_from_response
+from sigadapt.response import choice_from_stream
 from sigadapt.testing import WIRES, Answer, LoopbackProvider, Received
 
 pytestmark = pytest.mark.usefixtures("closed_streams")

@@ -23,7 +23,7 @@ class Ask(dspy.Signature):
 def now(): "The time."
 
 async def streamed(program):
-    listener = sigadapt.CallListener("calls")
+    listener = sigadapt.listeners.CallListener("calls")
     stream = dspy.streamify(program, stream_listeners=[listener])(question="?", tools=[now])
     return [str(item.chunk) async for item in stream if not isinstance(item, dspy.Prediction)]
 
@@ -42,7 +42,7 @@ with LoopbackProvider([Answer(calls=[Call("now")])]) as provider:
                 ):
                     try:
                         said.append(run())
-                    except sigadapt.InvalidOption as error:
+                    except sigadapt.errors.InvalidOption as error:
                         said.append(f"{error.code}: {error}")
                 told[f"{wire} {engine} {tool_calling}"] = said
     requests = len(provider.received)

@@ -10,7 +10,8 @@ from internals import RefusedToolCall, messages_of, plan_of
 from support import ADAPTERS, ENGINES, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import MissingToolCalls, ToolCall, ToolCallParseError, ToolCalls, ToolResults
+from sigadapt import ToolCall, ToolCallParseError, ToolCalls, ToolResults
+from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 MODES = ("sync", "async")

@@ -8,7 +8,8 @@ import pytest
 from support import Talk, lm_of
 
 import sigadapt
-from sigadapt import InvalidHistory, ToolCall, ToolCalls, ToolResult, ToolResults
+from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
+from sigadapt.errors import InvalidHistory
 from sigadapt.testing import Answer, LoopbackProvider
 
 ONE = ToolCall(id="t1", name="look_up", args={"city": "Paris"})

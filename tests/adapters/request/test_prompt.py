@@ -16,8 +16,8 @@ from sigadapt import ToolCalls, ToolDecls
 CHAT, JSON, XML, BAML = (
     sigadapt.ChatAdapter(),
     sigadapt.JSONAdapter(),
-    sigadapt.XMLAdapter(),
-    sigadapt.BAMLAdapter(),
+    sigadapt.adapters.XMLAdapter(),
+    sigadapt.adapters.BAMLAdapter(),
 )
 
 

@@ -18,7 +18,7 @@ import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults, trim_history
 
 Rows = list[dict[str, Any]]
-ADAPTERS = [sigadapt.ChatAdapter(), sigadapt.JSONAdapter(), sigadapt.XMLAdapter()]
+ADAPTERS = [sigadapt.ChatAdapter(), sigadapt.JSONAdapter(), sigadapt.adapters.XMLAdapter()]
 
 
 def accepted(rows: Rows) -> None:

@@ -16,7 +16,8 @@ from internals import ROUTES as ROUTES_OF_ALL
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
+from sigadapt import ToolDecl, ToolDecls
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]

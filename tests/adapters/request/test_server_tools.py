@@ -9,17 +9,8 @@ import pytest
 from support import ENGINES, lm_of
 
 import sigadapt
-from sigadapt import (
-    CodeExecution,
-    FileSearch,
-    ImageGeneration,
-    McpServer,
-    ToolCalls,
-    ToolDecls,
-    ToolResults,
-    WebFetch,
-    WebSearch,
-)
+from sigadapt import ToolCalls, ToolDecls, ToolResults
+from sigadapt.server_tools import CodeExecution, FileSearch, ImageGeneration, McpServer, WebFetch, WebSearch
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 TOKEN = "tok-of-a-test-1234"  # noqa: S105  (of no server)

@@ -24,15 +24,9 @@ from openai.types.responses import Response as OpenAIResponse
 from support import RECORDINGS, recorded
 from wire_cases import ARGUMENTS, SAID, THOUGHT, ZURICH, samples
 
-from sigadapt import (
-    Choice,
-    ToolCall,
-    ToolCalls,
-    choice_from_response,
-    choice_from_stream,
-    choices_from_response,
-)
+from sigadapt import Choice, ToolCall, ToolCalls, choice_from_response
 from sigadapt.errors import InvalidOption, UnreadableResponse
+from sigadapt.response import choice_from_stream, choices_from_response
 
 Json = dict[str, Any]
 

@@ -24,7 +24,8 @@ import pytest
 from internals import PROVIDERS, events_of
 from support import RECORDINGS, recorded
 
-from sigadapt import Choice, SigadaptError, ToolCalls, choice_from_response, choice_from_stream
+from sigadapt import Choice, SigadaptError, ToolCalls, choice_from_response
+from sigadapt.response import choice_from_stream
 from sigadapt.testing import WIRES, Answer, Call, Received
 
 Json = dict[str, Any]

@@ -17,15 +17,15 @@ from support import ENGINES, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt import (
-    InvalidToolDecl,
     SigadaptError,
     ToolCallParseError,
     ToolCalls,
     ToolDecls,
     ToolResults,
     choice_from_response,
-    choice_from_stream,
 )
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.response import choice_from_stream
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 Json = dict[str, Any]
@@ -264,7 +264,7 @@ MANY: dict[str, Callable[[int], Callable[[], Any]]] = {
     "calls to repair": lambda n: lambda: repair(calls_of(chat(*["{'a': 1}"] * n))),
     "levels": lambda n: lambda: calls_of(anthropic(nested(300 + 10 * n))),
     "candidates": lambda n: (
-        lambda: sigadapt.choices_from_response({"choices": [{"message": {"content": "x"}}] * n})
+        lambda: sigadapt.response.choices_from_response({"choices": [{"message": {"content": "x"}}] * n})
     ),
 }
 

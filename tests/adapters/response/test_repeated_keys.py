@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from internals import RepeatedKeys, check_decoded, decode
 
-from sigadapt import choice_from_stream
+from sigadapt.response import choice_from_stream
 
 EVENTS = {
     "gemini": [

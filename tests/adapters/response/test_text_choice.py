@@ -12,7 +12,8 @@ from internals import FORMATS, read_text
 from support import CORPUS
 
 import sigadapt
-from sigadapt import Choice, ToolDecls, choice_from_text
+from sigadapt import Choice, ToolDecls
+from sigadapt.response import choice_from_text
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = ToolDecls([{"name": "get_weather", "parameters": CITY}, {"name": "now"}])

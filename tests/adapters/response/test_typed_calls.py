@@ -10,15 +10,8 @@ from internals import Turn
 from support import MADE_ID, Ask, May, lm_of
 
 import sigadapt
-from sigadapt import (
-    InvalidToolCall,
-    ToolCall,
-    ToolCallParseError,
-    ToolCalls,
-    ToolDecl,
-    choice_from_response,
-    choice_from_stream,
-)
+from sigadapt import InvalidToolCall, ToolCall, ToolCallParseError, ToolCalls, ToolDecl, choice_from_response
+from sigadapt.response import choice_from_stream
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 Json = dict[str, Any]

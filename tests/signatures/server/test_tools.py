@@ -7,18 +7,10 @@ from typing import Any
 
 import pytest
 
-from sigadapt import (
-    CodeExecution,
-    FileSearch,
-    ImageGeneration,
-    InvalidToolDecl,
-    McpServer,
-    ToolDecls,
-    WebFetch,
-    WebSearch,
-    drift_of,
-    pins_of,
-)
+from sigadapt import ToolDecls
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.server_tools import CodeExecution, FileSearch, ImageGeneration, McpServer, WebFetch, WebSearch
+from sigadapt.trust import drift_of, pins_of
 
 TOKEN = "tok-of-a-test-1234"  # noqa: S105  (of no server)
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from support import CORPUS, json_values
 
 import sigadapt
-from sigadapt import Files, Source, Sources, choice_from_response, choice_from_stream
+from sigadapt import Files, Sources, choice_from_response
+from sigadapt.response import choice_from_stream
+from sigadapt.server_tools import Source
 
 MADE = sorted(Path(CORPUS, "made").glob("*.jsonl.gz")) if CORPUS else []
 STATUSES = {"ok": "completed", "failed": "failed", "pending": "pending"}

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
+from sigadapt import ToolDecl, ToolDecls
+from sigadapt.errors import InvalidToolDecl
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 NAMED: dict[str, Any] = {"name": "search", "description": "Search."}

@@ -7,7 +7,8 @@ import dspy
 import pytest
 from pydantic import Field
 
-from sigadapt import InvalidToolDecl, ToolDecl
+from sigadapt import ToolDecl
+from sigadapt.errors import InvalidToolDecl
 
 
 def book(room: Annotated[int, Field(ge=1)], note: str = "", *rest: str) -> bool:

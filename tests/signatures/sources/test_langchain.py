@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import pydantic
 import pytest
 
-from sigadapt import InvalidToolDecl, ToolDecl
+from sigadapt import ToolDecl
+from sigadapt.errors import InvalidToolDecl
 
 tools = pytest.importorskip("langchain_core.tools", reason="langchain-core is not installed")
 

@@ -8,7 +8,8 @@ import mcp.types
 import pydantic
 import pytest
 
-from sigadapt import InvalidToolDecl, ToolDecl
+from sigadapt import ToolDecl
+from sigadapt.errors import InvalidToolDecl
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -10,7 +10,8 @@ import pydantic
 import pytest
 from pydantic import Field
 
-from sigadapt import InvalidToolDecl, ToolDecl
+from sigadapt import ToolDecl
+from sigadapt.errors import InvalidToolDecl
 
 
 class Point(pydantic.BaseModel):

@@ -6,7 +6,8 @@ from typing import Any
 import dspy
 import pytest
 
-from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
+from sigadapt import ToolDecl, ToolDecls
+from sigadapt.errors import InvalidToolDecl
 
 UNTYPED = '''
 def bare(*args, **kwargs):

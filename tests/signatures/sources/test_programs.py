@@ -8,7 +8,8 @@ import dspy
 import pydantic
 import pytest
 
-from sigadapt import InvalidToolDecl, ToolDecl, ToolDecls
+from sigadapt import ToolDecl, ToolDecls
+from sigadapt.errors import InvalidToolDecl
 
 
 class Place(pydantic.BaseModel):

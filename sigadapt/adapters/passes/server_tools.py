@@ -7,14 +7,27 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers import BY_WIRE
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.native_tools import SERVER_TOOL
+from sigadapt.signatures.server.tools import McpServer
 
 _NOT_OPTIONS = frozenset(("type", "tool", "options", "local"))
+
+
+def write_server_tools(request: Request, record: RequestRecord) -> Request:
+    """Write server tools as the route takes them; a prompt has none."""
+    if getattr(request.get("tools"), "is_plain", "tools" not in request):
+        return request
+    servers = [entry for entry in record.decls.entries if isinstance(entry, McpServer)]
+    record.tokens = {each.name: each.token for each in servers if each.token is not None}
+    written, changes = with_server_tools(request, record.route if record.is_native else None)
+    record.changes = (*record.changes, *changes)
+    return written
 
 
 def with_server_tools(request: Request, route: Route | None) -> tuple[Request, tuple[Change, ...]]:

@@ -1,17 +1,21 @@
-"""Write the tools, calls and results of a Request as text, for models that are not sent tools natively.
+"""Prompted calling: write tools, calls and results as text, and read calls from the answer's text.
 
 The system text gets the tools and the form in which to call them, a row of `text/`. An assistant turn says
 its calls in that form, behind its text. The results of a turn are one user message.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from sigadapt.adapters.calling.calling import Calling
+from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.states import state_of
+from sigadapt.adapters.response.text_choice import with_calls_of_text
 from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.providers.provider import Reading
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.arguments import parse_arguments
@@ -53,6 +57,37 @@ def check_call_format(name: object) -> None:
         near = closest(name, writers()) if isinstance(name, str) else None
         fix = f"Did you mean {near!r}?" if near else f"Use one of {', '.join(writers())}."
         raise InvalidOption(f"{name!r} is not a text format to ask for", field="call_format", fix=fix)
+
+
+def write_prompt(request: Request, record: RequestRecord) -> Request:
+    """Describe the tools in the messages, for a model that is not sent them."""
+    calling = record.calling
+    has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in request["messages"])
+    if record.is_native or not ("tools" in request or has_calls):
+        return request
+    prompt, changes = prompted_request(request, calling.call_format)
+    if calling.because:
+        record.note("/tools", "lowered", calling.because)
+    record.changes = (*record.changes, *changes)
+    return prompt
+
+
+def read_calls_in_text(
+    reading: Reading, calling: Calling, schemas: Callable[[], Mapping[str, Json]]
+) -> tuple[Reading, bool]:
+    """Return the Reading with the calls that its text holds, and whether they came from the text."""
+    if reading.calls or not calling.reads_text:
+        return reading, False
+    if reading.text:
+        result = with_calls_of_text(reading, schemas(), **calling.reads)
+        return result, bool(result.calls)
+    # A server whose parser missed the end of a thought leaves the answer in its thinking.
+    thinking, end_tag, answer = (reading.reasoning or "").rpartition("</think>")
+    if not end_tag:
+        return reading, False
+    reading_of_answer = reading._replace(text=answer, reasoning=thinking)
+    result = with_calls_of_text(reading_of_answer, schemas(), **calling.reads)
+    return (result, True) if result.calls else (reading, False)
 
 
 def prompted_request(request: Request, call_format: str) -> tuple[Request, tuple[Change, ...]]:

@@ -1,0 +1,108 @@
+"""Send the Request of a record, and read each Answer's Choice."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from sigadapt.adapters.calling.call_record import CallRecord
+from sigadapt.adapters.hooks import rebuilt
+from sigadapt.adapters.listeners import CallSubscription
+from sigadapt.adapters.lm.transport import answers
+from sigadapt.adapters.outputs import sole_text_field
+from sigadapt.adapters.passes.adapter_search import SCHEMAS
+from sigadapt.adapters.passes.changed_tools import tools_hash
+from sigadapt.adapters.passes.names import name_restorer
+from sigadapt.adapters.passes.order import ANSWER_PASSES, CHECKS, AnswerPass
+from sigadapt.adapters.passes.prompts import read_calls_in_text
+from sigadapt.adapters.response.choice import Answer, Choice, choice_of
+from sigadapt.adapters.response.text_choice import looks_like, mark_recovered
+from sigadapt.adapters.text_listeners import TextSubscription
+from sigadapt.dspy_boundary.internals import all_listeners
+from sigadapt.providers.provider import Reading
+from sigadapt.signatures.awaiting import Steps
+from sigadapt.signatures.calls import ToolCall, ToolCalls
+
+
+def send(record: CallRecord) -> Steps[list[Answer]]:
+    """Send the request and return one Answer per candidate."""
+    return answers(record.call.lm, record.sent, record.route, record.controls, partial(_subscribe, record))
+
+
+def read_choice(record: CallRecord, answer: Answer) -> Choice:
+    """Return the Choice of an Answer, read once: with unique ids (ids), declared names, checked calls."""
+    if answer.choice is None:
+        answer.choice = _choice_of(record, answer.reading, answer.response)
+    return answer.choice
+
+
+def _choice_of(record: CallRecord, reading: Reading, raw: Any) -> Choice:
+    sent = record.sent
+    reading, is_from_text = read_calls_in_text(reading, sent.calling, record.text_schemas)
+    if reading.calls and reading.state is not None and sent.is_native:
+        reading = reading._replace(offered=tools_hash(sent.canonical))
+    choice = choice_of(reading, raw, record.made_ids, record.earlier.ids)
+    if choice.tool_calls is None:
+        return choice
+    calls = mark_recovered(choice.tool_calls) if is_from_text else choice.tool_calls
+    calls = _passed(ANSWER_PASSES, calls, record)
+    return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
+
+
+def checked_choice(record: CallRecord, choice: Choice) -> Choice:
+    """Return a Choice that a hook made, with its calls checked."""
+    calls = choice.tool_calls
+    if calls is None:
+        return choice
+    items: list[Any] = [*calls.tool_calls]
+    if not all(isinstance(item, ToolCall) for item in items):  # the list is a hook's to change
+        calls = rebuilt([*items, *calls.invalid], calls)
+    return replace(choice, tool_calls=_passed(CHECKS, calls, record))
+
+
+def _passed(passes: Sequence[AnswerPass], calls: ToolCalls, record: CallRecord) -> ToolCalls:
+    for change in passes:
+        calls = change(calls, record)
+    return calls
+
+
+def recover_hint(record: CallRecord, text: str) -> str:
+    """Return what would read a call in a text in which none was looked for; empty if it holds none."""
+    call = None if record.sent.calling.reads_text else looks_like(text, record.decls)
+    if call is None:
+        return ""
+    return f"The text holds what looks like a {call[0]} call of {call[1]!r}; recover=True reads it."
+
+
+def _subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
+    """Return the listeners' subscription to the calls of a request; None if nobody can listen."""
+    begin_answer = getattr(stream, "begin_answer", None)  # of a whole run (`runs/watching.py`)
+    if record.streamed_field is None or not (begin_answer or all_listeners()):
+        return None
+    adapter = record.call.adapter
+    calling = record.sent.calling
+    sole = sole_text_field(record.plan.text_signature)
+    run: Any = None
+    if begin_answer is not None:
+        run = begin_answer(record.streamed_field, record.plan.text_signature, adapter.field_marker, sole)
+        stream = run
+    texts = TextSubscription(sole, adapter.field_marker) if sole and run is None else None
+    gate = None
+    if calling.reads_text:
+        from sigadapt.text.gate import TextGate  # see text_choice.py
+
+        fields = tuple(record.call.signature.output_fields)
+        gate = TextGate(record.text_schemas(), fields, **calling.reads)
+    return CallSubscription(
+        stream,
+        field=record.streamed_field,
+        read=partial(read_choice, record),
+        declared_name=name_restorer(record),
+        earlier_ids=record.earlier.ids,
+        identities=record.earlier.identities,
+        made_id=record.made_ids,
+        adapter_tools=SCHEMAS if record.sent.search else (),
+        texts=texts,
+        gate=gate,
+        run=run,
+    )

@@ -1,0 +1,115 @@
+"""Make the Request of a call, and find every error that can be found before it is sent."""
+
+from dataclasses import replace
+
+from sigadapt.adapters.calling.answers import checked_choice
+from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
+from sigadapt.adapters.calling.calling import Calling, calling_of
+from sigadapt.adapters.calling.recorded_tools import as_recorded
+from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.hooks import before_request
+from sigadapt.adapters.lm.native_types import without_native_fields
+from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
+from sigadapt.adapters.passes.order import write_request
+from sigadapt.adapters.request.aliases import MadeIds
+from sigadapt.adapters.request.canonical import Change, Request, build_request
+from sigadapt.adapters.request.lost_ids import with_lost_ids
+from sigadapt.adapters.request.orphans import heal
+from sigadapt.adapters.request.tool_budget import refuse_large
+from sigadapt.adapters.response.choice import Choice
+from sigadapt.adapters.response.waiting import refuse_unasked
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures.awaiting import Steps
+from sigadapt.signatures.tool_decls import ToolDecls, known_decls
+from sigadapt.signatures.toolset import RequestContext, resolving
+from sigadapt.text.layout import Layout
+
+
+def prepare(call: AdapterCall) -> Steps[CallRecord]:
+    """Make the Request of a call, without sending it."""
+    adapter = call.adapter
+    options = call.adapter.options
+    plan = call.plan
+    tools = call.inputs.get(plan.tools)
+    decls = tools if type(tools) is ToolDecls else known_decls(tools)
+    if decls is None or not decls.tools:
+        decls = yield from _declare(call, decls)
+    if plan.defers_bad_calls and not options.confirm:
+        refuse_unasked(tools, decls)
+    if plan.native_fields:
+        plan = without_native_fields(plan, adapter.native_response_types, call.lm, call.settings)
+    layout = Layout(plan.calls, adapter.field_marker, plan.others)
+    calling = calling_of(call.lm, call.settings, call.facts, options, layout)
+    model = model_of(call.lm)
+    controls, generation = controls_of(call.lm, call.settings)
+    route = route_of(call.lm, call.settings, generation, call.facts)
+    if options.replay_reasoning is not None:
+        route = with_replayed_reasoning(route, options.replay_reasoning, model)
+    form = adapter.response_format(call.lm, plan.text_signature) if call.plan.texts else None
+    if form is not None:
+        generation.setdefault("response_format", form)
+    inputs = call.inputs
+    repairs = tuple[Change, ...]()
+    if plan.history_fields.history is not None:
+        inputs, repairs = with_lost_ids(plan.history_fields, inputs)
+    if adapter.recorded_wire is not None:
+        decls, unlike = as_recorded(decls, adapter.recorded_wire, route)
+        repairs = (*repairs, *unlike)
+    if options.orphans == "heal":
+        inputs, healings = heal(plan, inputs)
+        repairs = (*repairs, *healings)
+    messages = adapter.messages(plan.text_signature, call.demos, inputs)
+    request = build_request(model, messages, decls, options, generation)
+    record = CallRecord(
+        call=call,
+        plan=plan,
+        decls=decls,
+        route=route,
+        controls=controls,
+        streamed_field=plan.calls,
+        sent=RequestRecord(canonical=request, route=route, decls=decls, calling=calling),
+        made_ids=MadeIds(request),
+        repairs=repairs,
+    )
+    if options.hooks:
+        request_or_choice = yield from before_request(options.hooks, request, record.context)
+        if isinstance(request_or_choice, Choice):
+            return replace(record, replacement=checked_choice(record, request_or_choice))
+        request = request_or_choice
+    record = with_request(record, request, calling)
+    if options.max_tool_bytes is not None:
+        refuse_large(record.sent, options.max_tool_bytes, plan.tools)
+    return record
+
+
+def with_request(record: CallRecord, request: Request, calling: Calling) -> CallRecord:
+    """Return the record with another request, as its route takes it."""
+    sent = RequestRecord(
+        canonical=request,
+        route=record.route,
+        decls=record.decls,
+        calling=calling,
+        is_recorded=record.call.adapter.recorded_wire is not None,
+        changes=record.repairs,
+    )
+    return replace(record, sent=write_request(sent), made_ids=MadeIds(request, record.made_ids.candidate))
+
+
+def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:
+    """Return the declarations of a call, for which toolsets may have to be awaited."""
+    plan = call.plan
+    tools = call.inputs.get(call.plan.tools)
+    if decls is None:
+        if tools is None and plan.tools_required:
+            fix = f"Pass {plan.tools}=[...]."
+            raise InvalidToolDecl("no tools were given", code="missing_tools", field=plan.tools, fix=fix)
+        context = RequestContext(call.signature, call.inputs, call.settings)
+        decls = yield from resolving(() if tools is None else tools, context)
+    if not decls.tools and plan.calls_required:
+        raise InvalidToolDecl(
+            f"{plan.calls!r} requires a call, but no tool is declared",
+            code="missing_tools",
+            field=plan.tools,
+            fix=f"Declare a tool, or make {plan.calls!r} optional with `ToolCalls | None`.",
+        )
+    return decls

@@ -1,0 +1,147 @@
+"""What is done to a Request before it is sent, and to the calls of its answer, in this order.
+
+What does not reach the provider is renamed, lowered (the same intent by other means) or dropped, or the call
+is refused if the program depends on it (nothing silent). Hooks get the record, and the model's history entry
+keeps it. A pass over the answer undoes what a pass over the request did, and stands beside it in its file.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from sigadapt.adapters.calling.call_record import CallRecord
+from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.passes.arguments import (
+    check_arguments,
+    compact_arguments,
+    repair_arguments,
+    unwrap_arguments,
+)
+from sigadapt.adapters.passes.call_ids import add_request_hash, write_ids
+from sigadapt.adapters.passes.changed_tools import note_changed_tools
+from sigadapt.adapters.passes.content import replace_halves, write_questions, write_results
+from sigadapt.adapters.passes.custom_tools import write_custom_calls
+from sigadapt.adapters.passes.names import (
+    choose_aliases,
+    cut_leaked_tokens,
+    restore_names,
+    write_aliases,
+)
+from sigadapt.adapters.passes.prompts import write_prompt
+from sigadapt.adapters.passes.server_tools import write_server_tools
+from sigadapt.adapters.passes.settings import (
+    add_tool_settings,
+    drop_settings,
+    fit_tool_choice,
+    note_caveat,
+    refuse_unchosen_calls,
+)
+from sigadapt.adapters.passes.states import add_stand_ins, check_states, note_lost_state
+from sigadapt.adapters.passes.tool_fields import drop_searches, fit_tools
+from sigadapt.adapters.passes.tool_search import (
+    count_tools_as_declared,
+    offer_deferred_tools,
+    separate_searches,
+)
+from sigadapt.adapters.request.aliases import aliases, names_in
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.sendable_tools import lost_at_root
+from sigadapt.providers.route import Route
+from sigadapt.schemas.json_values import is_unicode
+from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.tool_decls import CanonicalTools
+
+RequestPass: TypeAlias = Callable[[Request, RequestRecord], Request]
+AnswerPass: TypeAlias = Callable[[ToolCalls, CallRecord], ToolCalls]
+
+_ROUTE_PASSES: tuple[RequestPass, ...] = (
+    fit_tool_choice,
+    drop_settings,
+    fit_tools,
+    replace_halves,
+    write_questions,
+    check_states,
+    write_custom_calls,
+    choose_aliases,
+    note_lost_state,
+    write_aliases,  # after the states, which have the names that the provider was sent
+    write_ids,
+    write_results,  # after the ids, which attachments name
+    add_stand_ins,
+    drop_searches,  # last of the tools, so that changes count them as they were
+    add_tool_settings,
+    note_caveat,
+)
+
+REQUEST_PASSES: tuple[RequestPass, ...] = (
+    offer_deferred_tools,
+    note_changed_tools,
+    write_server_tools,
+    write_prompt,  # of the tools that are offered, in the form that every route takes
+    *_ROUTE_PASSES,
+    count_tools_as_declared,
+)
+
+CHECKS: tuple[AnswerPass, ...] = (
+    repair_arguments,
+    separate_searches,  # of repaired calls; the others are the program's
+    unwrap_arguments,
+    check_arguments,
+)
+"""What a Choice of a hook goes through, too."""
+
+ANSWER_PASSES: tuple[AnswerPass, ...] = (
+    add_request_hash,
+    cut_leaked_tokens,
+    restore_names,
+    compact_arguments,
+    *CHECKS,
+    refuse_unchosen_calls,  # last: a call that is bad already stays what it is
+)
+
+
+def write_request(record: RequestRecord) -> RequestRecord:
+    """Make the Request of a record fit for its route, or raise the reason why it cannot be sent there."""
+    if not _goes_as_it_is(record):
+        for write in REQUEST_PASSES:
+            record.request = write(record.request, record)
+    return record
+
+
+def lower(request: Request, route: Route) -> RequestRecord:
+    """Make a Request fit for a route whose tools are offered as they are."""
+    record = RequestRecord(canonical=request, route=route)
+    if not _goes_as_it_is(record):
+        for write in _ROUTE_PASSES:
+            record.request = write(record.request, record)
+    return record
+
+
+_SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
+
+
+def _goes_as_it_is(record: RequestRecord) -> bool:
+    """Return whether one look shows that nothing has to be changed, as in questions with plain tools."""
+    request = record.canonical
+    if not record.is_native or not _SETTINGS.isdisjoint(request):
+        return False
+    for row in request["messages"]:
+        content = row.get("content")
+        if row["role"] not in ("user", "system") or type(content) is not str or "parts" in row:
+            return False
+        if not (content.isascii() or is_unicode(content)):
+            return False
+    tools: Any = request.get("tools")
+    if not tools:
+        return True
+    route = record.route
+    return type(tools) is CanonicalTools and route.caveat is None and _are_sendable(tools, route)
+
+
+def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
+    """Return whether tools are plain functions with names that the route takes."""
+    key = route.names, route.tools.root_pattern
+    if key not in tools.memo:
+        names = names_in({"model": "", "messages": [], "tools": tools})
+        fit = tools.is_plain and not aliases(names, *route.names)
+        tools.memo[key] = fit and not any(lost_at_root(tool, route) for tool in tools)
+    return tools.memo[key]

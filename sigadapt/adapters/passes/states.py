@@ -1,0 +1,83 @@
+"""Provider state of earlier turns: what goes back, what stays behind, what stands in for missing state."""
+
+from collections.abc import Iterable
+
+from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
+from sigadapt.providers import BY_WIRE, CHAT
+from sigadapt.providers.openai_chat import reasoning_in
+from sigadapt.providers.route import Route
+from sigadapt.providers.wire.writing import drops_thinking
+from sigadapt.schemas.json_values import Json, cut, listed
+
+_MOST_NAMES = 20  # of blocks, in the record of what was left out
+
+
+def check_states(request: Request, record: RequestRecord) -> Request:
+    """Refuse a state that nobody can send back."""
+    refuse_unreadable_states(request, record.route)
+    return request
+
+
+def note_lost_state(request: Request, record: RequestRecord) -> Request:
+    """Record what stays behind of turns, and failed results on a route that has no flag for them."""
+    route = record.route
+    for number, row in enumerate(request["messages"]):
+        state = state_of(row)
+        why = None if state is None else _left_behind(state, row, route)
+        if state is not None and not why and route.turns.reasoning_field is None and reasoning_in(state):
+            why = "replay_reasoning=False keeps the reasoning here; only text and calls are sent"
+        if why:
+            record.note(f"/messages/{number}/turn/state", "dropped", why)
+        if row.get("is_error") and not route.results.marks_failed:
+            why = "this route has no flag for a failed result; its text begins with 'ERROR: '"
+            record.note(f"/messages/{number}/is_error", "lowered", why)
+    return request
+
+
+def add_stand_ins(request: Request, record: RequestRecord) -> Request:
+    """Add what the provider asks for in place of missing state, to the first calls of the running turn."""
+    # The running turn is what follows the user's last message. LiteLLM adds the same by itself, to every
+    # turn.
+    route = record.route
+    stand_in = route.turns.stand_in
+    if stand_in is None or stand_in(None, request["model"]) is None:
+        return request
+    rows = list(request["messages"])
+    question = max((number for number, row in enumerate(rows) if row["role"] == "user"), default=-1)
+    for number, row in enumerate(rows):
+        if not row.get("tool_calls") or (number < question and not route.as_chat):
+            continue
+        fields = stand_in(state_of(row), request["model"])
+        if fields is not None:
+            rows[number] = {**row, "stand_in": fields}
+            why = f"the turn has no state of this provider, which asks for {fields} in its place"
+            record.note(f"/messages/{number}/tool_calls/0", "lowered", why)
+    return {**request, "messages": rows}
+
+
+def _left_behind(state: Json, row: Json, route: Route) -> str | None:
+    """Return what of a turn does not go back, and why; None if all of it goes back."""
+    provider = BY_WIRE.get(state["dialect"])
+    if provider is None or not route.replays(state):
+        others = [*provider.extras(state)] if provider else []
+        if route.turns.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:
+            return None
+        owner = state.get("endpoint", state["dialect"])
+        names = _names(others) or "the order of its blocks"
+        return f"this provider state belongs to {cut(owner)}; only text and calls are sent, not {names}"
+    if (route.as_chat or state["dialect"] != route.wire) and state["dialect"] != CHAT.name:
+        names = _names(provider.extras(state, in_chat=True))
+        return f"this route has no place for {names}" if names else None
+    if state.get("lost"):
+        names = _names(state["lost"])
+        return f"{names} cannot be sent: nested too deep, half of a surrogate pair, or not a whole block"
+    if drops_thinking(provider, row, state):
+        return "reasoning is not sent without the call that it led to, which was taken out"
+    return None
+
+
+def _names(names: Iterable[str]) -> str:
+    """Return the names of the blocks and fields that only their own provider takes, each once."""
+    return listed(map(cut, dict.fromkeys(names)), _MOST_NAMES, ", ")

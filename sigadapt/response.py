@@ -1,0 +1,17 @@
+"""A provider's answer, read without an adapter: whole, streamed, or as text."""
+
+from sigadapt.adapters.response.choice import (
+    Choice,
+    choice_from_response,
+    choice_from_stream,
+    choices_from_response,
+)
+from sigadapt.adapters.response.text_choice import choice_from_text
+
+__all__ = [
+    "Choice",
+    "choice_from_response",
+    "choice_from_stream",
+    "choice_from_text",
+    "choices_from_response",
+]

@@ -1,0 +1,271 @@
+"""What a derived JSON Schema depends on: the objects that annotations and defaults are made of.
+
+While each of them is the same object, the schema is the same. Therefore whatever can change in place is taken
+apart, until only objects are left that cannot change: strings, numbers, and classes, each with what pydantic
+reads of it when it writes a schema. Anything else is unknowable: a hook may return another schema each time.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from operator import attrgetter
+from pathlib import Path
+from types import CodeType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ForwardRef,
+    Literal,
+    NewType,
+    NoReturn,
+    Optional,
+    Union,
+    get_args,
+    get_origin,
+)
+from uuid import UUID
+
+import pydantic
+import typing_extensions
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+_ATOMS: frozenset[Any] = frozenset(
+    (str, int, float, bool, bytes, NoneType, date, datetime, time, timedelta, Decimal, UUID)
+)
+_FIXED_TYPES: frozenset[Any] = _ATOMS | {
+    *(list, dict, set, frozenset, tuple, object, Path),
+    *(None, Ellipsis, Any, Union, Optional, Literal),
+}
+_ORIGINS: frozenset[Any] = frozenset((list, dict, set, frozenset, tuple, Union, UnionType)) | {
+    *(typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly),
+}
+_SCHEMA_HOOKS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
+_MODEL_HOOKS = {hook: getattr(pydantic.BaseModel, hook).__func__ for hook in _SCHEMA_HOOKS}
+_SERIALIZERS = ("computed_fields", "field_serializers", "model_serializers")
+_UNSET: tuple[Any, ...] = (PydanticUndefined, dataclasses.MISSING)
+_field_parts = attrgetter(
+    *("title", "description", "examples", "default", "alias", "validation_alias", "serialization_alias"),
+    *("discriminator", "deprecated", "exclude", "json_schema_extra", "field_title_generator"),
+)
+_CHANGING_CONFIG = frozenset(("json_schema_extra", "model_title_generator", "field_title_generator"))
+
+
+class UnknowableSchemaError(Exception):
+    """A schema may change although no object that could be compared does."""
+
+
+class SchemaInputs:
+    """Collect the objects that the schemas of annotations and defaults depend on.
+
+    Its methods raise UnknowableSchemaError for what may change unseen. `names` are the globals of the module
+    in which the annotations are written, some of them in quotes.
+    """
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.objects: list[Any] = []
+        self._classes: set[Any] = set()
+        self._names = names
+
+    def add_annotation(self, annotation: Any) -> None:
+        """Add what the schema of an annotation depends on."""
+        if type(annotation) is ForwardRef:
+            annotation = annotation.__forward_arg__
+        if type(annotation) is str:
+            annotation = self._evaluated(annotation)
+        origin = get_origin(annotation)
+        if origin is not None:
+            self._add_generic(origin, annotation)
+        elif are_fixed_types((annotation,)):
+            self.objects.append(annotation)
+        elif type(annotation) is NewType:
+            self.objects.append(annotation)
+            self.add_annotation(annotation.__supertype__)
+        elif isinstance(annotation, type):
+            self._add_class(annotation)
+        else:
+            _give_up(annotation)
+
+    def add_value(self, value: Any) -> None:
+        """Add a default, or another value that a schema shows."""
+        kind = _class_of(value)
+        if kind in _ATOMS or any(value is unset for unset in _UNSET):
+            self.objects.append(value)
+            return
+        self.objects.append(kind)
+        if isinstance(value, Enum):
+            self.objects.append(value)
+            self.add_value(value.value)
+        elif isinstance(value, FieldInfo):
+            self._add_field(value)
+        elif kind in (list, tuple):
+            self.add_values(value)
+        elif kind is dict:
+            self.add_values(value.keys())
+            self.add_values(value.values())
+        else:
+            _give_up(value)
+
+    def add_values(self, values: Iterable[Any]) -> None:
+        """Add several values, and a mark where they end: [[1], 2] is not [[1, 2]]."""
+        for value in values:
+            if type(value) in _ATOMS:
+                self.objects.append(value)
+            else:
+                self.add_value(value)
+        self.objects.append(...)
+
+    def _add_generic(self, origin: Any, annotation: Any) -> None:
+        self.objects.append(origin)
+        arguments = get_args(annotation)
+        if origin is Literal:
+            self.add_values(arguments)
+        elif origin is Annotated:
+            self.add_annotation(arguments[0])
+            for metadata in arguments[1:]:
+                self._add_metadata(metadata)
+        elif origin in _ORIGINS:
+            for argument in arguments:
+                self.add_annotation(argument)
+        else:
+            _give_up(annotation)
+        self.objects.append(...)
+
+    def _add_metadata(self, metadata: Any) -> None:
+        """Add what stands beside a type in `Annotated`: a constraint, a `Field`, a description."""
+        kind = _class_of(metadata)
+        if kind in _ATOMS or isinstance(metadata, FieldInfo):
+            self.add_value(metadata)
+            return
+        if any(hasattr(kind, hook) for hook in _SCHEMA_HOOKS):
+            _give_up(metadata)
+        self.objects.append(kind)
+        if kind.__module__ == "annotated_types" and dataclasses.is_dataclass(kind):
+            for field in dataclasses.fields(kind):
+                self.add_value(getattr(metadata, field.name))
+        elif kind.__module__.startswith("pydantic."):  # such as `Strict` and what holds a `pattern`
+            self.add_value(vars(metadata))
+        else:
+            _give_up(metadata)
+
+    def _add_field(self, field: FieldInfo) -> None:
+        self.add_values(_field_parts(field))
+        self.objects.append(field.default_factory is None)  # or the field is not required
+        for metadata in field.metadata:
+            self._add_metadata(metadata)
+        if field.annotation is not None:
+            self.add_annotation(field.annotation)
+
+    def _add_class(self, kind: Any) -> None:
+        self.objects.append(kind)
+        if kind in self._classes:  # also of a model that holds itself
+            return
+        self._classes.add(kind)
+        self.objects += (kind.__doc__, kind.__name__, kind.__qualname__, kind.__module__)
+        if issubclass(kind, Enum):
+            self._add_enum(kind)
+        elif issubclass(kind, pydantic.BaseModel):
+            self._add_model(kind)
+        elif dataclasses.is_dataclass(kind):
+            self._add_dataclass(kind)
+        elif typing_extensions.is_typeddict(kind):
+            self._add_typed_dict(kind)
+        else:
+            _give_up(kind)
+
+    def _add_enum(self, kind: Any) -> None:
+        if any(hasattr(kind, hook) for hook in _SCHEMA_HOOKS):
+            _give_up(kind)
+        for member in kind.__members__.values():
+            self.add_value(member)
+
+    def _add_model(self, kind: Any) -> None:
+        for hook in _SCHEMA_HOOKS:
+            if getattr(getattr(kind, hook), "__func__", None) is not _MODEL_HOOKS[hook]:
+                _give_up(kind)
+        self._add_core_schema(kind)
+        self._add_config(kind.model_config)
+        for field in kind.model_fields.values():
+            self._add_field(field)
+
+    def _add_core_schema(self, kind: Any) -> None:
+        """Add the schema that pydantic made of a class, which `model_rebuild` replaces."""
+        schema: object = kind.__dict__.get("__pydantic_core_schema__")
+        decorators = kind.__pydantic_decorators__
+        if type(schema) is not dict or any(getattr(decorators, name) for name in _SERIALIZERS):
+            _give_up(kind)
+        self.objects.append(schema)
+
+    def _add_config(self, config: Mapping[str, Any]) -> None:
+        for name, value in config.items():
+            self.objects.append(name)
+            if name in _CHANGING_CONFIG:
+                self.add_value(value)
+            else:
+                self.objects.append(value)
+
+    def _add_dataclass(self, kind: Any) -> None:
+        if "__pydantic_fields__" in kind.__dict__:
+            self._add_core_schema(kind)
+        elif any(hasattr(kind, hook) for hook in _SCHEMA_HOOKS):
+            _give_up(kind)
+        self._add_config(getattr(kind, "__pydantic_config__", {}))
+        outer_names = self._names
+        self._names = _globals_of(kind)
+        for name, field in kind.__dataclass_fields__.items():
+            self.objects += (name, field.init, field.default_factory is dataclasses.MISSING)
+            self.add_annotation(field.type)
+            self.add_value(field.default)
+            self.add_value(dict(field.metadata))
+        self._names = outer_names
+
+    def _add_typed_dict(self, kind: Any) -> None:
+        self._add_config(getattr(kind, "__pydantic_config__", {}))
+        self.objects += (kind.__required_keys__, kind.__total__)
+        outer_names = self._names
+        self._names = _globals_of(kind)
+        for name, annotation in kind.__annotations__.items():
+            self.objects.append(name)
+            self.add_annotation(annotation)
+        self._names = outer_names
+
+    def _evaluated(self, text: str) -> Any:
+        try:
+            return eval(_compiled(text), self._names)  # noqa: S307  (the author's own annotation)
+        except Exception:  # noqa: BLE001  (an annotation in quotes is an expression and may raise anything)
+            _give_up(text)
+
+
+def are_fixed_types(annotations: Iterable[Any]) -> bool:
+    """Return whether all annotations are types of Python itself, whose schemas never change."""
+    try:
+        return _FIXED_TYPES.issuperset(annotations)
+    except TypeError:  # one is not hashable
+        return False
+
+
+def are_atoms(values: Iterable[Any]) -> bool:
+    """Return whether no value can change in place."""
+    return _ATOMS.issuperset(map(type, values))
+
+
+def _globals_of(kind: type) -> dict[str, Any]:
+    module = sys.modules.get(kind.__module__)
+    return {} if module is None else module.__dict__
+
+
+@lru_cache(maxsize=1024)
+def _compiled(text: str) -> CodeType:
+    return compile(text.strip(), "<annotation>", "eval")
+
+
+def _class_of(value: object) -> Any:
+    return type(value)  # as `Any`, which a type checker does not make narrower
+
+
+def _give_up(value: object) -> NoReturn:
+    raise UnknowableSchemaError(type(value).__name__)

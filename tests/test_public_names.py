@@ -1,0 +1,94 @@
+"""Each public name has one place: the package, or one of its public modules."""
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import sigadapt
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TOP = (
+    "Change ChatAdapter Choice Confirmation ConfirmationNeeded Files InvalidToolCall JSONAdapter "
+    "RequestContext SigadaptError Sources ToolCall ToolCallParseError ToolCalls ToolDecl ToolDecls "
+    "ToolResult ToolResults ToolTexts Toolset choice_from_response rounds stream stream_sync trim_history"
+)
+
+MODULES = {
+    "adapters": "BAMLAdapter ChatAdapter JSONAdapter TwoStepAdapter XMLAdapter",
+    "events": (
+        "CallDelta CallReady Confirm Ended Event Failed FileReady ReasoningDelta ResultReady ServerCall "
+        "SourceReady TextDelta Used"
+    ),
+    "listeners": "CallListener PartialCall",
+    "logs": "Conversation conversation_from_request",
+    "response": "Choice choice_from_response choice_from_stream choice_from_text choices_from_response",
+    "server_tools": (
+        "CodeExecution File FileSearch Files ImageGeneration McpServer ServerToolCall Source Sources "
+        "WebFetch WebSearch"
+    ),
+    "trust": "Drift drift_of is_signed pinned pins_of sign untrusted_history",
+}
+"""The modules that only export. `columns`, `errors`, `metrics`, `testing` and `ui` define what they have."""
+
+ERRORS = (
+    "InvalidHistory InvalidOption InvalidSignature InvalidToolDecl MissingToolCalls UnboundToolCall "
+    "UnreadableResponse UnusableAnswer"
+)
+MOVED = {
+    name: module
+    for module, names in {**MODULES, "errors": ERRORS}.items()
+    for name in names.split()
+    if name not in {*TOP.split(), "Event"}
+}
+
+
+def test_the_public_names_are_these() -> None:
+    """adapter-plug-in: The package shows its names and its modules."""
+    assert sorted(sigadapt.__all__) == sorted(TOP.split())
+    assert len(sigadapt.__all__) <= 45
+    listed = {name for name in dir(sigadapt) if not re.fullmatch(r"__\w+__", name)}
+    modules = listed - {*sigadapt.__all__}
+    assert modules == {*MODULES, "columns", "errors", "metrics", "testing", "ui"}
+    assert [name for name in listed if not hasattr(sigadapt, name)] == []
+
+
+def test_the_public_modules_have_these_names() -> None:
+    """adapter-plug-in: The package shows its names and its modules."""
+    for module, names in MODULES.items():
+        place = import_module(f"sigadapt.{module}")
+        assert sorted(place.__all__) == sorted(names.split()), module
+        assert [name for name in place.__all__ if not hasattr(place, name)] == [], module
+        twice = {*place.__all__} & {*sigadapt.__all__}
+        assert [name for name in twice if getattr(place, name) is not getattr(sigadapt, name)] == [], module
+
+
+def test_a_name_that_moved_says_where_it_is() -> None:
+    """adapter-plug-in: A name that moved says where it is."""
+    for name, module in MOVED.items():
+        message = f"^sigadapt.{name} moved: use sigadapt.{module}.{name}$"
+        with pytest.raises(AttributeError, match=message):
+            getattr(sigadapt, name)
+        assert hasattr(import_module(f"sigadapt.{module}"), name)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        sigadapt.Nothing  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: B018
+
+
+@pytest.mark.slow
+def test_the_package_loads_no_module_that_it_does_not_need() -> None:
+    """adapter-plug-in: The package loads no module that it does not need."""
+    code = (
+        "import sys, sigadapt;"
+        "print(*(m for m in sys.modules if m.startswith('sigadapt.')));"
+        "sigadapt.ui, sigadapt.events, sigadapt.testing, sigadapt.trust, sigadapt.logs, sigadapt.columns"
+    )
+    done = subprocess.run(  # noqa: S603  (our own command)
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    late = ("columns", "events", "logs", "metrics", "testing", "trust", "ui", "runs.stream", "commands")
+    loaded = done.stdout.split()
+    assert [name for name in loaded if name.removeprefix("sigadapt.").startswith(late)] == []
