@@ -34,7 +34,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
-from sigadapt.providers.wire.members import Members, member_names
+from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
@@ -77,9 +77,7 @@ _EVENTS = {
 _UNKNOWN = "unknown"  # the type of a streamed block that has no start event
 _TYPES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "tool_use"}  # or by a delta
 
-# Source: the page that `tool_change` names, read on 2026-11-22. Sonnet 5 refuses such messages.
 _WITHOUT_SEARCH = re.compile(r"claude-(2|3|instant)")
-_LATE_TOOLS = re.compile(r"anthropic/claude-((fable|mythos)-5|opus-(4-8|5)|(sonnet|haiku)-5-5)")
 
 # Sources: the page of each tool on platform.claude.com, and `ToolUnionParam` of Anthropic's SDK 2.11; read on
 # 2026-11-23. These versions need no beta header, but MCP servers do. `tools` writes the fields of `_MCP`.
@@ -176,7 +174,7 @@ def find(findings: Findings, blocks: Sequence[Json]) -> None:
             )
 
 
-_MEMBERS = Members(
+_MEMBERS = DocumentedMembers(
     body=member_names("""
         model messages system max_tokens stop_sequences stream temperature top_k top_p thinking
         tool_choice service_tier output_config output_format context_management betas speed
@@ -423,21 +421,6 @@ class Anthropic(Provider):
             block = {**block, "input": parse_arguments(block["input"])}
         return Described(kind, kind or "a block without a type", block)
 
-    # {"role": "system", "content": [
-    #   {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}},
-    #   {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": {"name": "f", ...}}}]}
-    # https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
-    headers_of_late_tools: Mapping[str, str] = {"anthropic-beta": "inline-tools-2026-09-15"}
-
-    def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
-        references = ({"type": "tool_reference", "name": name} for name in removals)
-        new = ({"type": "tool_definition", "definition": tool} for tool in self.tools(additions))
-        content = [
-            *({"type": "tool_removal", "tool": tool} for tool in references),
-            *({"type": "tool_addition", "tool": tool} for tool in new),
-        ]
-        return {"role": "system", "content": content}
-
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools
     # {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"enabled": false},
@@ -596,11 +579,6 @@ def _searches(model: str) -> bool:
     return "claude" in model and not _WITHOUT_SEARCH.search(model)
 
 
-def _late_tools(model: str) -> frozenset[str]:
-    """Return that newer models take tools that are added and taken away."""
-    return frozenset(("added", "removed")) if _LATE_TOOLS.match(model) else frozenset()
-
-
 _ROUTE = Route(
     NAME,
     "lm15",
@@ -608,7 +586,7 @@ _ROUTE = Route(
     turns=TurnRules(takes=frozenset({NAME})),
     results=ResultRules(marks_failed=True, text_failures=True, inside=block_of, behind=block_of),
     choices=ChoiceRules(forms=NO_SUBSET | {"own"}, forces_with_thinking=False),
-    tools=ToolRules(fields=_FIELDS, strict=True, strict_rules=_STRICT, late=_late_tools),
+    tools=ToolRules(fields=_FIELDS, strict=True, strict_rules=_STRICT),
     search=SearchRules(
         types="tool_search_tool_.*",
         tool=(("type", "tool_search_tool_bm25_20251119"), ("name", "tool_search_tool_bm25")),

@@ -25,7 +25,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
-from sigadapt.providers.wire.members import Members, member_names
+from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
@@ -89,7 +89,7 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     return {"text": text}
 
 
-_MEMBERS = Members(
+_MEMBERS = DocumentedMembers(
     body=member_names("""
         modelId messages system inferenceConfig outputConfig performanceConfig toolChoice
     """),

@@ -12,7 +12,7 @@ from typing import Any
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.route import NO_SUBSET, ChoiceRules, Route, RouteModels
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
-from sigadapt.providers.wire.members import Members, member_names
+from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     an_object,
@@ -56,7 +56,7 @@ def _whole_call(block: Block, *, ended: bool) -> Json:
     }
 
 
-_MEMBERS = Members(
+_MEMBERS = DocumentedMembers(
     body=member_names("""
         model messages documents preamble stream temperature p k seed max_tokens stop_sequences
         frequency_penalty presence_penalty logprobs response_format safety_mode strict_tools

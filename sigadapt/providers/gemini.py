@@ -33,7 +33,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
-from sigadapt.providers.wire.members import Members, member_names
+from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
@@ -247,7 +247,7 @@ def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> Non
             findings.call("url_context", None, "done" if is_read else "failed", {"url": url})
 
 
-_MEMBERS = Members(
+_MEMBERS = DocumentedMembers(
     body=member_names("""
         model contents systemInstruction system_instruction generationConfig generation_config
         safetySettings safety_settings tool_config cachedContent cached_content

@@ -13,7 +13,7 @@ from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider, RawCall, Reading
 from sigadapt.providers.route import ChoiceRules, ResultRules, Route, RouteModels, ToolRules, TurnRules
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
-from sigadapt.providers.wire.members import Members, member_names
+from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_image
@@ -37,7 +37,7 @@ _IMAGES = {"/9j/": "jpeg", "iVBOR": "png", "R0lG": "gif", "UklG": "webp"}
 """How the base64 of an image begins, which comes without its type."""
 
 
-_MEMBERS = Members(
+_MEMBERS = DocumentedMembers(
     body=member_names("model messages system prompt format think stream options keep_alive"),
     tool_lists=member_names("tools"),
     tool_groups=member_names("function"),

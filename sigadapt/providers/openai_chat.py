@@ -44,7 +44,7 @@ from sigadapt.providers.wire.ends import (
     mark_last_cut_off,
     with_reported_call,
 )
-from sigadapt.providers.wire.members import Members, member_names
+from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written, named_chat_block, only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block, chat_text
@@ -407,7 +407,7 @@ _STATES_IN_CHAT = {each.name: each for each in (anthropic.PROVIDER, gemini.PROVI
 """The providers whose state LiteLLM reads from chat messages, and writes into them."""
 
 
-_MEMBERS = Members(
+_MEMBERS = DocumentedMembers(
     body=member_names("""
         model messages n stream stream_options stop seed temperature top_p max_tokens
         max_completion_tokens frequency_penalty presence_penalty logit_bias logprobs top_logprobs

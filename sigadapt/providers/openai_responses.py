@@ -45,7 +45,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
-from sigadapt.providers.wire.members import Members, member_names
+from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
@@ -102,7 +102,6 @@ _TEXT_OUTPUTS = _OUTPUTS | {"local_shell_call_output", "apply_patch_call_output"
 _ENDS_OF_OUTPUTS = ("_output", "_approval_response")
 _OTHERS = frozenset(("encoding_format", "dimensions", "voice"))
 _OTHER_MODELS = re.compile("embed|moderation|tts|whisper", re.IGNORECASE)
-_OPENAIS_OWN = re.compile(r"openai/(gpt-(?!oss)|o\d)")  # other servers speak this wire under OpenAI's prefix
 _SEARCHING = re.compile(r"openai/gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)")
 # Sources: the guide of each tool on developers.openai.com and the types of OpenAI's SDK 2.54; read on
 # 2026-11-23.
@@ -195,7 +194,7 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
     return item
 
 
-_MEMBERS = Members(
+_MEMBERS = DocumentedMembers(
     body=member_names("""
         model input instructions stream stream_options temperature top_p max_output_tokens
         max_tool_calls top_logprobs text truncation background reasoning include tool_choice
@@ -451,11 +450,6 @@ class OpenAIResponses(Provider):
             return Described("call", kind, _without(block, "input"), {"type": kind})
         return Described("call" if is_client_call(block) else kind, kind or "an item without a type", block)
 
-    # {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f", ...}]}
-    # https://developers.openai.com/api/docs/guides/tools-tool-search
-    def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
-        return {"type": "additional_tools", "role": "developer", "tools": self.tools(additions)}
-
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
     def tools(self, tools: list[Json]) -> list[Json]:
@@ -575,11 +569,6 @@ def _searches(model: str) -> bool:
     return _SEARCHING.match(model) is not None
 
 
-def _late_tools(model: str) -> frozenset[str]:
-    """Return that OpenAI's own models take tools that are added; no item takes any away."""
-    return frozenset(("added",)) if _OPENAIS_OWN.match(model) else frozenset()
-
-
 _ROUTE = Route(
     NAME,
     "lm15",
@@ -594,7 +583,6 @@ _ROUTE = Route(
         result_schema="output_schema",
         strict=True,
         custom=True,
-        late=_late_tools,
     ),
     search=SearchRules("tool_search", (("type", "tool_search"),), supports=_searches, namespaces=True),
     ids=IdentifierRules(UNSIGNED, 64),
@@ -607,6 +595,5 @@ PROVIDER = OpenAIResponses(
         client="litellm",
         models=RouteModels(model_type="responses"),
         choices=ChoiceRules(forms=NO_SUBSET | {"own", "custom"}),
-        tools=_ROUTE.tools._replace(late=None),
     ),
 )

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.providers.route import Route
-from sigadapt.providers.wire.members import Members
+from sigadapt.providers.wire.members import DocumentedMembers
 from sigadapt.providers.wire.turn_state import Described
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
@@ -61,7 +61,7 @@ class Reading(NamedTuple):
     finish_message: str | None = None  # what the provider says about the end, such as a refusal's category
     commentary: str | None = None  # what the model said beside the answer, where the provider marks that
     error: Any = None  # the error that ended the answer, as sent
-    offered: str | None = None  # the tools it was asked with (`late_tools.py`); None if nobody compares
+    offered: str | None = None  # a hash of the tools it was asked with; None if nothing is compared
     work: ServerWork = NO_WORK  # what the provider's own tools did
 
     @property
@@ -122,12 +122,11 @@ class Provider:
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
     thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
-    headers_of_late_tools: Mapping[str, str] = {}  # for requests with a changed list of tools
     # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
     headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
     server_policy = ""  # lm15's type for what differs between the servers that speak this wire
-    members = Members()  # which a request documents, for recordings (`trust/masking.py`)
+    members = DocumentedMembers()  # which a request documents, for recordings (`trust/masking.py`)
     token: tuple[str, str, str] | None = None  # a list of the body, and an MCP server's name and token there
 
     def __init__(self, *routes: Route) -> None:
@@ -208,7 +207,7 @@ class Provider:
     def fields(self, request: Mapping[str, Any], route: Route) -> Json:
         """Return the members of the body for the tools, the tool choice, and what these need."""
         fields: Json = {}
-        tools = first_tools(request)
+        tools: Sequence[Json] = request.get("tools") or ()
         if tools:
             fields["tools"] = made_once(tools, ("written", self.name), lambda: self.tools([*tools]))
         fields |= self.tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
@@ -230,10 +229,6 @@ class Provider:
         """Return the blocks of a turn that is text and then calls alone."""
         return []
 
-    def tool_change(self, additions: list[Json], removals: list[str]) -> Json:
-        """Return the row of the body that adds canonical tools, and takes others away."""
-        raise NotImplementedError
-
     def tools(self, tools: list[Json]) -> list[Json]:
         """Return canonical tools as the provider's own JSON; tools that are that already stay unchanged."""
         return tools
@@ -241,14 +236,3 @@ class Provider:
     def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
         """Return a canonical tool choice, and whether calls may be parallel, as members of the body."""
         raise NotImplementedError
-
-
-def first_tools(request: Mapping[str, Any]) -> Sequence[Json]:
-    """Return the tools with which a conversation begins; its messages may add others later (`late`)."""
-    tools: Sequence[Json] = request.get("tools") or ()
-    late = next((message["late"] for message in request["messages"] if "late" in message), None)
-    if late is None:
-        return tools
-    names = {each["name"] for each in late["root"]}
-    named = [(tool.get("function") or tool.get("custom") or tool, tool) for tool in tools]
-    return [tool for part, tool in named if part.get("name") in names]

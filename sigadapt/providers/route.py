@@ -84,8 +84,6 @@ class ToolRules(NamedTuple):
     strict_rules: StrictRules = StrictRules()
     custom: bool = False  # whether it takes custom tools, whose calls are free text
     lost_server_tools: frozenset[str] = frozenset()  # which the client refuses
-    # Returns which changes of the tools a model takes inside of a conversation, `added` and `removed`.
-    late: Callable[[str], frozenset[str]] | None = None
     root_pattern: str = ANY  # for keywords that arrive at the root of a tool's schema
 
 

@@ -17,7 +17,6 @@ from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.content.question_content import shows_content
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.provider import first_tools
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.result_blocks import text_in
@@ -27,7 +26,7 @@ from sigadapt.schemas.json_values import Json, as_unicode
 from sigadapt.signatures.tool_decls import is_plain, made_once
 
 NO_TOKENS: Mapping[str, str] = MappingProxyType({})
-_OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "late", "parts"})
+_OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "parts"})
 """Keys of messages that lm15's types do not hold whole."""
 
 
@@ -51,7 +50,7 @@ def to_lm15(
     if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
         system = messages[0]["content"] or None
         messages = messages[1:]
-    tools = first_tools(request)
+    tools: Sequence[Json] = request.get("tools") or ()
     alone, config = _config(request, route)
     if cache is not None:
         config = replace(config, cache=cache)
@@ -96,8 +95,6 @@ def _message(group: list[dict[str, Any]], route: Route) -> lm15.Message:
         return lm15.Message(role="user", parts=tuple(map(_content_part, blocks)))
     if row["role"] == "user" and isinstance(row["content"], str):
         return lm15.Message.user(row["content"])
-    if "late" in row:
-        return lm15.Message(role="developer", parts=(lm15.TextPart(text=row["content"]),))
     # lm15's own reader takes later system messages.
     return lm15.request_from_openai_chat(
         {"model": "any", "messages": [{"role": "user", "content": ""}, row]}

@@ -20,7 +20,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.openai_chat import reasoning_in
-from sigadapt.providers.provider import Provider, Result, first_tools
+from sigadapt.providers.provider import Provider, Result
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import name_in, objects
@@ -84,8 +84,6 @@ class WireBody:
     def headers(self) -> dict[str, str]:
         """The headers that these members ask for."""
         headers: dict[str, str] = {}
-        if any("late" in group[0] for group in self._groups):
-            headers |= self.provider.headers_of_late_tools
         for key in self.fields:
             for name, value in self.provider.headers_of_fields.get(key, {}).items():
                 headers[name] = f"{headers[name]},{value}" if name in headers else value
@@ -110,11 +108,10 @@ class WireBody:
     def bytes_with(self, settings: bytes) -> bytes:
         """Return the body as bytes, given the bytes that lm15 wrote; those of unchanged tools are reused."""
         body = self.set_in(orjson.loads(settings))
-        if "tools" in body and not self._tokens:
-            tools = made_once(
-                first_tools(self._request), ("bytes", self.provider.name), lambda: orjson.dumps(body["tools"])
-            )
-            body["tools"] = orjson.Fragment(tools)
+        tools = self._request.get("tools")
+        if tools and "tools" in body and not self._tokens:
+            key = "bytes", self.provider.name
+            body["tools"] = orjson.Fragment(made_once(tools, key, lambda: orjson.dumps(body["tools"])))
         try:
             return orjson.dumps(body)
         except TypeError:  # an integer over 64 bits
@@ -188,10 +185,6 @@ def _rows_of_each(
             yield turn
         elif role == "assistant":
             yield [provider.message("assistant", as_unicode(message["content"] or ""), route)]
-        elif "late" in message:
-            by_name = {name_in(tool): tool for tool in tools}
-            additions = [by_name[each["name"]] for each in message["late"]["added"]]
-            yield [provider.tool_change(additions, [each["name"] for each in message["late"]["removed"]])]
         else:
             content = message["blocks"] if "parts" in message else message["content"]
             yield [provider.message("user" if role == "user" else "developer", content, route)]

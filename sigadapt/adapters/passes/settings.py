@@ -94,7 +94,7 @@ def drop_settings(request: Request, record: RequestRecord) -> Request:
 def note_tool_settings(request: Request, record: RequestRecord) -> Request:
     """Record the fields of the body that the provider writes beside these tools."""
     provider = BY_WIRE.get(record.route.wire) if record.route.client == "lm15" else None
-    settings = provider.settings_for(dict(request)) if provider is not None else {}
+    settings = provider.settings_for(request) if provider is not None else {}
     if settings:
         why = f"these tools need a setting beside them, which is sent: {compact(settings)}"
         record.note("/tools", "lowered", why)

@@ -11,11 +11,11 @@ def member_names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Members(NamedTuple):
+class DocumentedMembers(NamedTuple):
     """The documented members of a request on one wire."""
 
     body: frozenset[str] = frozenset()  # settings, and what holds the conversation
-    conversation: str = "messages"  # the member among them with messages, in which tools may be offered late
+    conversation: str = "messages"  # the member with messages, which may hold tools that a search found
     tool_lists: frozenset[str] = frozenset()  # members of the body that hold tools
     tool_groups: frozenset[str] = frozenset()  # members of a tool that hold a tool or several
     tool: frozenset[str] = frozenset()  # members of a tool, each with all that is in it
