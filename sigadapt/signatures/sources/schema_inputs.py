@@ -189,8 +189,12 @@ class SchemaInputs:
                 _give_up(kind)
         self._add_core_schema(kind)
         self._add_config(kind.model_config)
-        for field in kind.model_fields.values():
-            self._add_field(field)
+        for field in kind.model_fields.values():  # the core schema holds all of them but these three
+            if field.json_schema_extra is not None:
+                self.add_value(field.json_schema_extra)
+            for metadata in field.metadata:
+                self._add_metadata(metadata)
+            self.add_annotation(field.annotation)
 
     def _add_core_schema(self, kind: Any) -> None:
         """Add the schema that pydantic made of a class, which `model_rebuild` replaces."""
