@@ -69,8 +69,14 @@ def test(*arguments: str) -> None:
     every_test("-m", "not slow", *arguments)
 
 
+def suite(*arguments: str) -> None:
+    """Run all tests, also the slow ones, with a third of their budgets; arguments go to pytest."""
+    every_test(*arguments)
+
+
 def coverage() -> None:
-    """Run all tests, also the slow ones, with the coverage threshold of pyproject.toml."""
+    """Run all tests with their whole budgets, and check the coverage threshold of pyproject.toml."""
+    os.environ["SIGADAPT_WHOLE"] = "1"
     every_test("--cov")
 
 
@@ -133,7 +139,7 @@ def talks(count: str = "1000") -> None:
     """Lead 1,000 random conversations, or as many as you say, over five wires that refuse what is broken."""
     install(TESTS)
     os.environ["SIGADAPT_TALKS"] = count
-    run(command(VENV, "python"), "-m", "pytest", "-q", "tests/adapters/test_soak_of_conversations.py")
+    run(command(VENV, "python"), "-m", "pytest", "-q", "tests/adapters/request/test_soak_of_conversations.py")
 
 
 def scale() -> None:
@@ -261,7 +267,7 @@ def newest(*arguments: str) -> None:
         run(*pip, "--upgrade", "--pre", *wanted)
         run(command(venv, "python"), "-m", "pip", "show", "dspy")
         # What each of these fails for is a row of openspec/changes/dspy-3-5/design.md.
-        parts = ("tests/dspy_boundary", "tests/adapters/lm", "tests/adapters/test_newest_parts.py")
+        parts = ("tests/dspy_boundary", "tests/adapters/lm", "tests/adapters/test_next_dspy.py")
         run(command(venv, "python"), "-m", "pytest", *(arguments or (*parts, "--maxfail=20")))
         run(command(venv, "python"), "-m", "pytest", *arguments)
 
@@ -310,10 +316,11 @@ def release(*arguments: str) -> None:
 
 
 def nightly() -> None:
-    """Run what takes longer than CI should, whatever fails: benchmarks, a soak, the newest SDKs and DSPy."""
+    """Run what takes longer than CI should, whatever fails: coverage, benchmarks, a soak, the newest SDKs."""
     install(EVERYTHING)
     failed: list[str] = []
     for name, recipe in (
+        ("coverage", coverage),
         ("benchmarks", _check_benchmarks),
         ("soak", soak),
         ("talks", talks),
@@ -376,7 +383,7 @@ def ci() -> None:
     install(EVERYTHING)
     with tempfile.TemporaryDirectory() as name:
         fetch_schema_suite(Path(name))
-        for recipe in (lint, types, specs, site, coverage, ui, conformance, wheel):
+        for recipe in (lint, types, specs, site, suite, ui, conformance, wheel):
             began = time.monotonic()
             try:
                 recipe()
@@ -495,8 +502,9 @@ def say(text: str) -> None:
 RECIPES: dict[str, Callable[..., None]] = {
     f.__name__: f
     for f in (
-        *(demo, test, lint, types, specs, site, coverage, ui, conformance, wheel, ci),
+        *(demo, test, suite, lint, types, specs, site, ui, conformance, wheel, ci),
         *(
+            coverage,
             bench,
             address,
             answers,

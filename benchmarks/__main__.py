@@ -1,6 +1,6 @@
 """Measure everything, write docs/benchmarks.md and README's table of it; with names, print those parts alone.
 
-python -m benchmarks [wholecall|streamed|adapters|decoding|starting|concurrency|memory ...]
+python -m benchmarks [wholecall|streamed|adapters|agents|decoding|starting|concurrency|memory ...]
 """
 
 import importlib
@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
 QUOTED = re.compile(r"## A whole call beside other libraries: openai\n[^|]*(\|[^#]*\|)\n")
 COSTS = re.compile(r"(?<=<!-- costs -->\n)[^<]*(?=<!-- /costs -->)")
-PARTS = ("wholecall", "streamed", "adapters", "decoding", "starting", "concurrency", "memory")
+PARTS = ("wholecall", "streamed", "adapters", "agents", "decoding", "starting", "concurrency", "memory")
 SECONDS = 4.0
 PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
 
@@ -31,9 +31,9 @@ INTRODUCTION = """\
 {stamp}
 
 `python3 tasks.py bench` writes this page in about seven minutes. To print only some parts, name them:
-`python3 tasks.py bench wholecall streamed adapters decoding starting concurrency memory`. Ratios come first,
-because they hold on other machines. All times are processor time on a machine with 2 cores. What is compared
-takes turns, in an order drawn anew each round.
+`python3 tasks.py bench wholecall streamed adapters agents decoding starting concurrency memory`. Ratios come
+first, because they hold on other machines. All times are processor time on a machine with 2 cores. What is
+compared takes turns, in an order drawn anew each round.
 """
 
 

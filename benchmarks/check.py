@@ -23,7 +23,7 @@ def part(name: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", ["wholecall", "streamed", "adapters", "decoding", "starting", "concurrency", "memory"]
+    "name", ["wholecall", "streamed", "adapters", "agents", "decoding", "starting", "concurrency", "memory"]
 )
 def test_a_part_of_the_benchmarks_runs(name: str) -> None:
     """call-cost: What a call costs is measured."""

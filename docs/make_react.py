@@ -2,7 +2,7 @@
 
 Every cell is measured: a loopback provider plays each conversation to the real `dspy.LM`, in the format of
 each provider, over both engines, called, awaited and streamed. Run it with `python3 tasks.py docs`.
-`tests/adapters/test_react_outcomes.py` measures the same and compares it with the page.
+`tests/runs/test_react_outcomes.py` measures the same and compares it with the page.
 """  # noqa: INP001  (a script)
 
 import asyncio

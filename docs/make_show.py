@@ -12,7 +12,7 @@ from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.commands.arguments import decls_of, signature_of
 from sigadapt.commands.printing import quiet
 from sigadapt.commands.programs import program_of
-from sigadapt.commands.show import DEFAULT_MODELS, lines, shown
+from sigadapt.commands.show import DEFAULT_MODELS, document_of, lines
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json
 
@@ -39,7 +39,7 @@ def found(*, offline: bool = False) -> Json:
     command = f"npx {'--offline ' if offline else ''}-y {SERVER} ."
     decls = decls_of([], [command])
     program = program_of(signature_of("question -> answer"), decls, (), react=True)
-    return shown(program, decls, DEFAULT_MODELS, ChatAdapter)
+    return document_of(program, decls, DEFAULT_MODELS, ChatAdapter)
 
 
 def versions() -> str:

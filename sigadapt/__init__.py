@@ -50,6 +50,15 @@ _MODULES = (
     *("server_tools", "testing", "trust", "ui"),
 )
 
+# What only some programs need is imported when it is asked for.
+_LATER = {
+    "stream": "sigadapt.runs.stream",
+    "stream_sync": "sigadapt.runs.stream",
+    # These two have moved, but independent checks beside this repository still use them from here.
+    "CallListener": "sigadapt.listeners",
+    "choice_from_stream": "sigadapt.response",
+}
+
 # Before 0.1 all names were at the top.
 _MOVED = {
     "adapters": "BAMLAdapter TwoStepAdapter XMLAdapter",
@@ -61,9 +70,9 @@ _MOVED = {
         "CallDelta CallReady Confirm Ended Failed FileReady ReasoningDelta ResultReady ServerCall "
         "SourceReady TextDelta Used"
     ),
-    "listeners": "CallListener PartialCall",
+    "listeners": "PartialCall",
     "logs": "Conversation conversation_from_request",
-    "response": "choice_from_stream choice_from_text choices_from_response",
+    "response": "choice_from_text choices_from_response",
     "server_tools": (
         "CodeExecution File FileSearch ImageGeneration McpServer ServerToolCall Source WebFetch WebSearch"
     ),
@@ -75,8 +84,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of this modu
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
             return import_module(f"sigadapt.{name}")
-        if name in ("stream", "stream_sync"):  # what only some programs need
-            return getattr(import_module("sigadapt.runs.stream"), name)
+        if name in _LATER:
+            return getattr(import_module(_LATER[name]), name)
         for module, names in _MOVED.items():
             if name in names.split():
                 raise AttributeError(f"sigadapt.{name} moved: use sigadapt.{module}.{name}")

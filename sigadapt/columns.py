@@ -49,10 +49,11 @@ def call_rows(calls: dspy.ToolCalls | None) -> list[Json]:
     """
     if calls is None:
         return []
-    whole = calls if isinstance(calls, ToolCalls) else ToolCalls(calls)
+    if not isinstance(calls, ToolCalls):
+        calls = ToolCalls(calls)
     rows: list[Json] = []
-    for each in whole.in_order():
-        call = each.as_invalid() if isinstance(each, RefusedToolCall) else each
+    for item in calls.in_order():
+        call = item.as_invalid() if isinstance(item, RefusedToolCall) else item
         args = compact(call.args) if isinstance(call, ToolCall) else None
         rows.append(_row(call, _CALL, args_json=args))
     return rows
@@ -69,9 +70,15 @@ def calls_from_rows(rows: Iterable[Mapping[str, Any]] | None) -> ToolCalls:
         >>> calls_from_rows(call_rows(calls)) == calls
         True
     """
-    every = [_call_of(row) for row in (() if rows is None else rows)]
-    good = [call for call in every if isinstance(call, ToolCall)]
-    return ToolCalls(tool_calls=good, invalid=[call for call in every if isinstance(call, InvalidToolCall)])
+    good: list[ToolCall] = []
+    bad: list[InvalidToolCall] = []
+    for row in () if rows is None else rows:
+        call = _call_of(row)
+        if isinstance(call, ToolCall):
+            good.append(call)
+        else:
+            bad.append(call)
+    return ToolCalls(tool_calls=good, invalid=bad)
 
 
 def error_row(error: BaseException | None) -> Json | None:
@@ -122,13 +129,13 @@ def error_type() -> Any:
     return _struct(_ERROR)
 
 
-def _row(source: object, kinds: Mapping[str, str], **more: str | None) -> Json:
+def _row(source: object, kinds: Mapping[str, str], **derived: str | None) -> Json:
     """Return the attributes of a call or an error, and what is derived from it, as values of their kinds."""
     row: Json = {}
     for name, kind in kinds.items():
-        value: Any = more.get(name, getattr(source, name, None))
+        value: Any = derived.get(name, getattr(source, name, None))
         if kind == "texts":
-            row[name] = [_utf8(each) for each in value]
+            row[name] = [*map(_utf8, value)]
         elif kind == "text":
             row[name] = _utf8(value) if isinstance(value, str) else None
         else:
@@ -141,8 +148,11 @@ def _utf8(text: str) -> str:
 
 
 def _call_of(row: Mapping[str, Any]) -> ToolCall | InvalidToolCall:
-    values: Json = {key: None if _is_null(value) else value for key, value in row.items()}
-    values |= {"altered": tuple(values["altered"]), "index": int(values["index"])}
+    values: Json = {}
+    for name, value in row.items():
+        values[name] = None if _is_null(value) else value
+    values["altered"] = tuple(values["altered"])
+    values["index"] = int(values["index"])
     text: str | None = values.pop("args_json")
     if text is None:
         return InvalidToolCall.model_validate(values)

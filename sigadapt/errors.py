@@ -349,7 +349,7 @@ error.resume(tools, decisions).
         Raises:
             InvalidHistory: `unreadable_history`, for an input that JSON cannot hold.
         """
-        return import_module(_WAITING).saved(self)
+        return import_module(_WAITING).to_json(self)
 
     @classmethod
     def model_validate_json(cls, text: str | bytes) -> "ConfirmationNeeded":
@@ -360,7 +360,7 @@ error.resume(tools, decisions).
         Raises:
             InvalidHistory: `unreadable_history`, for a text that is something else.
         """
-        return import_module(_WAITING).loaded(cls, text)
+        return import_module(_WAITING).from_json(cls, text)
 
 
 class UnboundToolCall(SigadaptError):

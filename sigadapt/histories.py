@@ -12,6 +12,8 @@ import dspy
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.transcript import Event, Row, answers, call_of, read, rows_of
 
+_EMPTY = '{"messages":[]}'
+
 
 def trim_history(
     history: dspy.History | Mapping[str, Any],
@@ -63,35 +65,56 @@ def trim_history(
     if tokens is not None and count is None:
         fix = "Pass count=, a function of a string."
         raise InvalidOption("tokens need a function that counts them", field="tokens", fix=fix)
+    turns_left = _turns_within(turns_of(history, signature), limits, count, compacted=compacted)
+    original = read(dspy.History, history, None)  # which has a summary too, from DSPy 3.5 on
+    messages = [event for turn in turns_left for event in turn]
+    return original.model_copy(update={"messages": messages})
+
+
+def _turns_within(
+    turns: list[list[Event]],
+    limits: Mapping[str, int | None],
+    count: Callable[[str], int] | None,
+    *,
+    compacted: bool,
+) -> list[list[Event]]:
+    """Return the latest turns that fit every limit, the first of them first."""
+    is_measured = limits["characters"] is not None or limits["tokens"] is not None
+    counts_tokens = limits["tokens"] is not None and count is not None
     latest: list[list[Event]] = []
-    sizes = {"turns": 0, "characters": len('{"messages":[]}'), "tokens": 0}
-    for turn in reversed(turns_of(history, signature)):
-        text = "" if characters is None and tokens is None else dspy.History(messages=turn).model_dump_json()
+    sizes = {"turns": 0, "characters": len(_EMPTY), "tokens": 0}
+    for turn in reversed(turns):
         sizes["turns"] += 1
-        sizes["characters"] += len(text) - len('{"messages":[]}') + bool(latest)  # and a comma
-        sizes["tokens"] += count(text) if tokens is not None and count is not None else 0
+        if is_measured:
+            text = dspy.History(messages=turn).model_dump_json()
+            sizes["characters"] += len(text) - len(_EMPTY) + bool(latest)  # and a comma
+            sizes["tokens"] += count(text) if counts_tokens and count is not None else 0
         if any(limit is not None and sizes[name] > limit for name, limit in limits.items()):
             break
         latest.append(turn)
-        if not compacted:
-            continue
-        rows = rows_of(turn)
-        calls = [row.calls for row in rows if row.calls]
-        calls += [each_round.calls for row in rows for each_round in row.rounds]
-        states = [one.turn.state or {} for each in calls for one in (each, *each)]
-        blocks = (block for state in states for block in state.get("blocks", ()))
-        if any(
-            block.get("type") == "compaction" for block in blocks
-        ):  # it stands for all that was said before
+        if compacted and _is_compacted(turn):
             break
-    whole = read(dspy.History, history, None)  # which has a summary too, from DSPy 3.5 on
-    return whole.model_copy(update={"messages": [event for turn in reversed(latest) for event in turn]})
+    return latest[::-1]
+
+
+def _is_compacted(turn: list[Event]) -> bool:
+    """Return whether the provider put a summary of all that was said before into a turn."""
+    for row in rows_of(turn):
+        collections = [each_round.calls for each_round in row.rounds]
+        if row.calls:
+            collections.append(row.calls)
+        for calls in collections:
+            for item in (calls, *calls):
+                state = item.turn.state or {}
+                if any(block.get("type") == "compaction" for block in state.get("blocks", ())):
+                    return True
+    return False
 
 
 def turns_of(
     history: dspy.History | Mapping[str, Any], signature: type[dspy.Signature] | None = None
 ) -> list[list[Event]]:
-    """Return the turns of a history, each a question and what follows it; what stands before is in none."""
+    """Return the turns of a history, each a question and what follows it; events before one are in none."""
     events: list[Event] = list(read(dspy.History, history, None).messages)
     rows = rows_of(events)
     continues = [*_going_on(rows)]
@@ -99,9 +122,7 @@ def turns_of(
     if signature is not None:
         asking = set(signature.input_fields)
     else:
-        first = plain[0] if plain else set[str]()
-        later = [names for names, goes_on in zip(plain, continues, strict=True) if goes_on or first - names]
-        asking = first.difference(*later)
+        asking = _asking_fields(plain, continues)
         if not asking:  # one turn, as far as one can tell
             return [events] if events else []
     turns: list[list[Event]] = []
@@ -113,14 +134,26 @@ def turns_of(
     return turns
 
 
+def _asking_fields(plain: list[set[str]], continues: list[bool]) -> set[str]:
+    """Return the fields of the first event that are in no event without all of them."""
+    if not plain:
+        return set()
+    first = plain[0]
+    asking = set(first)
+    for names, goes_on in zip(plain, continues, strict=True):
+        if goes_on or first - names:
+            asking -= names
+    return asking
+
+
 def _going_on(rows: list[Row]) -> Iterator[bool]:
     """Yield of each event whether it brings results of calls that an earlier one made."""
     # An earlier call is looked up: a long turn has many, and each event would be compared with all of them.
     identities: dict[str, set[Any]] = {}
     for _, calls, rounds in rows:
         if rounds and not (calls and answers(rounds[0], calls)):
-            same = [call for call in rounds[0].calls.in_order() if call.id in identities]
-            yield bool(same) and all(call_of(call) in identities[call.id] for call in same)
+            earlier = [call for call in rounds[0].calls.in_order() if call.id in identities]
+            yield bool(earlier) and all(call_of(call) in identities[call.id] for call in earlier)
         else:
             yield False
         for call in calls.in_order() if calls else ():

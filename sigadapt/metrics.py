@@ -95,14 +95,14 @@ class Comparison:
 
 
 def compare(
-    expected: Any, made: Any, tools: Any = None, *, ordered: bool = False, ids: bool = False
+    expected: Any, actual: Any, tools: Any = None, *, ordered: bool = False, ids: bool = False
 ) -> Comparison:
     """Compare the calls that were made with the expected ones.
 
     Args:
         expected: calls of this package or of DSPy, or a list of dicts with `name` and `args` or in OpenAI's
             shape; None is no call. Arguments may be Python values that pydantic writes as JSON.
-        made: likewise, with arguments that are JSON.
+        actual: the calls that were made, likewise, with arguments that are JSON.
         tools: the declared tools, as `ToolDecls` takes them; None compares without defaults.
         ordered: whether the calls must come in the expected order.
         ids: whether ids must be the same.
@@ -126,23 +126,33 @@ def compare(
     """
     decls = None if tools is None else ToolDecls(tools)
     gold = _gold_calls(expected, decls)
-    others = _calls(made, "made").in_order()
-    first, second = ([_key(call, decls, ids=ids) for call in calls] for calls in (gold, others))
+    actual_calls = _calls(actual, "actual").in_order()
+    gold_keys = [_key(call, decls, ids=ids) for call in gold]
+    actual_keys = [_key(call, decls, ids=ids) for call in actual_calls]
     if ordered:
-        pairs = _in_order([key.same for key in first], [key.same for key in second])
-    else:  # any equal one that is not taken will do, because equality is transitive
-        free: dict[Hashable, list[int]] = {}
-        for n in reversed(range(len(second))):
-            free.setdefault(second[n].same, []).append(n)
-        pairs = {n: free[key.same].pop() for n, key in enumerate(first) if key.same and free.get(key.same)}
+        pairs = _in_order([key.value for key in gold_keys], [key.value for key in actual_keys])
+    else:
+        pairs = _in_any_order(gold_keys, actual_keys)
     missing = [n for n in range(len(gold)) if n not in pairs]
-    unexpected = sorted({*range(len(others))} - {*pairs.values()})
+    unexpected = sorted({*range(len(actual_calls))} - {*pairs.values()})
     return Comparison(
         matched=len(pairs),
         missing=tuple(gold[n] for n in missing),
-        unexpected=tuple(others[n] for n in unexpected),
-        feedback=_feedback([first[n] for n in missing], [second[n] for n in unexpected]),
+        unexpected=tuple(actual_calls[n] for n in unexpected),
+        feedback=_feedback([gold_keys[n] for n in missing], [actual_keys[n] for n in unexpected]),
     )
+
+
+def _in_any_order(gold_keys: "list[_Key]", actual_keys: "list[_Key]") -> dict[int, int]:
+    """Pair each expected call with one that matches it."""
+    free: dict[Hashable, list[int]] = {}
+    for n in reversed(range(len(actual_keys))):
+        free.setdefault(actual_keys[n].value, []).append(n)
+    pairs: dict[int, int] = {}
+    for n, key in enumerate(gold_keys):  # any equal one that is free will do, as equality is transitive
+        if key.value and free.get(key.value):
+            pairs[n] = free[key.value].pop()
+    return pairs
 
 
 class _Metric:
@@ -164,7 +174,7 @@ class _Metric:
             InvalidOption: for an example without the field, or a field that holds no calls.
             InvalidHistory: from `Trajectory`, as `sigadapt.rounds`.
         """
-        score, feedback = self._judged(gold, pred)
+        score, feedback = self._judgement(gold, pred)
         if pred_name is not None or pred_trace is not None:
             return dspy.Prediction(score=score, feedback=feedback)
         return score if self.graded and trace is None else score == 1
@@ -172,7 +182,7 @@ class _Metric:
     graded: ClassVar[bool] = True
     """Whether the score is a number between 0 and 1, and not true or false."""
 
-    def _judged(self, gold: Any, pred: Any) -> tuple[float, str]:
+    def _judgement(self, gold: Any, pred: Any) -> tuple[float, str]:
         raise NotImplementedError
 
 
@@ -208,7 +218,7 @@ class CallMetric(_Metric):
         """Return the score of a Comparison, from 0 to 1."""
         raise NotImplementedError
 
-    def _judged(self, gold: Any, pred: Any) -> tuple[float, str]:
+    def _judgement(self, gold: Any, pred: Any) -> tuple[float, str]:
         if self.field not in gold:
             reason = f"the example has no field {self.field!r}, only {', '.join(gold.keys())}"
             fix = f"Name the field of the expected calls: {type(self).__name__}(field=...)."
@@ -273,13 +283,8 @@ class Credit(CallMetric):
         total = 2 * comparison.matched + len(comparison.missing) + len(comparison.unexpected)
         credit = float(comparison.matched)
         free = list(comparison.unexpected)
-        for call in comparison.missing:
-            shares = [0.0] * len(free)
-            for place, other in enumerate(free):
-                args = other.args if type(other) is ToolCall else parse_arguments(other.arguments)
-                if other.name == call.name and is_object(args):
-                    right = [n for n in call.args.keys() & args.keys() if equal_json(args[n], call.args[n])]
-                    shares[place] = (1 + len(right)) / (2 + len(call.args.keys() | args.keys()))
+        for gold in comparison.missing:
+            shares = [_share_of_arguments(gold, call) for call in free]
             best = max(shares, default=0.0)
             if best:
                 del free[shares.index(best)]
@@ -321,7 +326,7 @@ class Trajectory(_Metric):
     def __post_init__(self) -> None:
         for name in ("order", "required", "forbidden"):
             value: Any = getattr(self, name)
-            if not is_sequence(value) or not all(isinstance(each, str) for each in value):
+            if not is_sequence(value) or not all(isinstance(tool, str) for tool in value):
                 raise InvalidOption(f"expected a list of names, got {value!r}", field=name)
         for name in ("redundant", "rounds"):
             limit = getattr(self, name)
@@ -330,25 +335,27 @@ class Trajectory(_Metric):
         if not (self.order or self.required or self.forbidden) and self.redundant is self.rounds is None:
             raise InvalidOption("there is nothing to judge by", field="order", fix="Give required=[...].")
 
-    def _judged(self, gold: Any, pred: Any) -> tuple[float, str]:
+    def _judgement(self, gold: Any, pred: Any) -> tuple[float, str]:
         if pred is None:
             return _FAILED
-        parts = [*self._parts(pred)]
-        lines = [sentence for _, sentences in parts for sentence in sentences]
+        judgements = [*self._judgements(pred)]
+        lines = [sentence for _, sentences in judgements for sentence in sentences]
         feedback = listed(lines, _MOST_TOLD, " ") if lines else "The run is as expected."
-        return sum(part for part, _ in parts) / len(parts), feedback
+        return sum(score for score, _ in judgements) / len(judgements), feedback
 
-    def _parts(self, run: Any) -> Iterator[tuple[float, list[str]]]:
+    def _judgements(self, run: Any) -> Iterator[tuple[float, list[str]]]:
         """Yield a score and what is wrong for each thing that is asked for."""
         run_rounds = rounds(run)
-        every = [_key(call, None, ids=False) for one in run_rounds for call in one.calls.in_order()]
-        good = [key for key in every if key.same is not None]
+        keys: list[_Key] = []
+        for turn in run_rounds:
+            keys += [_key(call, None, ids=False) for call in turn.calls.in_order()]
+        good = [key for key in keys if key.value is not None]
         names = [str(key.call.name) for key in good]
         if self.order:
             pairs = _in_order(self.order, names)
             missing = dict.fromkeys(name for n, name in enumerate(self.order) if n not in pairs)
-            place = f"was not called in its place: expected {', '.join(self.order)}."
-            yield len(pairs) / len(self.order), [f"{name} {place}" for name in missing]
+            sentence = f"was not called in its place: expected {', '.join(self.order)}."
+            yield len(pairs) / len(self.order), [f"{name} {sentence}" for name in missing]
         if self.required:
             goal = Counter(self.required)
             counts = Counter(names)
@@ -356,18 +363,37 @@ class Trajectory(_Metric):
             notes = [f"{name} was called {counts[name]} of {goal[name]} times." for name in missing]
             yield 1 - missing.total() / len(self.required), notes
         if self.forbidden:
-            names_seen = dict.fromkeys(key.call.name for key in every if key.call.name in self.forbidden)
-            yield float(not names_seen), [f"{name} must not be called." for name in names_seen]
+            seen = dict.fromkeys(key.call.name for key in keys if key.call.name in self.forbidden)
+            yield float(not seen), [f"{name} must not be called." for name in seen]
         if self.redundant is not None:
-            first = {key.same: n for n, key in reversed([*enumerate(good)])}
-            again = [key for n, key in enumerate(good) if first[key.same] < n]
-            over = max(0, len(again) - self.redundant)
-            notes = [f"The call {key.call} repeats an earlier one." for key in again] if over else []
-            yield 1 - over / max(1, len(good)), notes
+            yield _redundancy(good, self.redundant)
         if self.rounds is not None:
-            is_over = len(run_rounds) > self.rounds
-            notes = [f"The run took {len(run_rounds)} rounds, and at most {self.rounds} are wanted."]
-            yield (self.rounds / len(run_rounds), notes) if is_over else (1.0, [])
+            yield _length(len(run_rounds), self.rounds)
+
+
+def _redundancy(keys: "list[_Key]", limit: int) -> tuple[float, list[str]]:
+    """Judge the calls that repeat an earlier one."""
+    first = {key.value: n for n, key in reversed([*enumerate(keys)])}
+    repeats = [key for n, key in enumerate(keys) if first[key.value] < n]
+    excess = max(0, len(repeats) - limit)
+    notes = [f"The call {key.call} repeats an earlier one." for key in repeats]
+    return 1 - excess / max(1, len(keys)), notes if excess else []
+
+
+def _length(count: int, limit: int) -> tuple[float, list[str]]:
+    """Judge how many rounds a run took."""
+    if count <= limit:
+        return 1.0, []
+    return limit / count, [f"The run took {count} rounds, and at most {limit} are wanted."]
+
+
+def _share_of_arguments(gold: ToolCall, call: ToolCall | InvalidToolCall) -> float:
+    """Return how far a call matches an expected one, always below 1; 0 for another tool."""
+    args = call.args if type(call) is ToolCall else parse_arguments(call.arguments)
+    if call.name != gold.name or not is_object(args):
+        return 0.0
+    right = sum(equal_json(args[name], gold.args[name]) for name in gold.args.keys() & args.keys())
+    return (1 + right) / (2 + len(gold.args.keys() | args.keys()))
 
 
 class _Key(NamedTuple):
@@ -375,7 +401,7 @@ class _Key(NamedTuple):
 
     call: ToolCall | InvalidToolCall
     args: Json | None = None
-    same: Hashable = None
+    value: Hashable = None
 
 
 def _key(call: ToolCall | InvalidToolCall, decls: ToolDecls | None, *, ids: bool) -> _Key:
@@ -384,13 +410,14 @@ def _key(call: ToolCall | InvalidToolCall, decls: ToolDecls | None, *, ids: bool
     args = call.args
     if decls is not None and call.name in decls:
         args = comparable(args, decls[call.name].parameters)
-    return _Key(call, args, (call.name, call.id if ids else None, _hashable(args)))
+    call_id = call.id if ids else None
+    return _Key(call, args, (call.name, call_id, _hashable(args)))
 
 
 def _hashable(value: Any) -> Hashable:
     """Return what is equal for equal JSON alone: in Python 1 is True too."""
     if is_object(value):
-        return frozenset((name, _hashable(part)) for name, part in value.items())
+        return frozenset((name, _hashable(member)) for name, member in value.items())
     if is_array(value):
         return tuple(map(_hashable, value))
     return (bool, value) if isinstance(value, bool) else value
@@ -398,27 +425,32 @@ def _hashable(value: Any) -> Hashable:
 
 def _gold_calls(expected: Any, decls: ToolDecls | None) -> list[ToolCall]:
     calls = _calls(expected, "expected")
-    good = [  # a call that a model sent holds nothing but JSON
-        call
-        if "arguments" in call.model_fields_set or fault_in(call.args, levels=ARGUMENT_LEVELS) is None
-        else call.model_copy(update={"args": {name: _as_json(call, name) for name in call.args}})
-        for call in calls
-    ]
+    good: list[ToolCall] = []
+    for call in calls:
+        was_sent = "arguments" in call.model_fields_set  # by a model: it holds nothing but JSON
+        if was_sent or fault_in(call.args, levels=ARGUMENT_LEVELS) is None:
+            good.append(call)
+        else:
+            args = {name: _as_json(call, name) for name in call.args}
+            good.append(call.model_copy(update={"args": args}))
     calls = calls.model_copy(update={"tool_calls": good})
-    for bad in (calls if decls is None else calls.validated(decls)).invalid:
+    checked_calls = calls if decls is None else calls.validated(decls)
+    for bad in checked_calls.invalid:
         fix = "Correct the data: declared tools, and arguments that fit them."
         reason = f"an expected call is invalid: {bad.message}"
         raise InvalidOption(reason, field="expected", tool=bad.name, fix=fix)
     return calls.tool_calls
 
 
-def _calls(value: Any, what: str) -> ToolCalls:
+def _calls(value: Any, field: str) -> ToolCalls:
+    if value is None:
+        return ToolCalls()
     try:
-        return ToolCalls([] if value is None else value)
+        return ToolCalls(value)
     except (InvalidHistory, pydantic.ValidationError, TypeError) as error:
         reason = f"{type_of(value)} holds no calls: {cut(repr(value))}"
         fix = "Give ToolCalls, dspy.ToolCalls, or a list of dicts with `name` and `args`."
-        raise InvalidOption(reason, field=what, fix=fix) from error
+        raise InvalidOption(reason, field=field, fix=fix) from error
 
 
 def _as_json(call: ToolCall, name: str) -> Any:
@@ -435,15 +467,16 @@ def _in_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int
     """Pair the things of a longest common subsequence; None is equal to nothing."""
     # Bit m of a row is 0 where the longest subsequence of first[:n] and second grows at m, so that a row is
     # one step on integers. H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited" (2004).
-    places: dict[Hashable, int] = {}
+    positions: dict[Hashable, int] = {}
     for m, key in enumerate(second):
         if key is not None:
-            places[key] = places.get(key, 0) | 1 << m
-    every = (1 << len(second)) - 1
-    rows = [every]
+            positions[key] = positions.get(key, 0) | 1 << m
+    all_bits = (1 << len(second)) - 1
+    rows = [all_bits]
     for key in first:
-        same = rows[-1] & places.get(key, 0)
-        rows.append((rows[-1] + same | rows[-1] - same) & every)
+        row = rows[-1]
+        matches = row & positions.get(key, 0)
+        rows.append((row + matches | row - matches) & all_bits)
     pairs: dict[int, int] = {}
     n = len(first)
     m = len(second)
@@ -451,8 +484,8 @@ def _in_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int
         if rows[n] >> m - 1 & 1:
             m -= 1
         elif rows[n - 1] >> m - 1 & 1:
-            n = n - 1
-            m = m - 1
+            n -= 1
+            m -= 1
             pairs[n] = m
         else:
             n -= 1
@@ -462,13 +495,15 @@ def _in_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int
 def _feedback(missing: list[_Key], unexpected: list[_Key]) -> str:
     """Say what differs; a missing and an unexpected call of one tool are told as one that is wrong."""
     sentences: list[str] = []
-    others = list(unexpected)
+    unpaired = list(unexpected)
     for key in missing:
-        near = next((e for e in others if e.args is not None and e.call.name == key.call.name), None)
-        if near is not None:
-            others.remove(near)
-        sentences.append(_difference(key, near) if near else f"The call {key.call} is missing.")
-    for key in others:
+        near = next((e for e in unpaired if e.args is not None and e.call.name == key.call.name), None)
+        if near is None:
+            sentences.append(f"The call {key.call} is missing.")
+        else:
+            unpaired.remove(near)
+            sentences.append(_difference(key, near))
+    for key in unpaired:
         if isinstance(key.call, (InvalidToolCall, RefusedToolCall)):
             sentences.append(f"The call {key.call} is invalid: {key.call.message}.")
         else:
@@ -476,17 +511,17 @@ def _feedback(missing: list[_Key], unexpected: list[_Key]) -> str:
     return listed(sentences, _MOST_TOLD, " ") if sentences else "All calls are as expected."
 
 
-def _difference(expected: _Key, other: _Key) -> str:
+def _difference(expected: _Key, actual: _Key) -> str:
     gold = expected.args or {}
-    args = other.args or {}
+    args = actual.args or {}
     differences: list[str] = []
     for name in dict.fromkeys([*gold, *args]):
-        place = pointer([name])
+        path = pointer([name])
         if name not in gold:
-            differences.append(f"{place} was not expected")
+            differences.append(f"{path} was not expected")
         elif name not in args or not equal_json(gold[name], args[name]):
             state = f"is {cut(json_like(args[name]))}" if name in args else "is missing"
-            differences.append(f"{place} {state}, expected {cut(json_like(gold[name]))}")
+            differences.append(f"{path} {state}, expected {cut(json_like(gold[name]))}")
     if not differences:  # they differ in order or in their ids alone
-        return f"The call {other.call} was made in another place or under another id than expected."
-    return f"In {other.call.name}, {listed(differences, _MOST_TOLD)}."
+        return f"The call {actual.call} was made in another place or under another id than expected."
+    return f"In {actual.call.name}, {listed(differences, _MOST_TOLD)}."

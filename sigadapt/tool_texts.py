@@ -27,13 +27,19 @@ _NOTHING = "(It has no description.)"
 
 def _predictor(name: str, text: str) -> dspy.Predict:
     """Return the predictor whose instructions are a text: DSPy's own class, which tracers can watch."""
-    tool = dspy.InputField(desc=f"the tool, of which this text describes {name}")
-    describes = dspy.InputField(desc="the tool, or the parameter of a tool, that the text describes")
-    now = dspy.InputField(desc="the text as it is now")
-    asked = dspy.InputField(desc="what the tools were declared for")
-    description = dspy.OutputField(desc=f"the description of {name}, as the model reads it")
-    fields: Any = {"describes": (str, describes), "now": (str, now), "tool": (dict, tool)}
-    fields |= {"asked": (dict, asked), "description": (str, description)}
+    fields: dict[str, tuple[type, Any]] = {
+        "describes": (
+            str,
+            dspy.InputField(desc="the tool, or the parameter of a tool, that the text describes"),
+        ),
+        "now": (str, dspy.InputField(desc="the text as it is now")),
+        "tool": (dict, dspy.InputField(desc=f"the tool, of which this text describes {name}")),
+        "asked": (dict, dspy.InputField(desc="what the tools were declared for")),
+        "description": (
+            str,
+            dspy.OutputField(desc=f"the description of {name}, as the model reads it"),
+        ),
+    }
     new_signature: Any = dspy.Signature
     return dspy.Predict(new_signature(fields, text or _NOTHING))
 
@@ -73,7 +79,7 @@ class ToolTexts(dspy.Module):
         self.tools = ToolDecls(tools)
         names = [decl.name for decl in self.tools if decl.format is None] if texts is None else texts
         self.texts = {name: _predictor(name, self._write(name)) for name in names}
-        self.made: tuple[tuple[str, ...], ToolDecls] = ((), self.tools)
+        self._latest: tuple[tuple[str, ...], ToolDecls] = ((), self.tools)
 
     if TYPE_CHECKING:
 
@@ -94,20 +100,26 @@ class ToolTexts(dspy.Module):
             decls = self._with_texts(ToolDecls(tools))
         else:  # made once for the same texts, so that requests share them
             texts = tuple(map(_text_in, self.texts.values()))
-            if self.made[0] != texts:
-                self.made = texts, self._with_texts(self.tools)
-            decls = self.made[1]
+            if self._latest[0] != texts:
+                self._latest = texts, self._with_texts(self.tools)
+            decls = self._latest[1]
+        self._trace(decls, asked)
+        return decls
+
+    def _trace(self, decls: ToolDecls, asked: Json) -> None:
+        """Add each text that was used to DSPy's trace, where optimizers look for what a predictor did."""
         settings: Any = dspy.settings
+        if settings.trace is None or settings.max_trace_size < 1:
+            return
         for name, predictor in self.texts.items():
             tool, _ = split_name(name, self.tools)
-            # Optimizers look in DSPy's trace for what a predictor did.
-            if tool in decls and settings.trace is not None and settings.max_trace_size >= 1:
-                now = _text_in(predictor)
-                function = decls[tool].to_openai()["function"]
-                del settings.trace[: max(0, len(settings.trace) + 1 - settings.max_trace_size)]
-                inputs = {"describes": name, "now": now, "tool": function, "asked": asked}
-                settings.trace.append((predictor, inputs, dspy.Prediction(description=now)))
-        return decls
+            if tool not in decls:
+                continue
+            text = _text_in(predictor)
+            function = decls[tool].to_openai()["function"]
+            del settings.trace[: max(0, len(settings.trace) + 1 - settings.max_trace_size)]
+            inputs = {"describes": name, "now": text, "tool": function, "asked": asked}
+            settings.trace.append((predictor, inputs, dspy.Prediction(description=text)))
 
     def _with_texts(self, decls: ToolDecls) -> ToolDecls:
         by_name = {decl.name: decl for decl in decls}
@@ -121,7 +133,11 @@ class ToolTexts(dspy.Module):
                 fix = f"It has {', '.join(map(repr, properties)) or 'none'}."
                 raise InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
             by_name[tool] = _with_text(by_name[tool], parameter, _text_in(predictor))
-        return ToolDecls([by_name[e.name] if isinstance(e, ToolDecl) else e for e in decls.entries])
+
+        def current(entry: Any) -> Any:
+            return by_name[entry.name] if isinstance(entry, ToolDecl) else entry
+
+        return ToolDecls([*map(current, decls.entries)])
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the texts, as a mapping does."""
@@ -175,28 +191,29 @@ class ToolTexts(dspy.Module):
         """
         names = {key[len("texts['") : -len("']")] for key in state if key.startswith("texts['")}
         for name in sorted(names ^ self.texts.keys()):
-            what = "was not saved" if name in self.texts else "was saved, and is not held here"
+            difference = "was not saved" if name in self.texts else "was saved, and is not held here"
+            reason = f"the text of {name!r} {difference}"
             fix = "Load into a ToolTexts of the same tools and texts."
-            raise InvalidOption(f"the text of {name!r} {what}", code="unknown_text", field="texts", fix=fix)
+            raise InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
         parent: Any = super()
         parent.load_state(state, **options)
 
     def _write(self, name: str) -> str:
+        """Return the text of a name as the tools have it."""
         tool, parameter = split_name(name, self.tools)
         if tool not in self.tools:
             raise _unknown_text(name, [decl.name for decl in self.tools])
         decl = self.tools[tool]
         properties = _properties(decl)
         if decl.format is not None or parameter not in (None, *properties):
-            raise _unknown_text(name, [f"{tool}.{each}" for each in properties], f"{tool}.")
+            raise _unknown_text(name, [f"{tool}.{key}" for key in properties], f"{tool}.")
         return _text_of(decl, parameter)
 
 
 def texts_of(file: object, decls: ToolDecls) -> dict[str, str]:
     """Return the texts of a file that `sigadapt improve` wrote, if they were made for these tools."""
-    read: Any = json.loads(Path(file).read_text("utf-8")) if isinstance(file, (str, Path)) else file
-    content: Json = read if is_object(read) and read.get("format") == 1 else {}
-    texts = content.get("texts")
+    content: Any = json.loads(Path(file).read_text("utf-8")) if isinstance(file, (str, Path)) else file
+    texts = content.get("texts") if is_object(content) and content.get("format") == 1 else None
     if not is_object(texts) or not all(isinstance(text, str) for text in texts.values()):
         fix = "Give the file that sigadapt improve wrote."
         raise InvalidOption("it holds no texts of tools", field="texts", fix=fix)
@@ -216,19 +233,23 @@ def with_texts(decls: ToolDecls, texts: Mapping[str, str]) -> ToolDecls:
     return holder()
 
 
-def _unknown_text(name: str, candidates: Iterable[str], before: str = "") -> InvalidOption:
+def _unknown_text(name: str, candidates: Iterable[str], prefix: str = "") -> InvalidOption:
     names = list(candidates)
-    near = closest(str(name).removeprefix(before), (each.removeprefix(before) for each in names))
+    short_names = [candidate.removeprefix(prefix) for candidate in names]
+    near = closest(str(name).removeprefix(prefix), short_names)
     reason = f"{name!r} is neither a tool nor a parameter of one, only {listed(names, _MOST_NAMES, ', ')}"
-    fix = f"Did you mean {before + near!r}?" if near else "Name a tool, or `tool.parameter`."
+    fix = f"Did you mean {prefix + near!r}?" if near else "Name a tool, or `tool.parameter`."
     return InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
 
 
 def split_name(name: str, tools: ToolDecls) -> tuple[str, str | None]:
     """Return tool and parameter of a text's name. Both may hold dots; the longest tool's name counts."""
-    dots = (at for at in reversed(range(len(name))) if name[at] == ".")
-    at = None if name in tools else next((at for at in dots if name[:at] in tools), None)
-    return (name, None) if at is None else (name[:at], name[at + 1 :])
+    if name in tools:
+        return name, None
+    for dot in reversed(range(len(name))):
+        if name[dot] == "." and name[:dot] in tools:
+            return name[:dot], name[dot + 1 :]
+    return name, None
 
 
 def _properties(decl: ToolDecl) -> Json:
@@ -248,7 +269,7 @@ def _with_text(decl: ToolDecl, parameter: str | None, text: str) -> ToolDecl:
         return decl
     if parameter is None:
         return with_fields(decl, description=text)
-    schema = _properties(decl)[parameter]
-    new_schema = {**(schema if is_object(schema) else {}), "description": text}
-    properties = {**_properties(decl), parameter: new_schema}
+    properties = dict(_properties(decl))
+    schema = properties[parameter]
+    properties[parameter] = {**schema, "description": text} if is_object(schema) else {"description": text}
     return replace(decl, parameters={**decl.parameters, "properties": properties})

@@ -69,7 +69,7 @@ def ai_sdk(events: Any, *, message_id: str | None = None, error_text: ErrorText 
         data: {"type":"finish"}
         data: [DONE]
     """
-    return _written(_AiSdk(error_text, message_id or f"msg_{uuid4().hex}"), events)
+    return _run_texts(_AiSdk(error_text, message_id or f"msg_{uuid4().hex}"), events)
 
 
 @overload
@@ -110,10 +110,10 @@ def ag_ui(
         data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}
         data: {"type":"RUN_FINISHED","threadId":"t","runId":"r"}
     """
-    return _written(_AgUi(error_text, thread_id or uuid4().hex, run_id or uuid4().hex), events)
+    return _run_texts(_AgUi(error_text, thread_id or uuid4().hex, run_id or uuid4().hex), events)
 
 
-def _written(writer: "_Writer", events: Any) -> Any:
+def _run_texts(writer: "_Writer", events: Any) -> Any:
     return _texts_later(writer, events) if hasattr(events, "__aiter__") else _texts(writer, events)
 
 
@@ -130,7 +130,7 @@ async def _texts_later(writer: "_Writer", events: Any) -> AsyncIterator[str]:
     finally:
         if hasattr(events, "aclose"):
             await events.aclose()
-    for text in writer.after:
+    for text in writer.closing_texts:
         yield text
 
 
@@ -144,7 +144,7 @@ def _texts(writer: "_Writer", events: Any) -> Iterator[str]:
     finally:
         if hasattr(events, "close"):
             events.close()
-    yield from writer.after
+    yield from writer.closing_texts
 
 
 def _data(row: Json) -> str:
@@ -154,7 +154,7 @@ def _data(row: Json) -> str:
 class _Writer:
     """What both forms have in common: one text is open at a time, and a call begins once."""
 
-    after: tuple[str, ...] = ()
+    closing_texts: tuple[str, ...] = ()
 
     def __init__(self, error_text: ErrorText) -> None:
         self._error_text = error_text
@@ -199,16 +199,20 @@ class _Writer:
             self._calls[call.id] = "bad" if isinstance(call, InvalidToolCall) else "ready"
             yield from self._ready(call)
         elif not isinstance(event, run.ResultReady):
-            yield from self._more(event)
+            yield from self._other_event(event)
         elif self._calls.get(event.call_id, "ready") == "ready":  # told here, or before a person decided
             yield from self._result(event.call_id, event.result)
 
     def end(self, error: BaseException | None) -> Rows:
         """Return what to write at the end, once; a run that waits for a person has not failed."""
-        if not self._has_ended:
-            self._has_ended = True
-            yield from self._close()
-            yield from self._end(None if error is None or waits_of(error) else self._error_text(error))
+        if self._has_ended:
+            return
+        self._has_ended = True
+        yield from self._close()
+        text = None
+        if error is not None and not waits_of(error):
+            text = self._error_text(error)
+        yield from self._end(text)
 
     def _text(self, text: str, which: tuple[Any, ...]) -> Rows:
         if self._open != which:
@@ -242,14 +246,14 @@ class _Writer:
         def _call_piece(self, call_id: str, text: str = "", *, name: str | None = None) -> Rows: ...
         def _ready(self, call: Any) -> Rows: ...
         def _result(self, call_id: str, result: Any) -> Rows: ...
-        def _more(self, event: Event) -> Rows: ...
+        def _other_event(self, event: Event) -> Rows: ...
         def _end(self, error: str | None) -> Rows: ...
 
 
 class _AiSdk(_Writer):
     """The UI message stream of the AI SDK (https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol)."""
 
-    after = ("data: [DONE]\n\n",)
+    closing_texts = ("data: [DONE]\n\n",)
 
     def __init__(self, error_text: ErrorText, message_id: str) -> None:
         super().__init__(error_text)
@@ -296,25 +300,16 @@ class _AiSdk(_Writer):
         else:
             yield {"type": "tool-output-available", **row, "output": jsonable(result.value)}
 
-    def _more(self, event: Event) -> Rows:
+    def _other_event(self, event: Event) -> Rows:
         if isinstance(event, run.Confirm):
             for request in event.requests:
                 ids = {"approvalId": request.id, "toolCallId": request.call.id}
                 yield {"type": "tool-approval-request", **ids}
         elif isinstance(event, run.ServerCall):
-            call = event.call
-            self._server_calls += 1
-            row: Json = {"toolCallId": call.id or f"server-{self._server_calls}", "dynamic": True}
-            row["providerExecuted"] = True
-            values = {"toolName": call.name, "input": jsonable(call.input)}
-            yield {"type": "tool-input-available", **row, **values}
-            if call.status == "completed":
-                yield {"type": "tool-output-available", **row, "output": None}
-            elif call.status == "failed":
-                yield {"type": "tool-output-error", **row, "errorText": f"{call.name} failed"}
+            yield from self._server_call(event.call)
         elif isinstance(event, run.SourceReady):
             source = event.source
-            title = event.source.title or event.source.id or "untitled"
+            title = source.title or source.id or "untitled"
             if source.url:
                 yield {"type": "source-url", "sourceId": source.url, "url": source.url, "title": title}
             else:
@@ -328,11 +323,25 @@ class _AiSdk(_Writer):
             else:
                 yield {"type": "data-file", "data": file.model_dump(exclude_none=True)}
 
+    def _server_call(self, call: Any) -> Rows:
+        self._server_calls += 1
+        call_id = call.id or f"server-{self._server_calls}"
+        row: Json = {"toolCallId": call_id, "dynamic": True, "providerExecuted": True}
+        values = {"toolName": call.name, "input": jsonable(call.input)}
+        yield {"type": "tool-input-available", **row, **values}
+        if call.status == "completed":
+            yield {"type": "tool-output-available", **row, "output": None}
+        elif call.status == "failed":
+            yield {"type": "tool-output-error", **row, "errorText": f"{call.name} failed"}
+
     def _end(self, error: str | None) -> Rows:
         yield from self._end_step()
         if error is not None:
             yield {"type": "error", "errorText": error}
         yield {"type": "finish"}
+
+
+_AG_UI_PHASES = {"start": "START", "delta": "CONTENT", "end": "END"}
 
 
 class _AgUi(_Writer):
@@ -348,13 +357,16 @@ class _AgUi(_Writer):
 
     def _words(self, phase: Phase, text: str = "") -> Rows:
         is_text = bool(self._open and self._open[0])
-        kind, role = ("TEXT_MESSAGE", "assistant") if is_text else ("REASONING_MESSAGE", "reasoning")
+        kind = "TEXT_MESSAGE" if is_text else "REASONING_MESSAGE"
         message = {"messageId": f"{self._run['runId']}-{self._texts}"}
         if phase == "start" and not is_text:
             yield {"type": "REASONING_START", **message}
-        word = {"start": "START", "delta": "CONTENT", "end": "END"}[phase]
-        more = {"start": {"role": role}, "delta": {"delta": text}}.get(phase, {})
-        yield {"type": f"{kind}_{word}", **message, **more}
+        row = {"type": f"{kind}_{_AG_UI_PHASES[phase]}", **message}
+        if phase == "start":
+            row["role"] = "assistant" if is_text else "reasoning"
+        elif phase == "delta":
+            row["delta"] = text
+        yield row
         if phase == "end" and not is_text:
             yield {"type": "REASONING_END", **message}
 
@@ -374,18 +386,15 @@ class _AgUi(_Writer):
         row: Json = {"messageId": f"{call_id}-result", "toolCallId": call_id, "role": "tool"}
         yield {"type": "TOOL_CALL_RESULT", **row, "content": content}
 
-    def _more(self, event: Event) -> Rows:
+    def _other_event(self, event: Event) -> Rows:
         if isinstance(event, run.Confirm):
             for request in event.requests:
                 row = {"id": request.id, "reason": "confirmation", "message": request.hint}
                 self._interrupts.append({**row, "toolCallId": request.call.id})
         for name in ("call", "source", "file"):  # AG-UI has no events for these
             if hasattr(event, name):
-                yield {
-                    "type": "CUSTOM",
-                    "name": type(event).__name__,
-                    "value": jsonable(getattr(event, name)),
-                }
+                value = jsonable(getattr(event, name))
+                yield {"type": "CUSTOM", "name": type(event).__name__, "value": value}
 
     def _end(self, error: str | None) -> Rows:
         for call_id, state in self._calls.items():
@@ -394,8 +403,10 @@ class _AgUi(_Writer):
         if error is not None:
             yield {"type": "RUN_ERROR", "message": error}
             return
-        waits: Json = {"outcome": {"type": "interrupt", "interrupts": self._interrupts}}
-        yield {"type": "RUN_FINISHED", **self._run, **(waits if self._interrupts else {})}
+        row: Json = {"type": "RUN_FINISHED", **self._run}
+        if self._interrupts:
+            row["outcome"] = {"type": "interrupt", "interrupts": self._interrupts}
+        yield row
 
 
 def _flaw(call: InvalidToolCall) -> str:

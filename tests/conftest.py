@@ -1,13 +1,21 @@
 """Settings every test needs before dspy and litellm are imported: nothing leaves this machine."""
 
 import gc
+import json
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from budgets import share
 from hypothesis import HealthCheck, Phase, settings
+
+try:
+    import fcntl
+except ImportError:  # on Windows, where each process makes its own
+    fcntl = None
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
@@ -15,7 +23,13 @@ os.environ["AWS_REGION_NAME"] = "us-east-1"  # LiteLLM asks for one before it ca
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="sigadapt-dspy-cache-")
 
 # No test fails because a machine is slow.
-settings.register_profile("patient", settings.default, deadline=None)
+settings.register_profile(
+    "patient",
+    settings.default,
+    deadline=None,
+    max_examples=share(100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("patient")
 # For `tasks.py mutate`: that a test fails is enough, and it fails for the same mutants in every run.
 settings.register_profile(
@@ -38,6 +52,25 @@ def logging_as_it_was() -> Iterator[None]:
 
 LEVELS: dict[str, int] = {}
 """The levels of the loggers that the command quiets, once they are imported."""
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[], Any]], Any]:
+    """Make a JSON value of a name once, for all processes that run the tests. The others wait for it."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+
+    def value_of(name: str, make: Callable[[], Any]) -> Any:
+        path = folder / f"{name}.json"
+        with path.with_suffix(".lock").open("w") as lock:
+            if fcntl:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                path.write_text(json.dumps(make()), encoding="utf-8")
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    return value_of
 
 
 @pytest.fixture

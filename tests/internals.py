@@ -48,7 +48,7 @@ from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.calls import RefusedToolCall, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tokens
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
-from sigadapt.signatures.rendering import Cell, Rendered
+from sigadapt.signatures.rendering import Cell, Rendering
 from sigadapt.signatures.sources import annotations, describe_source
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_index import ToolIndex
@@ -85,7 +85,7 @@ __all__ = [
     "Masking",
     "Reading",
     "RefusedToolCall",
-    "Rendered",
+    "Rendering",
     "RepeatedKeys",
     "Request",
     "Response",

@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import dspy
 import pytest
 from internals import main
+from processes import run_python
 from test_docs import DOCS, script
 
 from sigadapt.errors import InvalidOption
@@ -117,8 +117,7 @@ def test_the_demo_of_an_installed_wheel_must_print_what_the_demo_prints(tmp_path
     root = DOCS.parent
     shows = block(r"DEMO_SHOWS = \((.*?)\n\)", (root / "tasks.py").read_text("utf-8"))
     wanted: tuple[str, ...] = eval(f"({shows})")  # noqa: S307  (our own task runner)
-    command = [sys.executable, "-m", "sigadapt", "demo"]
     env = {**os.environ, "PYTHONPATH": str(root)}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)  # noqa: S603
+    done = run_python("-m", "sigadapt", "demo", cwd=tmp_path, env=env, check=True)
     assert [line for line in wanted if line not in done.stdout] == []
     assert done.stderr == ""

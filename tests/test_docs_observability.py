@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "guides" / "observability.md"
@@ -28,10 +27,7 @@ def test_the_tracers_of_the_page_run() -> None:
     program = "\n".join([*blocks, AFTER])
     program = program.replace("http://localhost:5000", "http://127.0.0.1:9")  # where nobody listens
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-    done = subprocess.run(  # noqa: S603  (our own page)
-        [sys.executable, "-c", program],
-        capture_output=True, check=False, text=True, timeout=120, env={**os.environ, **quiet},
-    )  # fmt: skip
+    done = run_python("-c", program, env={**os.environ, **quiet})
     assert done.returncode == 0, done.stderr[-2000:]
     lines = done.stdout.splitlines()
     assert any(line.startswith("LM.__call__ {") for line in lines), done.stdout

@@ -2,11 +2,10 @@
 
 import ast
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_fresh_python, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -50,20 +49,17 @@ PRINTS: dict[str, list[str]] = {
 }
 
 
+FRESH = "mcp_agent.py"
+"""The example that runs in a fresh process, as a user starts one. A forked process runs the others."""
+
+
 def printed(command: str, folder: Path) -> str:
     """What an example prints, in a process of its own, in an empty folder, without a key."""
-    name, *arguments = command.split()
+    name, *words = command.split()
     env = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, ROOT / "examples" / name, *arguments],
-        cwd=folder,
-        env={**env, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+    env |= {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    run = run_fresh_python if name == FRESH else run_python
+    done = run(ROOT / "examples" / name, *words, env=env, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,8 +1,6 @@
 """DSPy's optimizers over programs with tool fields, saved and loaded in a new process."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +8,7 @@ from typing import Any, NamedTuple
 import dspy
 import pytest
 from optimized import OPTIMIZERS, PROGRAMS, conversation, examples, metric_of, model, path_of
+from processes import run_python
 
 import sigadapt
 from sigadapt.testing import LoopbackProvider
@@ -57,9 +56,7 @@ def loaded(optimized: dict[Any, Optimized], tmp_path_factory: pytest.TempPathFac
         found.program.save(path_of(folder, kind, optimizer, "state"))
         found.program.save(path_of(folder, kind, optimizer, "whole"), save_program=True)
     script = Path(__file__).with_name("optimized.py")
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, script, folder], capture_output=True, text=True, check=False
-    )
+    done = run_python(script, folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import HANGS
 
 from sigadapt import ChatAdapter
 
 SCRIPT = Path(__file__).with_name("pattern_load.py")
 ROOT = SCRIPT.parents[1]
-HARD_STOP = 600
-"""Seconds after which a match that does not end is given up. A match of `re` cannot be interrupted."""
 
 
 @pytest.mark.slow
@@ -25,7 +24,7 @@ def test_time_grows_with_length(what: list[str]) -> None:
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
-        timeout=HARD_STOP,
+        timeout=HANGS,  # a match of `re` cannot be interrupted
         check=False,
     )
     *faults, count = done.stdout.splitlines() or [done.stderr]

@@ -1,8 +1,6 @@
 """Descriptions of tools as data of a program: changed by hand and by GEPA, saved, loaded, sent."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -13,6 +11,7 @@ import pytest
 from dspy.propose import utils
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import run_python
 from support import Must, lm_of
 
 import sigadapt
@@ -96,7 +95,7 @@ def test_a_new_process_sends_what_was_saved(form: str, tmp_path: Path):
     program.save(path, save_program=form == "whole")
     here = Path(__file__).parent
     script = SCRIPT.format(tests=str(here.parent), here=str(here), path=path)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
+    done = run_python("-c", script)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == sent(program)
     assert "In English." in done.stdout

@@ -12,6 +12,7 @@ from typing import Any
 
 import dspy
 import pytest
+from processes import HANGS
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolResult, ui
@@ -104,7 +105,7 @@ def read(form: str, text: str, folder: Path) -> dict[str, Any]:
     file.write_text(text, encoding="utf-8")
     script = Path(__file__).with_name("read_ui.mjs")
     done = subprocess.run(  # noqa: S603
-        [node, str(script), NPM, form, str(file)], capture_output=True, text=True, check=True, timeout=60
+        [node, str(script), NPM, form, str(file)], capture_output=True, text=True, check=True, timeout=HANGS
     )
     return json.loads(done.stdout)
 
@@ -126,6 +127,27 @@ def test_an_answer_for_the_ai_sdk() -> None:
         {"type": "finish"},
     ]
     assert text.endswith("data: [DONE]\n\n")
+
+
+def test_every_part_of_a_call_names_its_tool_for_the_ai_sdk() -> None:
+    """watching-runs: The official clients read every run."""
+    nameless = InvalidToolCall(
+        id="c3", name=None, arguments="{", index=2, code="missing_name", message="It has none."
+    )
+    bad = [sigadapt.events.CallReady(call, step=1) for call in (BAD, nameless)]
+    written = rows("".join(ui.ai_sdk([*deltas("{"), READY, *bad, *RUNS["what a provider ran"]])))
+    named = [(row["type"], row["toolCallId"], row["toolName"]) for row in written if "toolName" in row]
+    assert named == [
+        ("tool-input-start", "c1", "find"),
+        ("tool-input-available", "c1", "find"),
+        ("tool-input-start", "c2", "find"),
+        ("tool-input-error", "c2", "find"),
+        ("tool-input-start", "c3", "unnamed"),
+        ("tool-input-error", "c3", "unnamed"),
+        ("tool-input-available", "s1", "s"),
+        ("tool-input-available", "server-2", "f"),
+        ("tool-input-available", "server-3", "c"),
+    ]
 
 
 @pytest.mark.parametrize(("writer", "count"), [(ui.ai_sdk, 1), (ui.ag_ui, 1)])

@@ -60,7 +60,7 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
     for last_record, answer in (yield from _send_and_read(record)):
         outputs.append((yield from finish(last_record, answer)))
         if call.adapter.options.confirm:
-            stop_for_person(call.plan, record.decls, call.inputs, record.request, outputs[-1])
+            stop_for_person(call.plan, record.decls, call.inputs, record.sent.canonical, outputs[-1])
     return outputs
 
 
@@ -77,13 +77,11 @@ def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
             if not (record.sent.calling.is_tentative and refuses_tools(error)):
                 raise
             calling = prompted_after(record.sent.calling, record.call.lm, error)
-            record = with_request(record, record.request, calling)
+            record = with_request(record, record.sent.canonical, calling)
             candidates = yield from send(record)
         for number, answer in enumerate(candidates):
-            exchange = yield from whole_answer(record.for_candidate(number), answer)
-            if options.on_invalid == "reask":
-                exchange = yield from reask_until_valid(*exchange, options.max_reasks)
-            exchanges.append(exchange)
+            candidate = record if record.controls.candidates == 1 else record.for_candidate(number)
+            exchanges.append((yield from _follow_up(candidate, answer)))
     except Exception as error:
         replacement = yield from first_choice(options.hooks, "on_error", error, record.context)
         if replacement is None:
@@ -97,6 +95,17 @@ def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
         changed = calls_before.changed(choice)
         answer.choice = choice if changed is None else checked_choice(latest, changed)
     return exchanges
+
+
+def _follow_up(record: CallRecord, answer: Answer) -> Steps[Exchange]:
+    """Return the answer that one candidate ends with, after what its first one asks for."""
+    options = record.call.adapter.options
+    exchange = record, answer
+    if record.sent.search is not None or answer.reading.finish == "pause":
+        exchange = yield from whole_answer(record, answer)
+    if options.on_invalid == "reask":
+        exchange = yield from reask_until_valid(*exchange, options.max_reasks)
+    return exchange
 
 
 def finish(record: CallRecord, answer: Answer) -> Steps[dict[str, Any]]:
@@ -114,8 +123,7 @@ def _outputs(
 ) -> Steps[dict[str, Any]]:
     call = record.call
     plan = record.plan
-    is_prompted = not record.sent.is_native
-    tool_choice = record.tool_choice
+    tool_choice = record.tool_choice if "tool_choice" in record.sent.canonical else None
     try:
         refuse_no_answer(choice, plan)
         choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, answer.failure)
@@ -126,7 +134,7 @@ def _outputs(
             values = yield from outputs_of(
                 call.adapter, plan, call.signature, choice, partial(recover_hint, record)
             )
-        if is_prompted and plan.empty_calls and values[plan.calls] is None:
+        if values[plan.calls] is None and plan.empty_calls and not record.sent.is_native:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
         calls = values[plan.calls]
         before = record.earlier.searches

@@ -31,7 +31,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.wire.stream_parts import CallPieces, Fold, fold
 from sigadapt.providers.wire.values import json_text
-from sigadapt.schemas.arguments import Flaw, Unread, parse_arguments
+from sigadapt.schemas.arguments import Flaw, UnreadCall, parse_arguments
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import NO_TURN, InvalidToolCall, ToolCall, ToolCalls
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 AnyCall = ToolCall | InvalidToolCall
 _NO_FRAGMENTS: list[Json] = []
-_NOT_READ = Unread("", Flaw("invalid_json", "the arguments of another call"))
+_NOT_READ = UnreadCall("", Flaw("invalid_json", "the arguments of another call"))
 
 
 @dataclass(frozen=True, slots=True)

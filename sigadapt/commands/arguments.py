@@ -32,39 +32,41 @@ _LONGEST_START = 120  # seconds until an MCP server answers; it may have to be i
 _FIX = "Write module:name, as in my_package.tools:TOOLS."
 
 
-def load(place: str, field: str = "tools") -> object:
+def load(path: str, field: str = "tools") -> object:
     """Import the object that `module:name` names; the name may have dots."""
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, to find the modules of a project
-    module, _, name = place.partition(":")
+    module, _, names = path.partition(":")
     try:
         with redirect_stdout(sys.stderr):  # stdout is the command's own
             value: object = importlib.import_module(module)
-            for part in name.split("."):
-                value = getattr(value, part)
+            for name in names.split("."):
+                value = getattr(value, name)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         kind = "" if isinstance(error, (ImportError, AttributeError)) else f"{type(error).__name__}: "
-        raise InvalidOption(f"{place!r} cannot be loaded: {kind}{error}", field=field, fix=_FIX) from error
+        raise InvalidOption(f"{path!r} cannot be loaded: {kind}{error}", field=field, fix=_FIX) from error
     return value
 
 
-def decls_of(places: Sequence[str] | None, servers: Sequence[str] | None) -> ToolDecls:
+def decls_of(paths: Sequence[str] | None, servers: Sequence[str] | None) -> ToolDecls:
     """Return the tools of objects and of MCP servers."""
 
-    async def resolved() -> ToolDecls:
-        return await arun(resolving(await sources_of(places or (), servers or ()), RequestContext()))
+    async def resolve() -> ToolDecls:
+        sources = await sources_of(paths or (), servers or ())
+        return await arun(resolving(sources, RequestContext()))
 
     with redirect_stdout(sys.stderr):
-        return asyncio.run(resolved())
+        return asyncio.run(resolve())
 
 
-async def sources_of(places: Sequence[str], servers: Sequence[str]) -> list[object]:
+async def sources_of(paths: Sequence[str], servers: Sequence[str]) -> list[object]:
     """Return the sources of tools that `decls_of` resolves: one for each object, and one for each server."""
     sources: list[object] = []
-    for place in places:
-        source = load(place)
-        tools = getattr(source, "tools", None)  # as the result of `list_tools` has them
-        source = source if is_source(source) or not is_array(tools) else tools
+    for path in paths:
+        source = load(path)
+        tools = getattr(source, "tools", None)
+        if not is_source(source) and is_array(tools):  # the result of `list_tools`
+            source = tools
         sources += source if is_sequence(source) else [source]
     with Path(os.devnull).open("w", encoding="utf-8") as log:
         sources += [await _list_tools(server, log) for server in servers]
@@ -84,8 +86,8 @@ async def _list_tools(command: str, log: TextIO) -> ToolDecls:
             return await arun(resolving(Toolset("mcp", session), RequestContext()))
     except Exception as error:
         cause: BaseException = error
-        while inner := getattr(cause, "exceptions", None):  # a group, as the SDK's tasks raise it
-            cause = inner[0]
+        while group := getattr(cause, "exceptions", None):  # a group, as the SDK's tasks raise it
+            cause = group[0]
         if isinstance(cause, SigadaptError):
             raise cause from None
         reason = f"{command!r} did not answer as an MCP server: {sentence(cause)}"

@@ -49,46 +49,29 @@ def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dic
     """Return the routes of some providers and engines, by the names that findings use; of none, all."""
     if not _ENGINES.issuperset(engines):
         raise InvalidOption(f"expected native or litellm, got {', '.join(engines)}", field="engine")
-    routes = {
-        name: route
-        for name, route in ROUTE_NAMES.items()
-        if not engines or ("litellm" if route.client == "litellm" else "native") in engines
-    }
-    names = {name: {route.wire, route.wire.partition("-")[0]} for name, route in routes.items()}
+    routes: dict[str, Route] = {}
+    for name, route in ROUTE_NAMES.items():
+        engine = "litellm" if route.client == "litellm" else "native"
+        if not engines or engine in engines:
+            routes[name] = route
+    provider_names = {name: {route.wire, route.wire.partition("-")[0]} for name, route in routes.items()}
     for provider in providers:
-        if not any(provider in each for each in names.values()):
-            of = f" of the engine {', '.join(engines)}" if engines else ""
-            reason = f"{provider!r} is not a provider{of}"
+        if not any(provider in names for names in provider_names.values()):
+            of_engines = f" of the engine {', '.join(engines)}" if engines else ""
+            reason = f"{provider!r} is not a provider{of_engines}"
             fix = f"Use one of {', '.join(_wires())}."
             raise InvalidOption(reason, field="provider", fix=fix)
-    return {name: route for name, route in routes.items() if not providers or names[name] & {*providers}}
+    if not providers:
+        return routes
+    return {name: route for name, route in routes.items() if provider_names[name] & {*providers}}
 
 
-async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Json:
+async def document_of(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Json:
     """Return the document: the tools that were declared, and the findings."""
     findings: list[Json] = []
-    good: list[object] = []
-    for source in tools if is_sequence(tools) else [tools]:
-        try:
-            decls = await arun(resolving(source, RequestContext()))
-        except SigadaptError as error:  # each is reported
-            findings.append(_finding("error", error.tool, str(error)))
-        else:
-            good.append(Toolset(source.name, decls) if isinstance(source, Toolset) else decls)
-    try:
-        decls = await arun(resolving(good, RequestContext()))
-    except SigadaptError as error:
-        findings.append(_finding("error", error.tool, str(error)))
-        decls = ToolDecls()
+    decls = await _valid_decls(tools, findings)
     for decl in decls:
-        if not decl.description.strip():
-            findings.append(_finding("error", decl.name, "it has no description"))
-        properties: Json = decl.parameters.get("properties", {})
-        if bare := [
-            name for name, schema in properties.items() if {"description", "$ref"}.isdisjoint(schema)
-        ]:
-            why = f"parameters without a description: {', '.join(bare)}"
-            findings.append(_finding("note", decl.name, why))
+        findings += _description_findings(decl)
     findings += _by_wire(decls, routes)
     return {
         "ok": all(finding["level"] != "error" for finding in findings),
@@ -99,25 +82,57 @@ async def checked(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Json
     }
 
 
+async def _valid_decls(tools: Any, findings: list[Json]) -> ToolDecls:
+    """Return what can be declared of the tools, and add a finding for each that cannot."""
+    valid: list[object] = []
+    for source in tools if is_sequence(tools) else [tools]:
+        try:
+            decls = await arun(resolving(source, RequestContext()))
+        except SigadaptError as error:  # each is reported
+            findings.append(_finding("error", error.tool, str(error)))
+            continue
+        if isinstance(source, Toolset):
+            valid.append(Toolset(source.name, decls))
+        else:
+            valid.append(decls)
+    try:
+        return await arun(resolving(valid, RequestContext()))
+    except SigadaptError as error:
+        findings.append(_finding("error", error.tool, str(error)))
+        return ToolDecls()
+
+
+def _description_findings(decl: ToolDecl) -> Iterator[Json]:
+    """Yield what a declaration does not describe."""
+    if not decl.description.strip():
+        yield _finding("error", decl.name, "it has no description")
+    properties: Json = decl.parameters.get("properties", {})
+    bare = [name for name, schema in properties.items() if {"description", "$ref"}.isdisjoint(schema)]
+    if bare:
+        yield _finding("note", decl.name, f"parameters without a description: {', '.join(bare)}")
+
+
 def lines(document: Json) -> Iterator[str]:
     """Yield the document's lines, tool by tool."""
     sizes = {tool["name"]: tool["bytes"] for tool in document["tools"]}
     total = counted(len(sizes), "tool")
     size = counted(sum(sizes.values()), "byte")
     yield f"{total}, {size}, fingerprint {document['fingerprint']}"
-    parts = [(f"{name}: {counted(size, 'byte')}", {name}) for name, size in sizes.items()]
+    groups = [(f"{name}: {counted(size, 'byte')}", {name}) for name, size in sizes.items()]
     strangers = {finding["tool"] for finding in document["findings"]} - sizes.keys()
-    for head, tools in [*parts, ("not declared:", strangers)] if strangers else parts:
+    if strangers:
+        groups.append(("not declared:", strangers))
+    for head, tools in groups:
         yield head
         for finding in document["findings"]:
             if finding["tool"] in tools:
-                where = f" ({', '.join(finding['wires'])})" if finding["wires"] else ""
-                yield f"  {finding['level']}: {finding['why']}{where}"
+                wires = f" ({', '.join(finding['wires'])})" if finding["wires"] else ""
+                yield f"  {finding['level']}: {finding['why']}{wires}"
 
 
-def _finding(level: str, tool: str | None, why: str, wires: Sequence[str] = ()) -> Json:
+def _finding(level: str, tool: str | None, reason: str, wires: Sequence[str] = ()) -> Json:
     """Return a remark on a tool, or on what has no name (None); no wires means all of them."""
-    return {"level": level, "tool": tool, "why": why, "wires": list(wires)}
+    return {"level": level, "tool": tool, "why": reason, "wires": list(wires)}
 
 
 def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Json]:
@@ -167,12 +182,14 @@ def check(
         fix = "Give them as module:name, or with --mcp."
         raise InvalidOption("there are no tools to check", field="tools", fix=fix)
     with waiting("checking ..."):
-        sources = asyncio.run(sources_of([tools] if tools else [], mcp or ()))
-        document = asyncio.run(checked(sources, routes))
+        names = [tools] if tools else []
+        sources = asyncio.run(sources_of(names, mcp or ()))
+        document = asyncio.run(document_of(sources, routes))
     if as_json:
         emit("check", **document)
     else:
         for line in lines(document):
-            say(line, "red" if line.startswith("  error:") else None)
+            style = "red" if line.startswith("  error:") else None
+            say(line, style)
     if not document["ok"]:
         raise typer.Exit(1)

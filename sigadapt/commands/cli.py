@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from dspy.utils.exceptions import LMError
@@ -35,9 +35,8 @@ _STOPPED = 130  # what typer returns for an interrupt, which it does not raise
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 # Typer writes bold and boxes into its help under `NO_COLOR`, too.
-app = typer.Typer(
-    pretty_exceptions_enable=False, rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich"
-)
+_MARKUP_MODE: Literal["rich"] | None = None if os.environ.get("NO_COLOR") else "rich"
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=_MARKUP_MODE)
 for _verb in (demo, show, read, check, replay, adopt, compare, improve):
     app.command()(_verb)
 
@@ -62,8 +61,10 @@ def options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    verb = next((f"sigadapt {word}" for word in words[:1] if not word.startswith("-")), "sigadapt")
+    words = sys.argv[1:] if arguments is None else [*arguments]
+    verb = "sigadapt"
+    if words and not words[0].startswith("-"):
+        verb = f"sigadapt {words[0]}"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal may lack a character, not a line

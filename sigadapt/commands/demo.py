@@ -66,11 +66,13 @@ def policy(request: Received) -> Answer:
 
 def on_loopback(wire: str, engine: str) -> Json:
     """Return the demo's document, with the answers of the embedded provider."""
+    settings = {} if engine == "auto" else {"engine": engine}
     with LoopbackProvider(policy) as provider:
-        lm = dspy.LM(**provider.lm_options(wire, **({} if engine == "auto" else {"engine": engine})))
+        lm = dspy.LM(**provider.lm_options(wire, **settings))
         document = on_model(lm, f"{lm.model}, engine {lm.engine}, embedded provider")
         request = provider.received[0]
-        faulty_call = (CUT_OFF if wire in _OF_TEXT else WRONG_TYPE).calls[0]
+        faulty_answer = CUT_OFF if wire in _OF_TEXT else WRONG_TYPE
+        faulty_call = faulty_answer.calls[0]
         return {
             **document,
             "path": request.path,
@@ -83,10 +85,10 @@ def on_loopback(wire: str, engine: str) -> Json:
         }
 
 
-def on_model(lm: dspy.LM, where: str) -> Json:
+def on_model(lm: dspy.LM, model: str) -> Json:
     """Return the demo's document, with a model's answers to the sound questions."""
     return {
-        "where": where,
+        "where": model,
         "path": None,
         "tools": ToolDecls([get_weather]).to_openai(),
         "asked": [{"question": question, **_ask(lm, Assist, question)} for question in ANSWERS],
@@ -124,27 +126,34 @@ def lines(demo: Json) -> Iterator[tuple[str, str | None]]:
     yield f"sigadapt demo: {demo['where']}", "bold"
     declares = [line for line in inspect.getsource(Assist).splitlines() if line]
     request = f"POST {demo['path']}" if demo["path"] else "the request"
-    parts = {
+    sections = {
         "You declare, with tools=[get_weather]:": declares,
         f"What leaves, the tools of {request}:": layout(demo["tools"], 74).splitlines(),
     }
-    for head, code in parts.items():
+    for head, code in sections.items():
         yield "", None
         yield head, "bold"
         yield from ((f"    {line}", CODE) for line in code)
     yield "", None
     yield "What comes back:", "bold"
     for question in demo["asked"]:
-        yield f"    > {question['question']}", None
-        if question["calls"] and question["text"]:
-            yield f"        text    {question['text']}", None
-        for call in ToolCalls(question["calls"]):
-            call_id = call.id if len(call.id) < 20 else f"{call.id[:12]}…"
-            yield f"        call    {call}  id={call_id}", None
-        if question["answer"]:
-            yield f"        answer  {question['answer']}", None
-    if not demo["faulty"]:
-        return
+        yield from ((line, None) for line in _answer_lines(question))
+    if demo["faulty"]:
+        yield from _faulty_lines(demo)
+
+
+def _answer_lines(question: Json) -> Iterator[str]:
+    yield f"    > {question['question']}"
+    if question["calls"] and question["text"]:
+        yield f"        text    {question['text']}"
+    for call in ToolCalls(question["calls"]):
+        call_id = call.id if len(call.id) < 20 else f"{call.id[:12]}…"
+        yield f"        call    {call}  id={call_id}"
+    if question["answer"]:
+        yield f"        answer  {question['answer']}"
+
+
+def _faulty_lines(demo: Json) -> Iterator[tuple[str, str | None]]:
     flaw = "a number for a string" if demo["sent"].endswith("})") else "cut off"
     yield "", None
     yield f"What a faulty answer becomes, {flaw}: {demo['sent']}", "bold"

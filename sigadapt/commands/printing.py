@@ -40,7 +40,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 tool`, `2 tools`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def say(text: str = "", style: str | None = None) -> None:
@@ -67,8 +67,8 @@ def draw(table: Any) -> None:
 
 def emit(command: str, **document: Any) -> None:
     """Print the JSON document of a command: its name, the version, and what it found."""
-    whole = {"command": command, "version": __version__, **document}
-    print(json.dumps(whole, indent=2, default=str))
+    document = {"command": command, "version": __version__, **document}
+    print(json.dumps(document, indent=2, default=str))
 
 
 def complain(sentence: str) -> None:
@@ -84,10 +84,10 @@ def waiting(for_what: str) -> Generator[None]:
         yield
 
 
-def progress(items: Iterable[_T], what: str, total: int) -> Iterable[_T]:
+def progress(items: Iterable[_T], label: str, total: int) -> Iterable[_T]:
     """Return the items, with a progress bar on a terminal's stderr as long as they are taken."""
     screen = console(stderr=True)
-    return track(items, what, total, console=screen, disable=not screen.is_terminal, transient=True)
+    return track(items, label, total, console=screen, disable=not screen.is_terminal, transient=True)
 
 
 def page(report: RenderableType) -> str:
@@ -131,7 +131,8 @@ def _dumps(value: Any) -> str:
     line = json.dumps(value, ensure_ascii=False)
     if line.isprintable():
         return line
-    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
+    escapes = {char: json.dumps(char)[1:-1] for char in {*line} if not char.isprintable()}
+    return "".join(escapes.get(char, char) for char in line)
 
 
 def calls_document(calls: ToolCalls | None) -> dict[str, Any]:

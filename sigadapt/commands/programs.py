@@ -4,6 +4,7 @@ import inspect
 import json
 import types
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -23,49 +24,86 @@ class Program(NamedTuple):
     module: dspy.Module
     inputs: dict[str, Any]
     placeholders: list[str]
-    """The names of the inputs that nobody gave."""
+    """The names of the inputs without a value."""
     left_out: list[str]
     """The kinds of the provider's own tools, where the program takes functions alone."""
 
 
 def program_of(target: Any, decls: ToolDecls, inputs: Iterable[str], *, react: bool = False) -> Program:
     """Return the program of a signature or a module."""
-    module = signature = target
-    parameters: dict[str, FieldInfo] | None = None
-    if isinstance(target, dspy.Module):
-        predictors: list[Any] = target.predictors()
-        if not predictors:
-            reason = f"{type(target).__name__} has no predictors, and so it sends no request"
-            raise InvalidOption(reason, field="signature", fix="Name a module with a dspy.Predict in it.")
-        parameters = None if react else _parameters_of(target, predictors)
-        signature = getattr(target, "signature", None) or predictors[0].signature
-    elif not react:
-        module = dspy.Predict(target)
-    fields: dict[str, FieldInfo] = signature.input_fields if parameters is None else parameters
-    if parameters is None:
-        name = signature.__name__
-        tools = tools_field(signature)
-        reason = f"{name} has no tools field"
-        fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
-    else:
-        name = type(target).__name__
-        tools = next((each for each, field in fields.items() if _TOOLS & {*_members(field.annotation)}), None)
-        reason = f"the forward of {name} takes no tools"
-        fix = "Add a parameter `tools: ToolDecls` to it, or leave out --tools."
     if react:
-        if tools is not None:
-            fix = "Leave out --react, or name a signature without tool fields."
-            reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
-            raise InvalidOption(reason, field="react", fix=fix)
-        try:
-            module = dspy.ReActV2(signature, tools=_for_dspy(decls))
-        except ValueError as error:
-            raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
-    elif decls.entries and tools is None:
-        raise InvalidOption(reason, field="tools", fix=fix)
-    takes_all = not react and (tools is None or _takes_all(fields[tools].annotation))
-    kinds = [] if takes_all else [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
-    return Program(name, module, *inputs_of(fields, inputs, decls, tools), kinds)
+        return _react_program(_signature_of(target), decls, inputs)
+    if not isinstance(target, dspy.Module):
+        return _signature_program(target, dspy.Predict(target), decls, inputs)
+    predictors = _predictors(target)
+    fields = _parameters_of(target, predictors)
+    if fields is None:
+        return _signature_program(_signature_of(target), target, decls, inputs)
+    name = type(target).__name__
+    tools = next((key for key, field in fields.items() if _TOOLS & {*_members(field.annotation)}), None)
+    if decls.entries and tools is None:
+        fix = "Add a parameter `tools: ToolDecls` to it, or leave out --tools."
+        raise InvalidOption(f"the forward of {name} takes no tools", field="tools", fix=fix)
+    return _program(name, target, fields, inputs, decls, tools)
+
+
+def _signature_program(
+    signature: Any, module: dspy.Module, decls: ToolDecls, inputs: Iterable[str]
+) -> Program:
+    """Return the program of a module that takes what a signature has."""
+    tools = tools_field(signature)
+    if decls.entries and tools is None:
+        fix = "Add `tools: ToolDecls` and `calls: ToolCalls` to it, or give --react."
+        raise InvalidOption(f"{signature.__name__} has no tools field", field="tools", fix=fix)
+    return _program(signature.__name__, module, signature.input_fields, inputs, decls, tools)
+
+
+def _react_program(signature: Any, decls: ToolDecls, inputs: Iterable[str]) -> Program:
+    """Return `dspy.ReActV2` over a signature."""
+    if tools_field(signature) is not None:
+        fix = "Leave out --react, or name a signature without tool fields."
+        reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
+        raise InvalidOption(reason, field="react", fix=fix)
+    try:
+        module = dspy.ReActV2(signature, tools=_for_dspy(decls))
+    except ValueError as error:
+        raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
+    values, placeholders = inputs_of(signature.input_fields, inputs, decls, None)
+    return Program(signature.__name__, module, values, placeholders, _server_tool_kinds(decls))
+
+
+def _program(
+    name: str,
+    module: dspy.Module,
+    fields: Mapping[str, FieldInfo],
+    inputs: Iterable[str],
+    decls: ToolDecls,
+    tools: str | None,
+) -> Program:
+    values, placeholders = inputs_of(fields, inputs, decls, tools)
+    takes_all = tools is None or _takes_all(fields[tools].annotation)
+    left_out = [] if takes_all else _server_tool_kinds(decls)
+    return Program(name, module, values, placeholders, left_out)
+
+
+def _server_tool_kinds(decls: ToolDecls) -> list[str]:
+    return [entry.kind for entry in decls.entries if isinstance(entry, NativeTool)]
+
+
+def _signature_of(target: Any) -> Any:
+    """Return the signature of a module, or the signature that was given."""
+    if not isinstance(target, dspy.Module):
+        return target
+    predictors = _predictors(target)
+    return getattr(target, "signature", None) or predictors[0].signature
+
+
+def _predictors(module: dspy.Module) -> list[Any]:
+    predictors: list[Any] = module.predictors()
+    if not predictors:
+        reason = f"{type(module).__name__} has no predictors, and so it sends no request"
+        raise InvalidOption(reason, field="signature", fix="Name a module with a dspy.Predict in it.")
+    return predictors
 
 
 def tools_field(signature: Any) -> str | None:
@@ -80,27 +118,27 @@ def _parameters_of(module: Any, predictors: Iterable[Any]) -> dict[str, FieldInf
     if forward is None:
         return None
     parameters = inspect.signature(forward).parameters.values()
-    by_name = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-    if not by_name and any(each.kind is each.VAR_KEYWORD for each in parameters):
+    kinds = {parameter.kind for parameter in parameters}
+    by_name = [parameter for parameter in parameters if parameter.kind not in _VARIADIC]
+    if not by_name and inspect.Parameter.VAR_KEYWORD in kinds:
         return None
-    try:
-        hints = {name: hint for name, hint in get_type_hints(forward).items() if hint is not Any}
-    except Exception:  # a name that only a type checker knows
-        hints = {}
-    fields = (each.signature.input_fields.items() for each in predictors)
-    hints = {name: field.annotation for items in fields for name, field in items} | hints
-    return {
-        each.name: FieldInfo(
-            annotation=hints.get(each.name, str), default=... if each.default is each.empty else each.default
-        )
-        for each in by_name
-    }
+    hints: dict[str, Any] = {}
+    for predictor in predictors:
+        for name, field in predictor.signature.input_fields.items():
+            hints[name] = field.annotation
+    with suppress(Exception):  # a name that only a type checker knows
+        hints |= {name: hint for name, hint in get_type_hints(forward).items() if hint is not Any}
+    fields: dict[str, FieldInfo] = {}
+    for parameter in by_name:
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = FieldInfo(annotation=hints.get(parameter.name, str), default=default)
+    return fields
 
 
 def inputs_of(
     fields: Mapping[str, FieldInfo], texts: Iterable[str], decls: ToolDecls, tools: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return values for fields, of which `tools` gets the tools, and the names of those that nobody gave."""
+    """Return values for fields, of which `tools` gets the tools, and the names of those without a value."""
     values: dict[str, Any] = {}
     for item in texts:
         name, equals, value = item.partition("=")
@@ -126,6 +164,7 @@ def inputs_of(
     return values, placeholders
 
 
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _OF_DSPY = {dspy.Tool, list[dspy.Tool]}
 _TOOLS = {ToolDecls, *_OF_DSPY}
 

@@ -32,7 +32,7 @@ DIALECTS = tuple(provider.name for provider in PROVIDERS)
 _STREAM_FIELDS = ("data:", "event:", ":", "id:", "retry:")
 
 
-class Read(NamedTuple):
+class AnswerReading(NamedTuple):
     """What was read: a `body`, a `stream` or a `text`, which has no wire, and its candidates."""
 
     kind: str
@@ -45,23 +45,13 @@ class Read(NamedTuple):
         return [choice.tool_calls for choice in self.choices if choice.tool_calls is not None]
 
 
-def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> Read:
+def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | None = None) -> AnswerReading:
     """Read what a provider sent, or what a model wrote, which needs declarations."""
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] not in (b"{", b"[") and not start.decode(errors="replace").startswith(_STREAM_FIELDS):
         return _text(content, decls)
-    body: Any = None
-    with suppress(ValueError, RecursionError):
-        body = json.loads(content)
     try:
-        if is_object(body):
-            choices = choices_from_response(body, dialect=dialect)
-            provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
-            result = Read("body", provider and provider.name, choices)
-        else:
-            choice = choice_from_stream(content, dialect=dialect)
-            provider = None if dialect else provider_of_stream(events_of(content))
-            result = Read("stream", provider.name if provider else dialect, [choice])
+        reading = _provider_answer(content, dialect)
     except UnreadableResponse as error:
         # Models write calls as JSON and as lists too.
         if error.code == "provider_error":
@@ -73,11 +63,27 @@ def read_from(content: bytes, decls: ToolDecls | None = None, dialect: str | Non
             raise
         return as_text
     if decls is None:
-        return result
-    return result._replace(choices=[_check(choice, decls, result.wire) for choice in result.choices])
+        return reading
+    return reading._replace(choices=[_check(choice, decls, reading.wire) for choice in reading.choices])
 
 
-def _text(content: bytes, decls: ToolDecls | None) -> Read:
+def _provider_answer(content: bytes, dialect: str | None) -> AnswerReading:
+    """Read a provider's body or stream."""
+    body: Any = None
+    with suppress(ValueError, RecursionError):
+        body = json.loads(content)
+    if is_object(body):
+        choices = choices_from_response(body, dialect=dialect)
+        provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
+        return AnswerReading("body", provider and provider.name, choices)
+    choice = choice_from_stream(content, dialect=dialect)
+    if dialect is not None:
+        return AnswerReading("stream", dialect, [choice])
+    provider = provider_of_stream(events_of(content))
+    return AnswerReading("stream", provider and provider.name, [choice])
+
+
+def _text(content: bytes, decls: ToolDecls | None) -> AnswerReading:
     text = content.decode(errors="surrogateescape")
     if not text.strip():
         fix = "Pass a provider's body or its whole stream."
@@ -87,7 +93,7 @@ def _text(content: bytes, decls: ToolDecls | None) -> Read:
             "this is neither JSON nor a stream but text, and only calls of declared tools are read from text"
         )
         raise InvalidOption(reason, field="tools", fix="Give the tools with --tools module:name.")
-    return Read("text", None, [_check(choice_from_text(text, decls), decls)])
+    return AnswerReading("text", None, [_check(choice_from_text(text, decls), decls)])
 
 
 def _check(choice: Choice, decls: ToolDecls, wire: str | None = None) -> Choice:
@@ -132,7 +138,8 @@ def read(
     if as_json:
         emit("read", kind=result.kind, wire=result.wire, choices=[choice_document(c) for c in result.choices])
     else:
-        say(f"{result.kind}{f' of {result.wire}' if result.wire else ''}", "dim")
+        of_wire = f" of {result.wire}" if result.wire else ""
+        say(f"{result.kind}{of_wire}", "dim")
         for choice in result.choices:
             draw(rendered_answer(choice, checked=decls is not None).rich())
         if decls is None:

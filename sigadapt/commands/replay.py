@@ -7,7 +7,7 @@ responses, and the real `dspy.LM` reads them, streams as streams.
 import json
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple
 
 import dspy
 import typer
@@ -35,11 +35,16 @@ from sigadapt.schemas.json_values import Json, listed
 from sigadapt.testing import WIRES, Exchange, LoopbackProvider, exchanges_in
 from sigadapt.testing.exchange import read
 
-Replayed: TypeAlias = tuple[Json, Choice | None, Json]
-"""What became of one exchange: its document, the choice and the outputs that the lines show."""
+
+class ReplayResult(NamedTuple):
+    """What became of one exchange: its document, the choice and the outputs that the lines show."""
+
+    document: Json
+    choice: Choice | None
+    outputs: Json
 
 
-class Program(NamedTuple):
+class Replay(NamedTuple):
     """What answers are replayed through; without an adapter or mode, the recording's own."""
 
     signature: Any
@@ -50,33 +55,37 @@ class Program(NamedTuple):
     tool_calling: str | None
 
 
-def replay_exchange(exchange: Exchange, program: Program) -> Replayed:
+def replay_exchange(exchange: Exchange, replay: Replay) -> ReplayResult:
     """Return what becomes of an exchange under an adapter of sigadapt's, which keeps bad calls."""
     if exchange.wire not in WIRES:
         raise InvalidOption(f"the wire {exchange.wire!r} cannot be replayed", field="file")
+    mode = replay.tool_calling or _mode_of(exchange, replay.tools)
+    results: list[ReplayResult] = []
+    for name in [replay.adapter] if replay.adapter else ADAPTERS:
+        results.append(_under(name, mode, exchange, replay))
+        if results[-1].document["same_instructions"]:
+            return results[-1]
+    return results[0]
+
+
+def _mode_of(exchange: Exchange, tools: Sequence[str]) -> str:
+    """Return the mode in which a recorded request offers its tools."""
+    if "tools" in exchange.request:
+        return "native"
     prompt = json.dumps(exchange.request)
-    mode = program.tool_calling
-    if mode is None and "tools" in exchange.request:  # as the recorded request offers tools
-        mode = "native"
-    elif mode is None:
-        is_told = program.tools and all(json.dumps(name)[1:-1] in prompt for name in program.tools)
-        mode = "prompted" if is_told else "auto"
-    tries: list[Replayed] = []
-    for name in [program.adapter] if program.adapter else ADAPTERS:
-        tries.append(_under(name, mode, exchange, program))
-        if tries[-1][0]["same_instructions"]:
-            return tries[-1]
-    return tries[0]
+    is_prompted = tools and all(json.dumps(name)[1:-1] in prompt for name in tools)
+    return "prompted" if is_prompted else "auto"
 
 
-def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replayed:
+def _under(name: str, mode: str, exchange: Exchange, replay: Replay) -> ReplayResult:
     wire = WIRES[exchange.wire]
-    was = read(1, wire, exchange.path, {}, json.dumps(exchange.request).encode())
-    if not was.model:
+    received = read(1, wire, exchange.path, {}, json.dumps(exchange.request).encode())
+    if not received.model:
         fix = "Record with LoopbackProvider(script, record=path)."
         raise InvalidOption("a recorded request names no model", field="file", fix=fix)
-    engine = {} if program.engine == "auto" else {"engine": program.engine}
-    changes = {"model": f"{wire.model.partition('/')[0]}/{was.model}", **engine}
+    settings = {"model": f"{wire.model.partition('/')[0]}/{received.model}"}
+    if replay.engine != "auto":
+        settings["engine"] = replay.engine
     choices: list[Choice | None] = [None]
 
     def keep(choice: Choice, _: object) -> None:
@@ -86,38 +95,44 @@ def _under(name: str, mode: str, exchange: Exchange, program: Program) -> Replay
     outputs: Json = {}
     error: str | None = None
     with LoopbackProvider([exchange.reply]) as provider:
-        lm = dspy.LM(**provider.lm_options(wire.name, **changes))
+        lm = dspy.LM(**provider.lm_options(wire.name, **settings))
         with dspy.context(lm=lm, adapter=adapter):
             try:
-                predictor: Any = dspy.Predict(program.signature)
-                if was.stream:
-                    streaming: Any = dspy.streamify(predictor, async_streaming=False)
-                    answer: Any = [*streaming(**program.inputs)][-1]
-                else:
-                    answer = predictor(**program.inputs)
-                outputs = dict(answer.items())
+                outputs = _outputs(replay, is_stream=received.stream)
             except Exception as raised:  # what the program would get is what is reported
                 error = f"{type(raised).__name__}: {sentence(raised)}"
-        now = provider.received[0].body if provider.received else {}
+        request = provider.received[0].body if provider.received else {}
     choice = choices[-1]
     answer = None if choice is None else choice_document(choice)
     instructions = _instructions(exchange.request)  # none in an exchange written by hand
-    is_same = not instructions or _instructions(now) == instructions
-    keys = sorted(now.keys() | exchange.request.keys())
+    is_same = not instructions or _instructions(request) == instructions
+    keys = sorted(request.keys() | exchange.request.keys())
+    texts: Json = dict.fromkeys(outputs)
+    texts |= {output: str(value) for output, value in outputs.items() if value is not None}
     document: Json = {
         "wire": next(name for name, wire_row in WIRE_NAMES.items() if wire_row == exchange.wire),
         "path": exchange.path,
         "status": exchange.status,
         "ok": is_same and error is None and not (answer and answer["invalid"]),
         "answer": answer,
-        "outputs": None if error else {n: v if v is None else str(v) for n, v in outputs.items()},
+        "outputs": None if error else texts,
         "error": error,
         "adapter": name,
         "same_instructions": is_same,
-        "request_differs_in": [key for key in keys if now.get(key) != exchange.request.get(key)],
+        "request_differs_in": [key for key in keys if request.get(key) != exchange.request.get(key)],
         "masked": list(exchange.masked),
     }
-    return document, choice, outputs
+    return ReplayResult(document, choice, outputs)
+
+
+def _outputs(replay: Replay, *, is_stream: bool) -> Json:
+    """Run the signature, as a stream if the recorded answer is one, and return its outputs."""
+    predictor: Any = dspy.Predict(replay.signature)
+    if not is_stream:
+        return dict(predictor(**replay.inputs).items())
+    streaming: Any = dspy.streamify(predictor, async_streaming=False)
+    prediction: Any = [*streaming(**replay.inputs)][-1]
+    return dict(prediction.items())
 
 
 def _instructions(body: Json) -> list[Any]:
@@ -132,22 +147,21 @@ _NOT_THE_SAME = (
 )
 
 
-def _lines(
-    number: int, size: int, document: Json, choice: Choice | None, outputs: Json
-) -> Iterator[tuple[Any, str | None]]:
+def _lines(number: int, size: int, result: ReplayResult) -> Iterator[tuple[Any, str | None]]:
     """Yield what became of an exchange, as lines with their styles and as renderables."""
-    where = f"{document['wire']} {document['path']}, status {document['status']}"
-    yield f"{number}. {where}, {counted(size, 'byte')}", "bold"
-    if choice is not None:
-        yield choice, None
-    for name, value in outputs.items():
+    document = result.document
+    heading = f"{document['wire']} {document['path']}, status {document['status']}"
+    yield f"{number}. {heading}, {counted(size, 'byte')}", "bold"
+    if result.choice is not None:
+        yield result.choice, None
+    for name, value in result.outputs.items():
         yield f"  {name} = {value!r}", None
     if document["error"]:
         yield f"  error: {document['error']}", "red"
-    if differs := document["request_differs_in"]:
-        yield f"  The request differs from the recorded one in: {', '.join(differs)}", None
-    if places := document["masked"]:
-        yield f"  Masked in the recording: {listed(places, _MOST_PLACES, ', ')}", None
+    if keys := document["request_differs_in"]:
+        yield f"  The request differs from the recorded one in: {', '.join(keys)}", None
+    if masked := document["masked"]:
+        yield f"  Masked in the recording: {listed(masked, _MOST_PLACES, ', ')}", None
     if not document["same_instructions"]:
         yield f"  error: {_NOT_THE_SAME}", "red"
 
@@ -181,17 +195,17 @@ def replay(
     if not exchanges:
         raise InvalidOption("the recording is empty", field="file")
     names = [decl.name for decl in decls]
-    program = Program(target, values, names, engine, adapter, tool_calling)
+    program = Replay(target, values, names, engine, adapter, tool_calling)
     with waiting("replaying ..."):
-        replays = [replay_exchange(exchange, program) for exchange in exchanges]
+        results = [replay_exchange(exchange, program) for exchange in exchanges]
     if as_json:
-        emit("replay", placeholders=placeholders, exchanges=[document for document, _, _ in replays])
+        emit("replay", placeholders=placeholders, exchanges=[result.document for result in results])
     else:
-        say(f"sigadapt replay: {counted(len(replays), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
+        say(f"sigadapt replay: {counted(len(results), 'exchange')}, {counted(len(decls), 'tool')}", "bold")
         if placeholders:
             say(f"No value given, so a placeholder is sent: {', '.join(placeholders)}")
-        for number, each in enumerate(replays, 1):
-            for line, style in _lines(number, len(exchanges[number - 1].response), *each):
+        for number, (exchange, result) in enumerate(zip(exchanges, results, strict=True), 1):
+            for line, style in _lines(number, len(exchange.response), result):
                 say(line, style) if isinstance(line, str) else draw(line)
-    if not all(document["ok"] for document, _, _ in replays):
+    if not all(result.document["ok"] for result in results):
         raise typer.Exit(1)

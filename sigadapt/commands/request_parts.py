@@ -14,37 +14,43 @@ READING_ORDER = (*TOOLS, *INSTRUCTIONS, *MESSAGES)
 _LEAST = 40  # bytes of a field that has a row of its own among the weights
 
 
-class Part(NamedTuple):
-    """A part of a request: what kind it is, its name, where it stands, and its JSON."""
+class RequestPart(NamedTuple):
+    """A part of a request: what kind it is, its name, and its JSON."""
 
     kind: Literal["tool", "instructions", "message", "field"]
     name: str
-    place: str
     value: Any
 
 
-def parts_of(body: Json, keys: Iterable[str]) -> Iterator[Part]:
+def parts_of(body: Json, keys: Iterable[str]) -> Iterator[RequestPart]:
     """Yield the parts of some keys of a body; each tool alone, out of the objects that hold several."""
     for key in keys:
         value = body.get(key)
         if key in TOOLS and value is not None:
-            lists = objects(value.get("tools") if is_object(value) else value)
-            tools: list[Json] = []
-            for each in lists:
-                several = each.get("functionDeclarations") or each.get("function_declarations")
-                tools += objects(several) or [each]
-            for number, tool in enumerate(tools):
-                inner = an_object(tool.get("function")) or an_object(tool.get("toolSpec")) or tool
-                name = inner.get("name") or inner.get("type") or next(iter(inner), "?")
-                yield Part("tool", f"tool {name}", f"/{key}/{number}", tool)
+            for tool in _tools_in(value):
+                yield RequestPart("tool", f"tool {_name_of(tool)}", tool)
         elif key in MESSAGES and is_array(value):
-            for number, row in enumerate(objects(value)):
+            for number, row in enumerate(objects(value), 1):
                 role = row.get("role")
                 kind = "instructions" if role in ("system", "developer") else "message"
-                name = f"message {number + 1}, {role or row.get('type') or '?'}"
-                yield Part(kind, name, f"/{key}/{number}", row)
+                yield RequestPart(kind, f"message {number}, {role or row.get('type') or '?'}", row)
+        elif key in INSTRUCTIONS and key in body:
+            yield RequestPart("instructions", key, value)
         elif key in body:
-            yield Part("instructions" if key in INSTRUCTIONS else "field", key, f"/{key}", value)
+            yield RequestPart("field", key, value)
+
+
+def _tools_in(value: Any) -> Iterator[Json]:
+    """Yield the tools of a body's field: each of several functions that one entry declares."""
+    entries = value.get("tools") if is_object(value) else value
+    for entry in objects(entries):
+        functions = objects(entry.get("functionDeclarations") or entry.get("function_declarations"))
+        yield from functions or [entry]
+
+
+def _name_of(tool: Json) -> Any:
+    declaration = an_object(tool.get("function")) or an_object(tool.get("toolSpec")) or tool
+    return declaration.get("name") or declaration.get("type") or next(iter(declaration), "?")
 
 
 def weights(body: Json, count: Callable[[str], int]) -> list[Json]:
@@ -58,7 +64,9 @@ def weights(body: Json, count: Callable[[str], int]) -> list[Json]:
             small[key] = value
         else:
             heavy += rows
-    return [*heavy, _weight(", ".join(small), small, count)] if small else heavy
+    if small:
+        heavy.append(_weight(", ".join(small), small, count))
+    return heavy
 
 
 def _weight(name: str, value: Any, count: Callable[[str], int]) -> Json:

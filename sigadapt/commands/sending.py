@@ -24,7 +24,7 @@ from sigadapt.testing.server import Server
 from sigadapt.testing.wires import wire_at
 from sigadapt.trust.echoes import Echoes
 
-_TOLD = ("action", "field", "reason")  # of what lm15 changed, in its own words
+_ADAPTATION_FIELDS = ("action", "field", "reason")
 
 
 def sent_to(
@@ -35,21 +35,8 @@ def sent_to(
     count: Callable[[str], int],
 ) -> tuple[Json, list[str]]:
     """Return the document of the first request that a provider would get, and the names of its tools."""
-    posts: list[tuple[str, Json]] = []
-    contexts: list[HookContext] = []
-
-    async def respond(method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:
-        if not posts:
-            posts.append((path, json.loads(content)))
-        row = wire_at(path)
-        if row is None:  # no client tries again after a 418
-            return Response(418, "application/json", [b'{"error": {"message": "recorded, not answered"}}'])
-        return write(Answer(text="recorded"), row, read(1, row, path, {}, content))
-
-    def note(_: object, context: HookContext) -> None:
-        contexts.append(context)
-
-    server = Server(respond)
+    catch = _Catch()
+    server = Server(catch.respond)
     error: str | None = None
     lm: Any = None
     wire = "?"
@@ -59,32 +46,64 @@ def sent_to(
         wire = route.wire if route.client == "lm15" else f"{route.client}/{route.wire}"
         suffix = WIRES[WIRE_NAMES[route.wire]].suffix if route.wire in WIRE_NAMES else ""
         lm = dspy.LM(model, **options, api_base=server.url + suffix)
-        hook = SimpleNamespace(after_choice=note, on_error=note)
+        hook = SimpleNamespace(after_choice=catch.note, on_error=catch.note)
         with dspy.context(lm=lm, adapter=adapter_with(hooks=[hook])):
             program()
     except Exception as raised:  # the answer is not one to the question; the request counts
         error = sentence(raised)
     finally:
         server.stop()
-    path, body = posts[0] if posts else (None, None)
-    first = contexts[0] if posts and contexts else None  # as the record has the first
-    entries = first.decls.entries if first else ()
+    if catch.body is not None:
+        error = None
+    elif error is None:
+        error = "the program sent no request"
+    context = catch.context if catch.body is not None else None
+    entries = context.decls.entries if context else ()
     tokens = [entry.token for entry in entries if isinstance(entry, McpServer) and entry.token]
-    body = Echoes(tokens).hidden_in(body, (), {})
+    body: Any = Echoes(tokens).hidden_in(catch.body, (), {})
     tools = [entry.name if isinstance(entry, ToolDecl) else entry.kind for entry in entries]
-    adaptations = lm.history[0].get("adaptations") if posts and lm.history else None
+    changes = context.changes if context else ()
+    adaptations: list[Any] = []
+    if catch.body is not None and lm.history:
+        adaptations = lm.history[0].get("adaptations") or []
     rows = weights(body, count) if body else []
     document: Json = {
         "model": model,
         "wire": wire,
-        "path": path,
-        "error": None if posts else error or "the program sent no request",
+        "path": catch.path,
+        "error": error,
         "prompted": bool(tools) and body is not None and body.keys().isdisjoint(TOOLS),
-        "changes": [change._asdict() for change in (first.changes if first else ())],
-        "adaptations": [{name: str(getattr(each, name)) for name in _TOLD} for each in adaptations or ()],
+        "changes": [change._asdict() for change in changes],
+        "adaptations": [
+            {name: str(getattr(change, name)) for name in _ADAPTATION_FIELDS} for change in adaptations
+        ],
         "bytes": sum(weight["bytes"] for weight in rows),
         "tokens": sum(weight["tokens"] for weight in rows),
         "weights": rows,
         "body": body,
     }
     return document, tools
+
+
+class _Catch:
+    """The first request that reaches the server, and the record of the call that sent it."""
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.body: Json | None = None
+        self.context: HookContext | None = None
+
+    async def respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:
+        """Keep the first request, and answer any."""
+        if self.body is None:
+            self.path = path
+            self.body = json.loads(content)
+        row = wire_at(path)
+        if row is None:  # no client tries again after a 418
+            return Response(418, "application/json", [b'{"error": {"message": "recorded, not answered"}}'])
+        return write(Answer(text="recorded"), row, read(1, row, path, {}, content))
+
+    def note(self, _: object, context: HookContext) -> None:
+        """Keep the record of the first call."""
+        if self.context is None:
+            self.context = context

@@ -22,10 +22,8 @@ from sigadapt.commands.arguments import (
     decls_of,
     signature_of,
 )
-from sigadapt.commands.cache_prefix import divergence, earlier_request
 from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
 from sigadapt.commands.programs import Program, program_of
-from sigadapt.commands.read import content_of
 from sigadapt.commands.sending import sent_to
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.native_tools import NativeTool
@@ -42,7 +40,9 @@ _MOST = 2  # members of its lists
 _MOST_TOOLS = 5  # rows of tools in a table of weights
 
 
-def shown(program: Program, decls: ToolDecls, models: _Models, adapter_with: Callable[..., Any]) -> Json:
+def document_of(
+    program: Program, decls: ToolDecls, models: _Models, adapter_with: Callable[..., Any]
+) -> Json:
     """Return the document: what each provider would get for a program."""
     counting, count = token_counter()
     run = partial(program.module, **program.inputs)
@@ -67,11 +67,13 @@ def shorten(value: Any, key: str = "") -> Any:
         return f"{value[:_LONGEST]}… ({len(value)} characters)"
     if is_object(value):
         return {name: shorten(item, name) for name, item in value.items()}
-    if is_array(value):
-        most = _MOST if key not in ("tools", "functionDeclarations", "function_declarations") else 1
-        rest = [f"… and {len(value) - most} more"] if len(value) > most else []
-        return [*(shorten(item) for item in value[:most]), *rest]
-    return value
+    if not is_array(value):
+        return value
+    limit = 1 if key in ("tools", "functionDeclarations", "function_declarations") else _MOST
+    items = [shorten(item) for item in value[:limit]]
+    if len(value) > limit:
+        items.append(f"… and {len(value) - limit} more")
+    return items
 
 
 def lines(document: Json, *, short: bool) -> Iterator[tuple[str, str | None]]:
@@ -89,43 +91,51 @@ def lines(document: Json, *, short: bool) -> Iterator[tuple[str, str | None]]:
 
 
 def _request_lines(request: Json, *, short: bool) -> Iterator[tuple[str, str | None]]:
-    where = "nothing is sent" if request["path"] is None else f"POST {request['path']}"
-    yield f"{request['model']} ({request['wire']}): {where}", "bold"
+    target = "nothing is sent" if request["path"] is None else f"POST {request['path']}"
+    yield f"{request['model']} ({request['wire']}): {target}", "bold"
     if request["error"]:
         yield f"  error: {request['error']}", "red"
         return
     if request["prompted"]:
         yield "  The tools are in the prompt, and calls are read from the text.", None
-    places: dict[tuple[str, str, str], list[str]] = {}
-    for change in request["changes"]:  # those that differ only in which tool or message they are of, once
-        key = change["what"], _NUMBER.sub("/*", change["where"]), change["why"]
-        places.setdefault(key, []).append(change["where"])
-    for (what, where, why), alike in places.items():
-        yield f"  {what} {alike[0] if len(alike) == 1 else f'{where} ({len(alike)} times)'}: {why}", None
+    yield from ((line, None) for line in _change_lines(request["changes"]))
     for adaptation in request["adaptations"]:
         yield f"  {adaptation['action']} {adaptation['field']}: {adaptation['reason']}", None
     if not request["changes"] and not request["adaptations"]:
         yield "  Nothing is renamed, lowered or dropped.", None
     for weight in _rows(request["weights"]):
         yield f"  {weight['bytes']:>8,} bytes {weight['tokens']:>7,} tokens  {weight['part']}", None
-    for line in layout(shorten(request["body"]) if short else request["body"], 76).splitlines():
+    body = shorten(request["body"]) if short else request["body"]
+    for line in layout(body, 76).splitlines():
         yield f"  {line}", CODE
+
+
+def _change_lines(changes: list[Json]) -> Iterator[str]:
+    """Yield changes, those that differ only in which tool or message they are of as one."""
+    pointers: dict[tuple[str, str, str], list[str]] = {}
+    for change in changes:
+        key = change["what"], _NUMBER.sub("/*", change["where"]), change["why"]
+        pointers.setdefault(key, []).append(change["where"])
+    for (action, pattern, reason), same in pointers.items():
+        pointer = same[0] if len(same) == 1 else f"{pattern} ({len(same)} times)"
+        yield f"  {action} {pointer}: {reason}"
 
 
 def _rows(rows: list[Json]) -> Iterator[Json]:
     """Yield the total, and the parts; of many tools, the sum and the largest."""
-
-    def total(part: str, rows: list[Json]) -> Json:
-        return {"part": part, **{unit: sum(row[unit] for row in rows) for unit in ("bytes", "tokens")}}
-
-    yield total("in all", rows)
+    yield _total("in all", rows)
     tools = [weight for weight in rows if weight["part"].startswith("tool ")]
     if len(tools) > _MOST_TOOLS:
         largest = sorted(tools, key=lambda weight: -weight["bytes"])[:3]
-        yield total(f"{len(tools)} tools; the largest are:", tools)
+        yield _total(f"{len(tools)} tools; the largest are:", tools)
         yield from ({**weight, "part": f"  {weight['part']}"} for weight in largest)
         rows = [weight for weight in rows if weight not in tools]
     yield from rows
+
+
+def _total(name: str, rows: list[Json]) -> Json:
+    size = sum(row["bytes"] for row in rows)
+    return {"part": name, "bytes": size, "tokens": sum(row["tokens"] for row in rows)}
 
 
 _ModelOption: TypeAlias = Annotated[
@@ -153,9 +163,6 @@ def show(
         bool, typer.Option("--react", help="Show the first request of dspy.ReActV2 over the signature.")
     ] = False,
     short: Annotated[bool, typer.Option("--short", help="Cut long texts and lists.")] = False,
-    compare: Annotated[
-        str | None, typer.Option(help="A file with an earlier request, to see where a prompt cache ends.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the exact request that each provider would get.
@@ -163,31 +170,21 @@ def show(
     It also shows each change with its reason, and the size of each part. Nothing is sent.
     """
     quiet()
-    earlier = content_of(compare) if compare else b""
     target = signature_of(signature)
     decls = decls_of(tools, mcp)
-    options = {"model_type": model_type, **({} if engine == "auto" else {"engine": engine})}
+    options = {"model_type": model_type}
+    if engine != "auto":
+        options["engine"] = engine
     models = [(name, options) for name in model] if model else DEFAULT_MODELS
     make_adapter = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
     with waiting("making the requests ..."):
-        document = shown(program_of(target, decls, inputs or (), react=react), decls, models, make_adapter)
-    requests: list[Json] = document["requests"]
-    divergences = {
-        request["model"]: divergence(earlier_request(earlier, request["model"]), request["body"])
-        for request in requests
-        if compare and request["body"] is not None
-    }
+        program = program_of(target, decls, inputs or (), react=react)
+        document = document_of(program, decls, models, make_adapter)
     if as_json:
-        parts = {"compared": {name: each._asdict() for name, each in divergences.items()}} if compare else {}
-        emit("show", **document, **parts)
-    elif not compare:
+        emit("show", **document)
+    else:
         for line, style in lines(document, short=short):
             say(line, style)
-    else:
-        for name, each in divergences.items():
-            say(f"{name}: the first {each.byte:,} of {each.of:,} earlier bytes are the same.", "bold")
-            say(f"  {each.place or 'No difference'}: {each.why}")
-            for label, text in (("before", each.before), ("now", each.after)) if each.place else ():
-                say(f"  {label:6} ... {text} ...", CODE)
+    requests: list[Json] = document["requests"]
     if any(request["error"] for request in requests):
         raise typer.Exit(1)

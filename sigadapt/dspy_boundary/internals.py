@@ -95,7 +95,9 @@ def make_tools_of(source: type[Any], kind: type[Tool]) -> None:
 
     def new(cls: type[Any], *args: Any, **options: Any) -> Any:
         func: object = args[0] if args else options.get("func")
-        return object.__new__(kind if cls is Tool and isinstance(func, source) else cls)
+        if cls is Tool and isinstance(func, source):
+            cls = kind
+        return object.__new__(cls)
 
     Tool.__new__ = new  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -181,13 +183,13 @@ def streaming_to(stream: Any) -> Any:
 
 def listeners_of(field: str) -> list[StreamListener]:
     """Return the listeners to a field of the running predictor."""
-    return [each for each in own_listeners() if each.signature_field_name == field]
+    return [listener for listener in own_listeners() if listener.signature_field_name == field]
 
 
 def own_listeners() -> list[StreamListener]:
     """Return the listeners to all fields of the running predictor."""
     running = settings.caller_predict
-    return [each for each in all_listeners() if each.predict is running]
+    return [listener for listener in all_listeners() if listener.predict is running]
 
 
 def all_listeners() -> list[StreamListener]:
@@ -248,9 +250,9 @@ def with_methods(provider: Lm15Provider, wrappers: Mapping[str, Callable[..., An
     """Return a copy of lm15's provider, whose wrapped methods get the old one as the first argument."""
     # Those of an async provider are methods of its inner one.
     twin: Any = copy.copy(provider)
-    inner = getattr(provider, "_inner", None)
-    if inner is not None:
-        twin._inner = with_methods(inner, wrappers)
+    sync_provider = getattr(provider, "_inner", None)
+    if sync_provider is not None:
+        twin._inner = with_methods(sync_provider, wrappers)
         return twin
     for name, wrapper in wrappers.items():
         setattr(twin, name, partial(wrapper, getattr(provider, name)))
@@ -310,9 +312,11 @@ def native_values(kinds: Mapping[str, Any], response: lm15.Response, reasoning: 
             value = kind.parse_lm_response(output)
         except pydantic.ValidationError as error:
             # `dspy.Citations` fits citations of documents; those of a web search have other fields.
-            reasons = "; ".join(each["msg"] for each in error.errors(include_url=False)[:2])
+            reasons = "; ".join(fault["msg"] for fault in error.errors(include_url=False)[:2])
             logging.getLogger("sigadapt").info("%s stays None: what came is no %s: %s", name, kind, reasons)
             continue
         if value is not None:
             values[name] = value
-    return values | ({"logprobs": output["logprobs"]} if "logprobs" in output else {})
+    if "logprobs" in output:
+        values["logprobs"] = output["logprobs"]
+    return values

@@ -10,10 +10,10 @@ import pprint
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sigadapt.logs.conversation import Conversation
-from sigadapt.logs.exchanges import Exchange
+from sigadapt.logs.exchanges import LoggedExchange
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.schemas.json_values import Json, compact, short_hash
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall
@@ -43,7 +43,7 @@ program = Talk(TOOLS)
 
 
 @dataclass
-class Adopted:
+class AdoptedLog:
     """What a log gave: rows with gold calls, turns without a call, and failures with their counts."""
 
     tools: ToolDecls
@@ -60,85 +60,137 @@ class Adopted:
         tools = pprint.pformat(self.tools.to_openai(), width=100, sort_dicts=False).splitlines()
         rows: dict[str, list[Json]] = {"train": [], "heldout": [], "silences": self.silences}
         for row in self.rows:
-            rows["heldout" if row["conversation"] in self.heldout else "train"].append(row)
-        return {
-            "program.py": _PROGRAM.format(tools="\n".join(f"    {line}" for line in tools)),
-            **{f"{name}.jsonl": "".join(f"{compact(row)}\n" for row in rows[name]) for name in rows},
-            "failures.json": f"{compact(self.table())}\n",
-        }
+            part = "heldout" if row["conversation"] in self.heldout else "train"
+            rows[part].append(row)
+        files = {"program.py": _PROGRAM.format(tools="\n".join(f"    {line}" for line in tools))}
+        for name, some_rows in rows.items():
+            files[f"{name}.jsonl"] = "".join(f"{compact(row)}\n" for row in some_rows)
+        files["failures.json"] = f"{compact(self.table())}\n"
+        return files
 
     def table(self) -> list[Json]:
         """Return the failures, the most frequent first."""
         order = sorted(self.failures.items(), key=lambda item: (-item[1], str(item[0])))
-        return [dict(zip(("code", "tool", "path", "count"), (*key, n), strict=True)) for key, n in order]
+        return [{"code": code, "tool": tool, "path": path, "count": n} for (code, tool, path), n in order]
 
 
-def adopted(exchanges: Iterable[Exchange]) -> Adopted:
+class _LogStep(NamedTuple):
+    """One thing that was said in a conversation: the hashes of all before it, and of all up to it."""
+
+    before: str
+    after: str
+    rounds: Rounds  # of its turn, from it on
+
+
+class _Gold(NamedTuple):
+    """The calls of an answer that were right, whether later results confirm all, and what was not right."""
+
+    calls: list[ToolCall]
+    is_confirmed: bool
+    failures: list[Failure]
+
+
+def adopt_log(exchanges: Iterable[LoggedExchange]) -> AdoptedLog:
     """Return what the exchanges of a log give."""
     log = sorted(exchanges, key=lambda exchange: exchange.time)
-    every = [entry for exchange in log for entry in exchange.conversation.tools.entries]
-    newest = {entry.name: entry for entry in every if isinstance(entry, ToolDecl)}
-    server_tools = {compact(entry.to_openai()) for entry in every if not isinstance(entry, ToolDecl)}
-    steps = [[*_steps(exchange.conversation)] for exchange in log]
+    log_steps = [[*_steps(exchange.conversation)] for exchange in log]
     rounds_after: dict[str, list[Rounds]] = defaultdict(list)  # a request, by its hash
-    for before, _, rounds in (step for each in steps for step in each if step[2]):
-        rounds_after[before].append(rounds)
-    hashes = [["", *(after for _, after, _ in each)] for each in steps]
-    names = _conversations(log, hashes)
-    result = Adopted(ToolDecls(newest.values()), conversations=len({*names}), own_tools=len(server_tools))
+    for steps in log_steps:
+        for step in steps:
+            if step.rounds:
+                rounds_after[step.before].append(step.rounds)
+    names = _conversations(log, log_steps)
+    result = _empty_result(log, names)
     rows: dict[str, Json] = {}
-    for exchange, digests, name in zip(log, hashes, names, strict=True):
-        calls, is_confirmed, failures = _gold(exchange, rounds_after[digests[-1]])
-        result.failures.update(failures)
-        last = exchange.conversation
-        results = exchange.conversation.results
-        row: Json = {
-            "question": last.question,
-            "history": last.history.model_dump(mode="json") if last.history.messages else None,
-            "results": None if results is None else results.model_dump(mode="json"),
-            "system": last.system,
-            "conversation": name,
-        }
-        if calls:
-            gold = [{"name": call.name, "args": call.args} for call in calls]
-            row |= {"calls": gold, "confirmed": is_confirmed}
-        elif exchange.choice.tool_calls or not exchange.conversation.tools:
+    for exchange, steps, name in zip(log, log_steps, names, strict=True):
+        gold = _gold(exchange, rounds_after[_end_of(steps)])
+        result.failures.update(gold.failures)
+        row = _row(exchange, name, gold)
+        if row is None:
             continue
-        if any(result.tools.flaw_of(call.name, call.args) for call in calls):
+        if any(result.tools.flaw_of(call.name, call.args) for call in gold.calls):
             result.drifted += 1
-        else:
-            row = Echoes(exchange.secrets | {*secrets_in(row)}).hidden_in(row, (), {})
-            rows.setdefault(compact(row), row)
+            continue
+        row = Echoes(exchange.secrets | {*secrets_in(row)}).hidden_in(row, (), {})
+        rows.setdefault(compact(row), row)
     result.rows = [row for row in rows.values() if "calls" in row]
     result.silences = [row for row in rows.values() if "calls" not in row]
-    order = sorted({row["conversation"] for row in result.rows}, key=short_hash)
-    result.heldout = frozenset(order[: max(1, len(order) // _HELD_OUT)] if len(order) > 1 else ())
+    # Some conversations are held out, the same ones whatever the order of the lines.
+    conversations = sorted({row["conversation"] for row in result.rows}, key=short_hash)
+    if len(conversations) > 1:
+        result.heldout = frozenset(conversations[: max(1, len(conversations) // _HELD_OUT)])
     return result
 
 
-def _steps(conversation: Conversation) -> Iterator[tuple[str, str, Rounds]]:
-    """Yield for each step the hashes of what is before and after it, and its turn's rounds from it on."""
+def _empty_result(log: list[LoggedExchange], names: list[str]) -> AdoptedLog:
+    """Return the newest declaration of each tool, and counts."""
+    newest: dict[str, ToolDecl] = {}
+    server_tools: set[str] = set()
+    for exchange in log:
+        for entry in exchange.conversation.tools.entries:
+            if isinstance(entry, ToolDecl):
+                newest[entry.name] = entry
+            else:
+                server_tools.add(compact(entry.to_openai()))
+    tools = ToolDecls(newest.values())
+    return AdoptedLog(tools, conversations=len({*names}), own_tools=len(server_tools))
+
+
+def _row(exchange: LoggedExchange, name: str, gold: _Gold) -> Json | None:
+    """Return the row of an exchange; None if no call of its answer was right, or it could make none."""
+    conversation = exchange.conversation
+    history = conversation.history
+    results = conversation.results
+    row: Json = {
+        "question": conversation.question,
+        "history": history.model_dump(mode="json") if history.messages else None,
+        "results": None if results is None else results.model_dump(mode="json"),
+        "system": conversation.system,
+        "conversation": name,
+    }
+    if gold.calls:
+        row["calls"] = [{"name": call.name, "args": call.args} for call in gold.calls]
+        row["confirmed"] = gold.is_confirmed
+    elif exchange.choice.tool_calls or not conversation.tools:
+        return None
+    return row
+
+
+def _steps(conversation: Conversation) -> Iterator[_LogStep]:
+    """Yield each step of a conversation."""
     last: Json = {"question": conversation.question, "results": conversation.results}
     digest = ""
     for event in (*conversation.history.messages, last):
-        rounds: Rounds = () if event.get("results") is None else event["results"].rounds
-        contents: list[tuple[Any, Rounds]] = [(event.get("question"), ())]
-        for number, each in enumerate(rounds):
-            pairs = [[_identity(call), result.value, result.is_error] for call, result in each.pairs]
-            contents.append(([each.text, pairs], rounds[number:]))
-        for what, following in (*contents, (event.get("answer"), ())):
-            if what:
+        for content, rounds in _contents(event):
+            if content:
                 before = digest
-                digest = hashlib.sha256(f"{digest}{compact(what)}".encode("utf-8", "replace")).hexdigest()
-                yield before, digest, following
+                hashed = f"{digest}{compact(content)}".encode("utf-8", "replace")
+                digest = hashlib.sha256(hashed).hexdigest()
+                yield _LogStep(before, digest, rounds)
+
+
+def _contents(event: Json) -> Iterator[tuple[Any, Rounds]]:
+    """Yield what was said in an event, each with its turn's rounds from it on."""
+    rounds: Rounds = () if event.get("results") is None else event["results"].rounds
+    yield event.get("question"), ()
+    for number, turn in enumerate(rounds):
+        pairs = [[_identity(call), result.value, result.is_error] for call, result in turn.pairs]
+        yield [turn.text, pairs], rounds[number:]
+    yield event.get("answer"), ()
+
+
+def _end_of(steps: list[_LogStep]) -> str:
+    """Return the hash of a request."""
+    return steps[-1].after if steps else ""
 
 
 def _identity(call: ToolCall | InvalidToolCall) -> str:
     """Return what two equal calls have in common, whatever their ids."""
-    return compact([call.name, call.args if isinstance(call, ToolCall) else call.arguments])
+    arguments = call.args if isinstance(call, ToolCall) else call.arguments
+    return compact([call.name, arguments])
 
 
-def _conversations(log: list[Exchange], hashes: list[list[str]]) -> list[str]:
+def _conversations(log: list[LoggedExchange], log_steps: list[list[_LogStep]]) -> list[str]:
     """Return the id of each exchange's conversation: the log's own, else a hash of what was said."""
     parents: dict[str, str] = {}
 
@@ -147,47 +199,72 @@ def _conversations(log: list[Exchange], hashes: list[list[str]]) -> list[str]:
             node = parents[node] = parents[parents[node]]  # so that no path gets long
         return node
 
-    ends = [digests[-1] for digests in hashes]
+    ends = [_end_of(steps) for steps in log_steps]
     requests = {*ends}
-    for exchange, digests in zip(log, hashes, strict=True):
-        names_of_log = [] if exchange.name is None else [f"~{exchange.name}"]  # after every hash
-        for other in (*names_of_log, *(after for after in digests[1:] if after in requests)):
-            first, second = sorted((root(digests[-1]), root(other)))  # whatever the order of lines
+    names: dict[str, str] = {}
+    for exchange, steps, end in zip(log, log_steps, ends, strict=True):
+        related = [step.after for step in steps if step.after in requests]
+        if exchange.name is not None:
+            related.insert(0, f"~{exchange.name}")  # after every hash
+        for node in related:
+            first, second = sorted((root(end), root(node)))  # whatever the order of lines
             parents[second] = first
-    names = {root(end): exchange.name for exchange, end in zip(log, ends, strict=True) if exchange.name}
+    for exchange, end in zip(log, ends, strict=True):
+        if exchange.name:
+            names[root(end)] = exchange.name
     return [names.get(root(end)) or short_hash(root(end)) for end in ends]
 
 
-def _gold(exchange: Exchange, later: list[Rounds]) -> tuple[list[ToolCall], bool, list[Failure]]:
-    """Return the calls that were right, whether later results confirm them all, and what was not right."""
+def _gold(exchange: LoggedExchange, later_rounds: list[Rounds]) -> _Gold:
+    """Tell the calls of an answer that were right from those that were not, by what came later."""
     if exchange.choice.tool_calls is None:
-        return [], False, []
+        return _Gold([], is_confirmed=False, failures=[])
     tools = exchange.conversation.tools
-    checked_calls = exchange.choice.tool_calls.validated(tools).in_order()
-    identities = {*map(_identity, checked_calls)}
-    own_rounds = [rounds for rounds in later if identities & {*map(_identity, rounds[0].calls.in_order())}]
-    rounds = max(own_rounds or later, key=len, default=())
+    calls = exchange.choice.tool_calls.validated(tools).in_order()
+    identities = {*map(_identity, calls)}
+    rounds = _rounds_of(identities, later_rounds)
     results = {_identity(call): result for call, result in rounds[0].pairs} if rounds else {}
-    right = [
-        call
-        for each in rounds
-        for call, result in each.pairs
-        if isinstance(call, ToolCall) and not _failed(result) and not tools.flaw_of(call.name, call.args)
-    ]
-    gold: list[ToolCall] = []
+    right_calls = [*_right_calls(rounds, tools)]
+    gold_calls: list[ToolCall] = []
     failures: list[Failure] = []
     is_confirmed = True
-    for call in checked_calls:
+    for call in calls:
         result = results.get(_identity(call))
-        if isinstance(call, ToolCall) and not (result and _failed(result)):
-            gold.append(call)
+        has_failed = result is not None and _failed(result)
+        if isinstance(call, ToolCall) and not has_failed:
+            gold_calls.append(call)
             is_confirmed = is_confirmed and result is not None
             continue
-        code, path = (call.code, call.path) if isinstance(call, InvalidToolCall) else ("tool_failed", None)
-        failures.append((code, call.name, path))
-        used = {*identities, *map(_identity, gold)}
-        gold += [each for each in right if each.name == call.name and _identity(each) not in used][:1]
-    return gold, is_confirmed, failures
+        if isinstance(call, InvalidToolCall):
+            failures.append((call.code, call.name, call.path))
+        else:
+            failures.append(("tool_failed", call.name, None))
+        used = {*identities, *map(_identity, gold_calls)}
+        for correction in right_calls:
+            if correction.name == call.name and _identity(correction) not in used:
+                gold_calls.append(correction)
+                break
+    return _Gold(gold_calls, is_confirmed, failures)
+
+
+def _rounds_of(identities: set[str], later_rounds: list[Rounds]) -> Rounds:
+    """Return the longest rounds that follow an answer, those with its calls before others."""
+    with_its_calls: list[Rounds] = []
+    for rounds in later_rounds:
+        first_calls = {*map(_identity, rounds[0].calls.in_order())}
+        if identities & first_calls:
+            with_its_calls.append(rounds)
+    return max(with_its_calls or later_rounds, key=len, default=())
+
+
+def _right_calls(rounds: Rounds, tools: ToolDecls) -> Iterator[ToolCall]:
+    """Yield the calls of rounds that fit their declarations and did not fail."""
+    for turn in rounds:
+        for call, result in turn.pairs:
+            if not isinstance(call, ToolCall) or _failed(result):
+                continue
+            if not tools.flaw_of(call.name, call.args):
+                yield call
 
 
 def _failed(result: ToolResult) -> bool:

@@ -15,7 +15,7 @@ from sigadapt.errors import UnusableAnswer
 from sigadapt.metrics import compare
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 
 OUTCOMES = ("same_call", "other_arguments", "other_tool", "bad_call", "none", "error")
 _WORDS_ALONE = ("refused", "filtered")
@@ -38,7 +38,7 @@ class Reply:
 
 def ask(program: Any, lm: Any, row: Json, tools: object) -> Reply:
     """Send a row to a model and compare the calls with the row's; a row without `calls` needs none."""
-    model: Any = lm.copy()  # with a history of its own
+    model: Any = lm.copy()  # whose history holds nothing else
     calls = ToolCalls()
     error = ""
     try:
@@ -46,30 +46,42 @@ def ask(program: Any, lm: Any, row: Json, tools: object) -> Reply:
             prediction: Any = program(**{name: row.get(name) for name in _INPUTS})
         calls = prediction.calls or calls
     except UnusableAnswer as unusable:
-        error = "" if unusable.code in _WORDS_ALONE else str(unusable)
+        if unusable.code not in _WORDS_ALONE:
+            error = str(unusable)
     except Exception as failure:  # noqa: BLE001  (one row must not end the run)
         error = f"{type(failure).__name__}: {failure}"
-    outcome, why = ("error", error) if error else outcome_of(row.get("calls") or [], calls, tools)
+    if error:
+        outcome = "error"
+        reason = error
+    else:
+        outcome, reason = outcome_of(row.get("calls") or [], calls, tools)
     entries: list[Json] = model.history
-    usages: list[Json] = [entry.get("usage") or {} for entry in entries]
-    input_tokens, output_tokens = (
-        sum(each.get(key) or 0 for each in usages) for key in ("prompt_tokens", "completion_tokens")
-    )
     costs = [entry["cost"] for entry in entries if entry.get("cost") is not None]
-    rows: list[Json] = []
-    for call in calls.in_order():
-        args = call.args if isinstance(call, ToolCall) else parse_arguments(call.arguments)
-        rows.append({"name": call.name, "args": args if is_object(args) else {}})  # also of a bad call
+    cost = sum(costs) if costs else None
+    changes: list[str] = []
+    for entry in entries:
+        changes += map(str, entry.get("changes") or ())
     return Reply(
         outcome,
-        why,
-        bool(calls),
-        tuple(str(change) for entry in entries for change in entry.get("changes") or ()),
-        (input_tokens, output_tokens),
-        sum(costs) if costs else None,
-        tuple(rows),
-        max(1, len(entries)),
+        reason,
+        called=bool(calls),
+        changes=tuple(changes),
+        tokens=(_tokens(entries, "prompt_tokens"), _tokens(entries, "completion_tokens")),
+        cost=cost,
+        calls=tuple(map(_call_row, calls.in_order())),
+        requests=max(1, len(entries)),
     )
+
+
+def _tokens(entries: list[Json], key: str) -> int:
+    usages: list[Json] = [entry.get("usage") or {} for entry in entries]
+    return sum(usage.get(key) or 0 for usage in usages)
+
+
+def _call_row(call: ToolCall | InvalidToolCall) -> Json:
+    """Return the name and the arguments of a call, also of a bad one where they are an object."""
+    args = call.args if isinstance(call, ToolCall) else parse_arguments(call.arguments)
+    return {"name": call.name, "args": args if is_object(args) else {}}
 
 
 def outcome_of(gold: list[Json], calls: ToolCalls, tools: object = None) -> tuple[str, str]:
@@ -82,9 +94,8 @@ def outcome_of(gold: list[Json], calls: ToolCalls, tools: object = None) -> tupl
     diff = compare(gold, calls, tools)
     if diff.exact:
         return "same_call", ""
-    missing, unexpected = (
-        sorted(str(call.name) for call in each) for each in (diff.missing, diff.unexpected)
-    )
+    missing = sorted(str(call.name) for call in diff.missing)
+    unexpected = sorted(str(call.name) for call in diff.unexpected)
     return "other_arguments" if missing == unexpected else "other_tool", diff.feedback
 
 
@@ -98,16 +109,16 @@ class Agreement:
 
     def document(self) -> Json:
         """Return the counts, tokens and cost as JSON."""
-        every = [*self.rows, *self.silences]
-        costs = [each.cost for each in every if each.cost is not None]
+        replies = [*self.rows, *self.silences]
+        costs = [reply.cost for reply in replies if reply.cost is not None]
         return {
             "model": self.model,
             "rows": len(self.rows),
-            **{name: sum(each.outcome == name for each in self.rows) for name in OUTCOMES},
-            "called_anyway": sum(each.called for each in self.silences),
-            "changes": sum(len(each.changes) for each in every),
-            "input_tokens": sum(each.tokens[0] for each in every),
-            "output_tokens": sum(each.tokens[1] for each in every),
+            **{name: sum(reply.outcome == name for reply in self.rows) for name in OUTCOMES},
+            "called_anyway": sum(reply.called for reply in self.silences),
+            "changes": sum(len(reply.changes) for reply in replies),
+            "input_tokens": sum(reply.tokens[0] for reply in replies),
+            "output_tokens": sum(reply.tokens[1] for reply in replies),
             "cost": sum(costs) if costs else None,
         }
 
@@ -115,12 +126,15 @@ class Agreement:
 def sign_tests(agreements: Iterable[Agreement]) -> list[Json]:
     """Return for each two models the rows in which one alone agreed, and how likely that is by chance."""
     tests: list[Json] = []
-    for one, two in combinations(agreements, 2):
-        pairs = [(x.outcome, y.outcome) for x, y in zip(one.rows, two.rows, strict=True)]
-        same = [tuple(each == "same_call" for each in pair) for pair in pairs if "error" not in pair]
-        first = same.count((True, False))
-        second = same.count((False, True))
-        counts = {"models": [one.model, two.model], "first_alone": first, "second_alone": second}
+    for model, rival in combinations(agreements, 2):
+        agreed: list[tuple[bool, bool]] = []
+        for reply, rival_reply in zip(model.rows, rival.rows, strict=True):
+            outcomes = (reply.outcome, rival_reply.outcome)
+            if "error" not in outcomes:
+                agreed.append((outcomes[0] == "same_call", outcomes[1] == "same_call"))
+        first = agreed.count((True, False))
+        second = agreed.count((False, True))
+        counts = {"models": [model.model, rival.model], "first_alone": first, "second_alone": second}
         tests.append({**counts, "p": sign_test(first, second)})
     return tests
 

@@ -9,7 +9,9 @@ A provider's file reads its wire (`Provider.request`); here, what was said becom
  e. What has no neutral form is on record, whether it stays in a turn's state or is left out (nothing silent).
 """
 
+import marshal
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -26,8 +28,10 @@ from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.wire.recorded import Question, RecordedResult, Recording
 from sigadapt.providers.wire.values import in_paragraphs, join_texts, named_part
+from sigadapt.schemas.caches import BUDGET, BoundedCache
 from sigadapt.schemas.json_values import Json, cut, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults
@@ -104,13 +108,13 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
     recording: Recording = provider.request(body)
     if not recording.turns and not recording.system and not recording.losses:
         raise _unreadable("it holds no message")
-    decls = ToolDecls(recording.tools)
-    turns = _Turns(provider, recording)
-    rows = turns.rows
+    decls = _decls_of(recording.tools)
+    history_rows = _HistoryRows(provider, recording)
+    rows = history_rows.rows
     under_way = dict[str, Any]()
     if rows and rows[-1].keys().isdisjoint(("answer", "calls")):
         under_way = rows.pop()
-    changes = [Change(where, "dropped", why) for where, why in recording.losses.items()]
+    changes = [Change(path, "dropped", reason) for path, reason in recording.losses.items()]
     settings = _settings(recording.settings, decls, changes)
     return Conversation(
         wire=provider.name,
@@ -120,11 +124,35 @@ def conversation_from_request(body: Any, *, wire: str | None = None) -> Conversa
         question=under_way.get("question"),
         results=under_way.get("results"),
         settings=settings,
-        changes=(*changes, *turns.changes),
+        changes=(*changes, *history_rows.changes),
     )
 
 
-_READ_WIRES = [each.name for each in PROVIDERS if type(each).is_request is not Provider.is_request]
+# The requests of a log declare the same tools again and again.
+_DECLS: BoundedCache[bytes, ToolDecls] = BoundedCache(BUDGET)
+_DECLS_WEIGH = 10  # bytes of memory for each byte of a list of tools
+_VALUES_ALONE = 2  # marshal's format that writes equal values alike, whatever objects they share
+
+
+def _decls_of(tools: list[Any]) -> ToolDecls:
+    """Return the declarations of recorded tools."""
+    try:
+        key = marshal.dumps(tools, _VALUES_ALONE)
+    except ValueError:  # nested too deep
+        return ToolDecls(tools)
+    decls = _DECLS.get(key)
+    if decls is not None:
+        return decls
+    decls = ToolDecls(deepcopy(tools))  # whoever changes the body does not change these
+    # A provider's own tool has a dict that its caller may change.
+    if all(isinstance(entry, ToolDecl) for entry in decls.entries):
+        _DECLS.put(key, decls, weight=len(key) * _DECLS_WEIGH)
+    return decls
+
+
+_READ_WIRES = [
+    provider.name for provider in PROVIDERS if type(provider).is_request is not Provider.is_request
+]
 
 
 def _provider_of(body: Any, wire: str | None) -> Provider:
@@ -140,9 +168,9 @@ def _provider_of(body: Any, wire: str | None) -> Provider:
     return sender
 
 
-def _unreadable(why: str) -> InvalidHistory:
+def _unreadable(reason: str) -> InvalidHistory:
     fix = "Pass the whole decoded body that a client sent to a chat API."
-    return InvalidHistory(f"expected a request of a chat; {why}", code="unreadable_request", fix=fix)
+    return InvalidHistory(f"expected a request of a chat; {reason}", code="unreadable_request", fix=fix)
 
 
 def _settings(recording: Json, decls: ToolDecls, changes: list[Change]) -> Json:
@@ -152,8 +180,8 @@ def _settings(recording: Json, decls: ToolDecls, changes: list[Change]) -> Json:
         if key == "tool_choice":
             try:
                 choice = canonical_choice(value, decls)
-                is_named = is_object(choice) and choice["type"] == "function"
-                settings[key] = named_part(choice)["name"] if is_object(choice) and is_named else choice
+                is_function = is_object(choice) and choice["type"] == "function"
+                settings[key] = named_part(choice)["name"] if is_function and is_object(choice) else choice
             except InvalidOption as error:
                 changes.append(Change("/tool_choice", "dropped", error.reason))
         elif value == MASK:
@@ -167,50 +195,52 @@ _Turn: TypeAlias = tuple[ToolCalls, dict[str, RecordedResult]]
 """What the model said at once, and the results of its calls by their ids."""
 
 
-class _Turns:
+class _HistoryRows:
     """What was said, on its way to rows of a history."""
 
     def __init__(self, provider: Provider, recording: Recording) -> None:
         self._provider = provider
         self._sent_ids: dict[str, Any] = {}  # by the ids that the calls have here
         self._first_number = 1  # of the ids that are made here; all before it are taken
-        self._rounds: list[_Turn] = []
+        self._turn_count = 0  # of the model
         self._unanswered = UnansweredCalls()
         self.changes: list[Change] = []
-        turns: list[tuple[list[Json], list[_Turn]]] = []
-        for kind, run in groupby(recording.turns, type):
-            items: list[Any] = [*run]
-            if kind is Question or not turns:
-                turns.append(([], []))
-            parts, answers = turns[-1]
+        spans: list[tuple[list[Json], list[_Turn]]] = []
+        for kind, group in groupby(recording.turns, type):
+            items: list[Any] = [*group]
+            if kind is Question or not spans:
+                spans.append(([], []))
+            parts, turns = spans[-1]
             if kind is Question:
-                parts += [part for question in items for part in question.parts]
+                for question in items:
+                    parts += question.parts
             elif kind is RecordedResult:
                 for result in items:
                     self._answer(result)
             else:
-                answers.append((self._said_at_once(items), {}))
-                self._rounds.append(answers[-1])
-                self._expect_results(*answers[-1])
-        self.rows = [self._row(parts, answers) for parts, answers in turns]
+                turns.append((self._said_at_once(items), {}))
+                self._turn_count += 1
+                self._expect_results(*turns[-1])
+        self.rows = [self._row(parts, turns) for parts, turns in spans]
 
     def _said_at_once(self, readings: list[Reading]) -> ToolCalls:
         """Return what the model said between two others, its calls typed."""
-        whole = readings[0] if len(readings) == 1 else self._joined(readings)
-        ids = [original for original, _, _ in whole.calls]
-        is_new = all(isinstance(each, str) and each not in self._sent_ids for each in ids)
+        reading = readings[0] if len(readings) == 1 else self._one_reading(readings)
+        sent_ids = [sent_id for sent_id, _, _ in reading.calls]
+        is_new = all(isinstance(sent_id, str) and sent_id not in self._sent_ids for sent_id in sent_ids)
         earlier_ids = () if is_new else self._sent_ids
-        turn_calls = typed_calls(whole, self._id_maker(ids), earlier_ids)
-        if turn_calls is None:
-            turn_calls = ToolCalls(turn=Turn(text=whole.text, reasoning=whole.reasoning, state=whole.state))
-        for (original, _, _), call in zip(whole.calls, turn_calls.in_order(), strict=True):
-            self._sent_ids[call.id] = original
-        if whole.state is not None and (names := dict.fromkeys(self._provider.extras(whole.state))):
-            why = f"{', '.join(names)} has no neutral form, and stays in the turn's state for its own wire"
-            self.changes.append(Change(f"/said/{len(self._rounds)}", "lowered", why))
-        return turn_calls
+        calls = typed_calls(reading, self._id_maker(sent_ids), earlier_ids)
+        if calls is None:
+            turn = Turn(text=reading.text, reasoning=reading.reasoning, state=reading.state)
+            calls = ToolCalls(turn=turn)
+        for sent_id, call in zip(sent_ids, calls.in_order(), strict=True):
+            self._sent_ids[call.id] = sent_id
+        if reading.state is not None and (names := dict.fromkeys(self._provider.extras(reading.state))):
+            reason = f"{', '.join(names)} has no neutral form, and stays in the turn's state for its own wire"
+            self.changes.append(Change(f"/said/{self._turn_count}", "lowered", reason))
+        return calls
 
-    def _joined(self, readings: list[Reading]) -> Reading:
+    def _one_reading(self, readings: list[Reading]) -> Reading:
         """Return several readings as one."""
         texts: list[str | None] = []
         calls: list[Any] = []
@@ -224,29 +254,31 @@ class _Turns:
                 blocks += reading.state["blocks"]
             elif state is not None:
                 blocks += self._provider.plain_blocks(reading.text, len(reading.calls))
-            texts += [None, reading.text] if texts else [reading.text]
+            if texts:
+                texts.append(None)
+            texts.append(reading.text)
             calls += reading.calls
         if state is not None and self._provider is not CHAT:  # whose state is one message
             state = {**state, "blocks": blocks}
         reasoning = join_texts([reading.reasoning for reading in readings])
         return readings[-1]._replace(text=in_paragraphs(texts), reasoning=reasoning, calls=calls, state=state)
 
-    def _id_maker(self, originals: list[Any]) -> Callable[[int], str]:
+    def _id_maker(self, sent_ids: list[Any]) -> Callable[[int], str]:
         """Return a function that makes the next free `call_<n>` for the call at an index of a turn."""
         # `unique_ids` makes the same, but begins at 1 in every turn.
-        taken = {each for each in originals if isinstance(each, str)}
+        turn_ids = {sent_id for sent_id in sent_ids if isinstance(sent_id, str)}
         while f"call_{self._first_number}" in self._sent_ids:
             self._first_number += 1
         latest = self._first_number - 1
 
-        def made_id(index: int) -> str:
+        def id_for(index: int) -> str:
             nonlocal latest
             latest = max(latest, index) + 1
-            while f"call_{latest}" in self._sent_ids or f"call_{latest}" in taken:
+            while f"call_{latest}" in self._sent_ids or f"call_{latest}" in turn_ids:
                 latest += 1
             return f"call_{latest}"
 
-        return made_id
+        return id_for
 
     def _expect_results(self, calls: ToolCalls, answers: dict[str, RecordedResult]) -> None:
         """Let the results that follow find the calls of a turn."""
@@ -258,36 +290,46 @@ class _Turns:
         """Pair a result with its call."""
         if self._unanswered.answer(result):
             return
-        why = f"a result of call {cut(repr(result.id or result.name))}, which no model made, is left out"
-        self.changes.append(Change(pointer(result.where), "dropped", why))
+        reason = f"a result of call {cut(repr(result.id or result.name))}, which no model made, is left out"
+        self.changes.append(Change(pointer(result.where), "dropped", reason))
 
     def _row(self, parts: list[Json], turns: list[_Turn]) -> Json:
+        """Return the row of a question and what the model said to it."""
         row: Json = {}
         if parts:
             is_text = all(part["type"] == "text" for part in parts)
             row["question"] = "\n\n".join(part["text"] for part in parts) if is_text else parts
         rounds: list[Round] = []
-        for calls, answers in turns:
-            for call in calls.in_order():
-                if call.id not in answers:
-                    why = f"call {cut(repr(call.id))} has no result; sent again, it gets a failed one"
-                    self.changes.append(Change(f"/calls/{call.id}", "healed", why))
-            if calls is not turns[-1][0] and not calls:
-                why = f"what the model said before a result of no call is left out: {cut(calls.text or '')}"
-                self.changes.append(Change(f"/said/{len(rounds)}", "dropped", why))
-            elif not calls:
-                row["answer"] = calls.text
-                row |= {"calls": calls} if calls.turn.state is not None else {}
-            elif not answers and calls is turns[-1][0]:
-                row["calls"] = calls
-            else:
+        for number, (calls, answers) in enumerate(turns):
+            unanswered_ids = [call.id for call in calls.in_order() if call.id not in answers]
+            for call_id in unanswered_ids:
+                reason = f"call {cut(repr(call_id))} has no result; sent again, it gets a failed one"
+                self.changes.append(Change(f"/calls/{call_id}", "healed", reason))
+            is_last = number == len(turns) - 1
+            if calls and (answers or not is_last):
                 results = tuple(_result(call, answers.get(call.id)) for call in calls.in_order())
                 rounds.append(Round(calls=calls, results=results))
-        return row | ({"results": ToolResults(rounds=tuple(rounds))} if rounds else {})
+            elif calls:
+                row["calls"] = calls
+            elif is_last:
+                row["answer"] = calls.text
+                if calls.turn.state is not None:
+                    row["calls"] = calls
+            else:
+                text = cut(calls.text or "")
+                reason = f"what the model said before a result of no call is left out: {text}"
+                self.changes.append(Change(f"/said/{len(rounds)}", "dropped", reason))
+        if rounds:
+            row["results"] = ToolResults(rounds=tuple(rounds))
+        return row
 
 
-def _result(call: ToolCall | InvalidToolCall, each: RecordedResult | None) -> ToolResult:
-    if each is None:
+def _result(call: ToolCall | InvalidToolCall, recorded: RecordedResult | None) -> ToolResult:
+    if recorded is None:
         return unanswered(call)
-    content: Json = {"value": each.value} if each.parts is None else {"value": each.parts, "is_content": True}
-    return ToolResult(call_id=call.id, name=call.name or "unnamed", is_error=each.failed, **content)
+    name = call.name or "unnamed"
+    if recorded.parts is None:
+        return ToolResult(call_id=call.id, name=name, is_error=recorded.failed, value=recorded.value)
+    return ToolResult(
+        call_id=call.id, name=name, is_error=recorded.failed, value=recorded.parts, is_content=True
+    )

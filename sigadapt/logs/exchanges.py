@@ -25,7 +25,7 @@ from sigadapt.trust.masking import Masking
 _SUCCEEDED = ("200", "success")
 
 
-class Exchange(NamedTuple):
+class LoggedExchange(NamedTuple):
     """A recorded request and its answer."""
 
     conversation: Conversation
@@ -35,20 +35,13 @@ class Exchange(NamedTuple):
     secrets: frozenset[str]  # of the request
 
 
-def exchange_in(line: str) -> Exchange:
+def exchange_in(line: str) -> LoggedExchange:
     """Read a line; a SigadaptError or a ValueError says why it is no exchange."""
     row: Any = json.loads(line)
     status = row.get("status") if is_object(row) else "no object"
     if status is not None and str(status) not in _SUCCEEDED and not is_object(status):
         raise InvalidHistory(f"it holds no exchange that succeeded ({status})", code="unreadable_request")
-    attributes: Any = row.get("attributes")
-    request: Any = row.get("request")
-    response: Any = row.get("response")
-    if is_object(attributes):
-        request, response = _of_span(attributes)
-    elif request is None:
-        settings: Json = row.get("model_parameters") or {}
-        request = {"model": row.get("model"), **settings, "messages": row.get("messages")}
+    request, response = _request_and_response(row)
     if not is_object(request):
         raise InvalidHistory("its request is no object", code="unreadable_request")
     masking = Masking({}, "")
@@ -58,12 +51,33 @@ def exchange_in(line: str) -> Exchange:
             response = json.loads(response)
     read: Any = choice_from_response if is_object(response) else choice_from_stream
     choice = read(response)
-    name = row.get("conversation") or (attributes or {}).get("gen_ai.conversation.id")
-    answer = response if is_object(response) else {}
+    answer: Json = response if is_object(response) else {}
     times = (row.get("startTime"), answer.get("created"), answer.get("created_at"))
-    time = next((float(each) for each in times if isinstance(each, (int, float))), 0.0)
-    secrets = frozenset(masking.secrets)
-    return Exchange(conversation, choice, None if name is None else str(name), time, secrets)
+    return LoggedExchange(
+        conversation,
+        choice,
+        name=_name_in(row),
+        time=next((float(time) for time in times if isinstance(time, (int, float))), 0.0),
+        secrets=frozenset(masking.secrets),
+    )
+
+
+def _request_and_response(row: Json) -> tuple[Any, Any]:
+    attributes = row.get("attributes")
+    if is_object(attributes):
+        return _of_span(attributes)
+    request = row.get("request")
+    if request is None:
+        settings: Json = row.get("model_parameters") or {}
+        request = {"model": row.get("model"), **settings, "messages": row.get("messages")}
+    return request, row.get("response")
+
+
+def _name_in(row: Json) -> str | None:
+    """Return the id that a line gives its conversation."""
+    attributes: Any = row.get("attributes") or {}
+    name = row.get("conversation") or attributes.get("gen_ai.conversation.id")
+    return None if name is None else str(name)
 
 
 # {"attributes": {"gen_ai.input.messages": "[{\"role\": \"user\", \"parts\": [{\"type\": \"text\",
@@ -72,25 +86,37 @@ def exchange_in(line: str) -> Exchange:
 def _of_span(attributes: Json) -> tuple[Json, Json]:
     """Return a span's request and answer as those of chat completions."""
 
-    def held(name: str) -> list[Json]:
+    def objects_in(name: str) -> list[Json]:
         value = attributes.get(f"gen_ai.{name}")
-        return objects(json.loads(value) if isinstance(value, str) else value)
+        if isinstance(value, str):
+            value = json.loads(value)
+        return objects(value)
 
-    system = "\n\n".join(str(part.get("content")) for part in held("system_instructions"))
+    system = "\n\n".join(str(part.get("content")) for part in objects_in("system_instructions"))
     messages = [{"role": "system", "content": system}] if system else []
-    messages += [row for message in held("input.messages") for row in _rows(message)]
-    functions = [{**(tool.get("function") or tool)} for tool in held("tool.definitions")]
-    tools = [{"type": "function", "function": function} for function in functions if function.pop("type", 1)]
-    request: Json = {"messages": messages, **({"tools": tools} if tools else {})}
+    for message in objects_in("input.messages"):
+        messages += _rows(message)
+    request: Json = {"messages": messages}
+    if tools := [*_functions(objects_in("tool.definitions"))]:
+        request["tools"] = tools
     for name in ("model", "temperature", "top_p", "max_tokens", "seed"):
         if (value := attributes.get(f"gen_ai.request.{name}")) is not None:
             request[name] = value
     choices: list[Json] = []
-    for message in held("output.messages"):
-        word = message.get("finish_reason")
-        word = "tool_calls" if word == "tool_call" else word
-        choices += [{"message": row, "finish_reason": word} for row in _rows(message)]
+    for message in objects_in("output.messages"):
+        reason = message.get("finish_reason")
+        if reason == "tool_call":
+            reason = "tool_calls"
+        choices += [{"message": row, "finish_reason": reason} for row in _rows(message)]
     return request, {"choices": choices}
+
+
+def _functions(definitions: list[Json]) -> Iterator[Json]:
+    """Yield a span's definitions of tools as those of chat completions; those without a type are none."""
+    for definition in definitions:
+        function = dict(definition.get("function") or definition)
+        if function.pop("type", 1):
+            yield {"type": "function", "function": function}
 
 
 def _rows(message: Json) -> Iterator[Json]:
@@ -101,19 +127,28 @@ def _rows(message: Json) -> Iterator[Json]:
         kind = part.get("type")
         if kind == "tool_call_response":
             response = part.get("response", part.get("result"))
-            text = response if isinstance(response, str) else compact(response)
-            yield {"role": "tool", "tool_call_id": part.get("id"), "content": text}
+            yield {"role": "tool", "tool_call_id": part.get("id"), "content": _text_of(response)}
         elif kind == "tool_call":
-            raw = part.get("arguments")
-            arguments = raw if isinstance(raw, str) else compact({} if raw is None else raw)
-            function = {"name": part.get("name"), "arguments": arguments}
+            arguments = part.get("arguments")
+            if arguments is None:
+                arguments = {}
+            function = {"name": part.get("name"), "arguments": _text_of(arguments)}
             calls.append({"id": part.get("id"), "type": "function", "function": function})
         elif kind == "text":
             content.append({"type": "text", "text": str(part.get("content") or "")})
         elif kind in ("blob", "uri"):
             address = part.get("uri") or f"data:{part.get('mime_type')};base64,{part.get('content')}"
             content.append({"type": "image_url", "image_url": {"url": address}})
-    if content or calls:
-        texts = [part.get("text") for part in content]
-        whole: Any = content if None in texts else "".join(map(str, texts))
-        yield {"role": message.get("role"), "content": whole, **({"tool_calls": calls} if calls else {})}
+    if not content and not calls:
+        return
+    row: Json = {"role": message.get("role"), "content": content}
+    texts = [part.get("text") for part in content]
+    if None not in texts:
+        row["content"] = "".join(map(str, texts))
+    if calls:
+        row["tool_calls"] = calls
+    yield row
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) else compact(value)

@@ -1,5 +1,6 @@
 """Talk: a DSPy program that says what it is given and nothing else, on whatever wire the model has."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import dspy
@@ -38,29 +39,37 @@ class PlainAdapter(ChatAdapter):
     ) -> list[dict[str, Any]]:
         """Return the messages of a conversation: each row's question, its rounds, and its answer."""
         history = read(dspy.History, inputs.get("history") or {"messages": []}, "history")
-        rows = [{"role": "system", "content": inputs["system"]}] if inputs.get("system") else []
+        rows: list[dict[str, Any]] = []
+        if inputs.get("system"):
+            rows.append({"role": "system", "content": inputs["system"]})
         for event in (*demos, *history.messages, inputs):
-            question = event.get("question")
-            results = event.get("results")
-            calls = event.get("calls")
-            if question or is_array(question):
-                parts = {"parts": question} if is_array(question) else {}
-                rows.append({"role": "user", "content": text_of(question) if parts else question, **parts})
-            rounds = [*read(ToolResults, results, "results").rounds] if results else []
-            last_calls = ToolCalls() if calls is None else read(ToolCalls, calls, "calls")
-            if last_calls:
-                rounds.append(Round(calls=last_calls, results=tuple(map(unanswered, last_calls.in_order()))))
-            for each in rounds:
-                rows.append(assistant_message(each.calls.in_order(), each.calls.turn, each.text))
-                rows += map(result_message, each.results)
-            if event.get("answer") or (not last_calls and last_calls.turn.state is not None):
-                rows.append(assistant_message((), last_calls.turn, event.get("answer")))
+            rows += _event_messages(event)
         if not rows:
             reason = "the conversation holds nothing to say to a model"
             raise InvalidHistory(reason, code="unreadable_history", fix="Give a question, or a history.")
         if rows[-1]["role"] == "system":  # every provider requires a message to answer
             rows.append({"role": "user", "content": rows[-1]["content"]})
         return rows
+
+
+def _event_messages(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the messages of one row: its question, its rounds, and its answer."""
+    question = event.get("question")
+    if is_array(question):
+        yield {"role": "user", "content": text_of(question), "parts": question}
+    elif question:
+        yield {"role": "user", "content": question}
+    results = event.get("results")
+    rounds = [*read(ToolResults, results, "results").rounds] if results else []
+    calls = event.get("calls")
+    last_calls = ToolCalls() if calls is None else read(ToolCalls, calls, "calls")
+    if last_calls:
+        rounds.append(Round(calls=last_calls, results=tuple(map(unanswered, last_calls.in_order()))))
+    for turn in rounds:
+        yield assistant_message(turn.calls.in_order(), turn.calls.turn, turn.text)
+        yield from map(result_message, turn.results)
+    if event.get("answer") or (not last_calls and last_calls.turn.state is not None):
+        yield assistant_message((), last_calls.turn, event.get("answer"))
 
 
 class PlainTurn(dspy.Signature):

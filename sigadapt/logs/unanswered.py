@@ -15,7 +15,7 @@ _Key: TypeAlias = tuple[str, Any]
 
 class _Waiting(NamedTuple):
     turn: int
-    place: int
+    position: int
     call_id: str
     answers: dict[str, RecordedResult]  # of its turn, by the calls' ids
 
@@ -31,12 +31,12 @@ class UnansweredCalls:
         # By a key, one queue for each turn, the latest turn last.
         self._queues: dict[_Key, list[deque[_Waiting]]] = defaultdict(list)
         self._turn = 0
-        self._place = 0
+        self._position = 0
 
     def begin_turn(self) -> None:
         """Begin the calls of another turn."""
         self._turn += 1
-        self._place = 0
+        self._position = 0
 
     def add(self, call: ToolCall | InvalidToolCall, sent_id: Any, answers: dict[str, RecordedResult]) -> None:
         """Add a call of the turn.
@@ -46,11 +46,11 @@ class UnansweredCalls:
             sent_id: the id that it had in the request, if any.
             answers: where a result of it goes, by `call.id`.
         """
-        waiting = _Waiting(self._turn, self._place, call.id, answers)
-        self._place += 1
+        waiting = _Waiting(self._turn, self._position, call.id, answers)
+        self._position += 1
         # A result without an id fits by the name, and so does one with an id if the call had none.
-        keys = [("name", call.name), ("id", _hashable(sent_id)) if sent_id else ("name of none", call.name)]
-        for key in keys:
+        id_key = ("id", _hashable(sent_id)) if sent_id else ("name of none", call.name)
+        for key in (("name", call.name), id_key):
             queues = self._queues[key]
             if not queues or queues[-1][0].turn != self._turn:
                 queues.append(deque())
@@ -59,11 +59,13 @@ class UnansweredCalls:
     def answer(self, result: RecordedResult) -> bool:
         """Give a result to its call; return whether there is one."""
         name = _hashable(result.name)
-        keys = [("id", _hashable(result.id)), ("name of none", name)] if result.id else [("name", name)]
-        candidates = [waiting for key in keys if (waiting := self._next(key)) is not None]
+        keys: list[_Key] = [("name", name)]
+        if result.id:
+            keys = [("id", _hashable(result.id)), ("name of none", name)]
+        candidates = [waiting for waiting in map(self._next, keys) if waiting is not None]
         if not candidates:
             return False
-        call = max(candidates, key=lambda waiting: (waiting.turn, -waiting.place))
+        call = max(candidates, key=lambda waiting: (waiting.turn, -waiting.position))
         call.answers[call.call_id] = result
         return True
 

@@ -20,7 +20,7 @@ NOWHERE = ""
 Piece = tuple[str | None, str]
 
 _LINE = re.compile(r"\n[ \t]*\[\[ ## (\w+) ## \]\]")
-_BEGUN = re.compile(r"\s*\n[ \t]*(?:\[|\[\[(?: (?:##?(?: (?:\w+(?: (?:##?(?: \]?)?)?)?)?)?)?)?)?\Z")
+_PARTIAL_LINE = re.compile(r"\s*\n[ \t]*(?:\[|\[\[(?: (?:##?(?: (?:\w+(?: (?:##?(?: \]?)?)?)?)?)?)?)?)?\Z")
 _SPACE = re.compile(r"\s{1,80}\Z")
 # A string's characters, halves of surrogate pairs together; and what an object is made of besides.
 _CHARACTERS = re.compile(
@@ -53,17 +53,25 @@ class MarkedText:
             self._buffer = self._buffer[end:]
             self._is_fresh = True
             self._field = field if field in self._names else NOWHERE
-        rest = max([0, *(overlap(self._buffer, tag) for tag in self._expected())])
-        space = _SPACE.search(self._buffer, 0, len(self._buffer) - rest)
-        rest = len(self._buffer) - space.start() if space else rest
-        if self._by_lines:
-            tag_start = _BEGUN.search(self._buffer, max(0, len(self._buffer) - 160))
-            rest = max(rest, len(self._buffer) - tag_start.start() if tag_start else 0)
-        self._add(self._buffer[: len(self._buffer) - rest], pieces)
-        self._buffer = self._buffer[len(self._buffer) - rest :]
+        ready = self._ready_length()
+        self._add(self._buffer[:ready], pieces)
+        self._buffer = self._buffer[ready:]
         return pieces
 
-    def _expected(self) -> list[str]:
+    def _ready_length(self) -> int:
+        """Return how much of the buffer is neither space at its end nor the beginning of a mark."""
+        size = len(self._buffer)
+        ready = size - max([0, *(overlap(self._buffer, tag) for tag in self._expected_tags())])
+        space = _SPACE.search(self._buffer, 0, ready)
+        if space is not None:
+            ready = space.start()
+        if self._by_lines:
+            partial_line = _PARTIAL_LINE.search(self._buffer, max(0, size - 160))
+            if partial_line is not None:
+                ready = min(ready, partial_line.start())
+        return ready
+
+    def _expected_tags(self) -> list[str]:
         if self._by_lines:
             return []
         return [f"</{self._tag}>"] if self._tag else [*self._tags]
@@ -73,12 +81,13 @@ class MarkedText:
         if self._by_lines:
             line = _LINE.search(self._buffer)
             return line and (*line.span(), line[1])
-        places = [(self._buffer.find(tag), tag) for tag in self._expected()]
-        start, tag = min((each for each in places if each[0] >= 0), default=(-1, ""))
-        if start < 0:
+        starts = {tag: self._buffer.find(tag) for tag in self._expected_tags()}
+        tags = [tag for tag, start in starts.items() if start >= 0]
+        if not tags:
             return None
+        tag = min(tags, key=lambda tag: (starts[tag], tag))
         self._tag = self._tags.get(tag, "")
-        return start, start + len(tag), self._tag
+        return starts[tag], starts[tag] + len(tag), self._tag
 
     def _add(self, text: str, pieces: list[Piece]) -> None:
         text = text.lstrip() if self._is_fresh else text
@@ -88,7 +97,7 @@ class MarkedText:
                 pieces.append((self._field, text))
 
 
-class JsonText:
+class JsonObjectText:
     """A text that is one JSON object, of which the strings under the fields' names are emitted, decoded."""
 
     def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
@@ -98,7 +107,7 @@ class JsonText:
         self._is_object: bool | None = None
         self._depth = 0
         self._key = NOWHERE
-        self._before = ""
+        self._last_sign = ""
         self._field: str | None = None  # of the string that is being read
         self._key_pieces: list[str] | None = None  # of the key that is being read
         self._is_broken = False
@@ -132,7 +141,7 @@ class JsonText:
         if sign is None:
             self._buffer = ""
             return False
-        if sign[0] == '"' and self._depth == 1 and self._before in "{,":
+        if sign[0] == '"' and self._depth == 1 and self._last_sign in "{,":
             self._buffer = self._buffer[sign.end() :]
             self._key_pieces = []
             return True
@@ -142,7 +151,7 @@ class JsonText:
             self._field = self._key if is_text_field else NOWHERE
         else:
             self._depth += (sign[0] in "{[") - (sign[0] in "}]")
-            self._before = sign[0]
+            self._last_sign = sign[0]
         return True
 
     def _read_string(self, field: str, pieces: list[Piece]) -> bool:
@@ -155,9 +164,8 @@ class JsonText:
             self._buffer = self._buffer[1:]
             self._field = None
             return bool(self._buffer)
-        if (
-            len(self._buffer) >= _LONGEST_ESCAPE
-        ):  # an escape that JSON does not have: no string goes on behind it
+        # An escape that JSON does not have: no string goes on after it.
+        if len(self._buffer) >= _LONGEST_ESCAPE:
             self._is_broken = True
             self._buffer = ""
         return False
@@ -171,7 +179,7 @@ class JsonText:
         if not self._buffer.startswith('"'):
             return False
         self._key = "".join(key)
-        self._before = ""
+        self._last_sign = ""
         self._key_pieces = None
         self._buffer = self._buffer[1:]
         return True
@@ -193,8 +201,9 @@ def text_fields(fields: Mapping[str, Any]) -> frozenset[str]:
 
 def field_texts(
     fields: Mapping[str, Any], marker: str, default: str | None
-) -> MarkedText | JsonText | NoText:
+) -> MarkedText | JsonObjectText | NoText:
     """Return the reader of a text in which `marker` (an adapter's `field_marker`) marks the output fields."""
     if not marker:
         return NoText()
-    return (JsonText if marker.startswith('"') else MarkedText)(fields, marker, default)
+    kind = JsonObjectText if marker.startswith('"') else MarkedText
+    return kind(fields, marker, default)

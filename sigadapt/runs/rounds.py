@@ -9,25 +9,26 @@ import jiter
 from sigadapt.adapters.request.lost_ids import paired_events
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_rounds
+from sigadapt.signatures.rendering import Displayable, Rendering, rendered_rounds
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.transcript import Row, answering, later_round, own_round, read, rows_of
 
 
-class Rounds(Shown, tuple[Round, ...]):
+class Rounds(Displayable, tuple[Round, ...]):
     """The rounds of a run, the earliest first. They print as a table, in a terminal and in a notebook."""
 
     __slots__ = ()
 
-    def _rendered(self) -> Rendered:
+    def _rendering(self) -> Rendering:
         return rendered_rounds(
-            [[(call, result, text_of_result(result)) for call, result in each.pairs] for each in self]
+            [[(call, result, text_of_result(result)) for call, result in turn.pairs] for turn in self]
         )
 
     def __str__(self) -> str:
-        return self._rendered().text()
+        return self._rendering().text()
 
     __repr__ = __str__
 
@@ -57,12 +58,22 @@ def rounds(source: Any) -> Rounds:
         >>> [(call.name, result.value) for call, result in one.pairs]
         [('now', 'noon')]
     """
+    events = read(dspy.History, _history_of(source), None).messages
+    under_way = getattr(source, "results", None)  # of a Conversation
+    if isinstance(under_way, ToolResults):
+        events = [*events, {"results": under_way}]
+    return Rounds(map(_as_read, _rounds_of(rows_of(paired_events(events)[0]))))
+
+
+def _history_of(source: Any) -> Any:
+    """Return the history of a run, as an object or as JSON."""
     history: Any = source
     if is_sequence(source):
         history = {"messages": source}
     elif isinstance(source, (str, bytes)):
+        content = source.encode() if isinstance(source, str) else source
         try:
-            history = jiter.from_json(source.encode() if isinstance(source, str) else source)
+            history = jiter.from_json(content)
         except ValueError:
             history = None
     elif not isinstance(source, dspy.History) and not (is_mapping(source) and "messages" in source):
@@ -71,18 +82,19 @@ def rounds(source: Any) -> Rounds:
         reason = f"{type_of(source)} is no history, and has none"
         fix = "Give a dspy.History, what it saved as, or the prediction of an agent."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix)
-    events = read(dspy.History, history, None).messages
-    under_way = getattr(source, "results", None)  # of a Conversation
-    if isinstance(under_way, ToolResults):
-        events = [*events, {"results": under_way}]
-    plain: list[Round] = []
-    for one in _rounds_of(rows_of(paired_events(events)[0])):  # failed results as the model reads them
-        results = (
-            each.model_copy(update={"value": message_in(each.value, each.name)}) if each.is_error else each
-            for each in one.results
-        )
-        plain.append(one.model_copy(update={"results": tuple(results)}))
-    return Rounds(plain)
+    return history
+
+
+def _as_read(turn: Round) -> Round:
+    """Return a round with failed results as the model reads them."""
+    results: list[ToolResult] = []
+    for result in turn.results:
+        if result.is_error:
+            message = message_in(result.value, result.name)
+            results.append(result.model_copy(update={"value": message}))
+        else:
+            results.append(result)
+    return turn.model_copy(update={"results": tuple(results)})
 
 
 def _rounds_of(rows: list[Row]) -> Iterable[Round]:

@@ -30,7 +30,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult, value_for_a
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 
 
-class _Saved(pydantic.BaseModel):
+class _RunRecord(pydantic.BaseModel):
     """A ConfirmationNeeded as JSON. The event of the turn is a history of one, so that it is saved as one."""
 
     calls: ToolCalls
@@ -41,27 +41,27 @@ class _Saved(pydantic.BaseModel):
     results_field: str | None
 
 
-def saved(error: ConfirmationNeeded) -> str:
+def to_json(error: ConfirmationNeeded) -> str:
     """Return the error as JSON text."""
-    fields = {name: getattr(error, name) for name in _Saved.model_fields if name != "event"}
+    fields = {name: getattr(error, name) for name in _RunRecord.model_fields if name != "event"}
     try:
-        return _Saved(**fields, event=dspy.History(messages=[error.event])).model_dump_json()
-    except ValueError as why:
-        reason = f"the run that waits cannot be saved: {cut(str(why))}"
+        return _RunRecord(**fields, event=dspy.History(messages=[error.event])).model_dump_json()
+    except ValueError as fault:
+        reason = f"the run that waits cannot be saved: {cut(str(fault))}"
         fix = "Give inputs that JSON can hold, or pickle the error."
-        raise InvalidHistory(reason, code="unreadable_history", fix=fix) from why
+        raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
 
 
-def loaded(kind: type[ConfirmationNeeded], text: str | bytes) -> ConfirmationNeeded:
+def from_json(kind: type[ConfirmationNeeded], text: str | bytes) -> ConfirmationNeeded:
     """Return the error that was saved."""
     try:
-        one = _Saved.model_validate_json(text)
-        [event] = one.event.messages
-    except ValueError as why:
-        reason = f"it is no saved ConfirmationNeeded: {cut(str(why))}"
+        fields = _RunRecord.model_validate_json(text)
+        [event] = fields.event.messages
+    except ValueError as fault:
+        reason = f"it is no saved ConfirmationNeeded: {cut(str(fault))}"
         fix = "Give what error.model_dump_json() wrote."
-        raise InvalidHistory(reason, code="unreadable_history", fix=fix) from why
-    return kind(one.calls, one.requests, one.history, event, one.field, one.results_field)
+        raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
+    return kind(fields.calls, fields.requests, fields.history, event, fields.field, fields.results_field)
 
 
 def resume(error: ConfirmationNeeded, tools: object, decisions: Any, timeout: float | None) -> dspy.History:
@@ -90,18 +90,19 @@ def _checked_jobs(
     """
     by_request = decisions_of(decisions)
     rejections: dict[str, str] = {}
-    others = dict(by_request)
+    remaining_decisions = dict(by_request)
     for request in error.requests:
         decision = by_request.get(request.id)
         if decision is False or isinstance(decision, str):
-            del others[request.id]
+            del remaining_decisions[request.id]
             rejections[request.call.id] = decision or REJECTED
         elif decision is not None:
             _refuse_changed(request, decls)
     calls = _without_submit(error.calls, decls)
     rejected = [call for call in calls if call.id in rejections]
     remaining = [call for call in calls if call.id not in rejections]
-    jobs = jobs_of(calls.model_copy(update={"tool_calls": remaining}), decls, others, timeout)
+    remaining_calls = calls.model_copy(update={"tool_calls": remaining})
+    jobs = jobs_of(remaining_calls, decls, remaining_decisions, timeout)
     jobs += [Job(call, ToolResult.failed(call, rejections[call.id])) for call in rejected]
     return calls, sorted(jobs, key=lambda job: job.call.index)
 
@@ -110,13 +111,13 @@ def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
     """Refuse a decision about a tool that is missing or declared otherwise than when the person was asked."""
     name = request.call.name
     pin = request.args.get("pin")
-    what = f"there is a decision about {request.id!r}, and"
+    decision = f"there is a decision about {request.id!r}, and"
     if pin is None:  # of an undeclared tool, or saved before requests had pins
         return
     if name not in decls:
-        raise changed_tool(what, name, "is not declared")
+        raise changed_tool(decision, name, "is not declared")
     if pin != pin_of(decls[name]):
-        raise changed_tool(what, name, "is declared otherwise than when it was asked about")
+        raise changed_tool(decision, name, "is declared otherwise than when it was asked about")
 
 
 def _without_submit(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
@@ -138,18 +139,19 @@ def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
     event = dict(error.event)
     calls = error.calls
     if error.results_field is not None:
-        before = event.get(error.results_field) or ToolResults()
-        event[error.results_field] = ToolResults.model_validate(before) + turn_results
+        earlier_results = event.get(error.results_field) or ToolResults()
+        event[error.results_field] = ToolResults.model_validate(earlier_results) + turn_results
     else:  # as `dspy.ReActV2` writes it
-        values = [
-            dspy.ToolCallResults.ToolCallResult(
-                call_id=each.call_id,
-                name=each.name,
-                value=value_for_agent(each),
-                is_error=each.is_error,
-            )
-            for each in turn_results
-        ]
-        calls = calls.model_copy(update={"tool_call_results": dspy.ToolCallResults(tool_call_results=values)})
+        rows = dspy.ToolCallResults(tool_call_results=[*map(_agent_result, turn_results)])
+        calls = calls.model_copy(update={"tool_call_results": rows})
     event[error.field] = calls
     return error.history.model_copy(update={"messages": [*map(dict, error.history.messages), event]})
+
+
+def _agent_result(result: ToolResult) -> dspy.ToolCallResults.ToolCallResult:
+    return dspy.ToolCallResults.ToolCallResult(
+        call_id=result.call_id,
+        name=result.name,
+        value=value_for_agent(result),
+        is_error=result.is_error,
+    )

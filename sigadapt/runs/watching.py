@@ -1,7 +1,7 @@
 """Emit what happens in one run as events, in order, from DSPy's callbacks and streams.
 
 A `Watch` is the stream and a callback of the run's settings, so DSPy reports every predictor, model and tool
-to it, in any thread. DSPy's id of what runs leads to its `_Place`. Rules:
+to it, in any thread. DSPy's id of what runs leads to its `_Frame`. Rules:
 
  a. A step is the call of one predictor. If steps run side by side, the events of the later one wait until the
     earlier one has ended: texts do not mix, and the numbers of steps never fall.
@@ -42,7 +42,7 @@ AnyCall = ToolCall | InvalidToolCall
 
 
 class LeftError(BaseException):
-    """Ends a program whose events nobody reads any more; no `except Exception` of it goes on."""
+    """Ends a program whose reader has left; no `except Exception` of it goes on."""
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class _Step:
 
     number: int
     within: str | None
-    owner: "_Place"
+    owner: "_Frame"
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     has_tools: bool = True
     texts: Any = field(default_factory=NoText)
@@ -67,7 +67,7 @@ class _Step:
 
 
 @dataclass(eq=False)
-class _Open:
+class _OpenCall:
     """A call that was emitted, and whose result was not."""
 
     call: AnyCall
@@ -76,15 +76,17 @@ class _Open:
 
 
 @dataclass(eq=False)
-class _Place:
-    """A module, model or tool that runs: where it stands in the program."""
+class _Frame:
+    """A module, model or tool that runs: its place in the program."""
 
-    parent: "_Place | None" = None
+    parent: "_Frame | None" = None
     within: str | None = None
     step: _Step | None = None
     instance: Any = None
-    calls: list[_Open] = field(default_factory=list[_Open])  # of the predictors that a module has called
-    run: _Open | None = None
+    calls: list[_OpenCall] = field(
+        default_factory=list[_OpenCall]
+    )  # of the predictors that a module has called
+    run: _OpenCall | None = None
 
 
 class Watch(BaseCallback):
@@ -95,19 +97,19 @@ class Watch(BaseCallback):
     def __init__(self, deliver: Callable[[Event], None]) -> None:
         self._deliver = deliver
         self._lock = RLock()
-        self._root = _Place()
-        self._places: dict[str, _Place] = {}
+        self._root = _Frame()
+        self._frames: dict[str, _Frame] = {}
         self._steps: list[_Step] = []  # those that run, and later ones that wait for them
         self._count = self._number = 0
         self.is_left = False
 
     def refuse_left(self) -> None:
-        """End the program, if nobody reads its events any more."""
+        """End the program, if the reader of its events has left."""
         if self.is_left:
             raise LeftError
 
-    def _here(self) -> _Place:
-        return self._places.get(running_id.get() or "", self._root)
+    def _current_frame(self) -> _Frame:
+        return self._frames.get(running_id.get() or "", self._root)
 
     def emit(self, step: _Step, kind: type[Event], *values: Any) -> None:
         """Send an event, or hold it back until the steps before it have ended."""
@@ -121,25 +123,27 @@ class Watch(BaseCallback):
     # The chunks of DSPy's own adapters, and those of a subscription to calls.
 
     async def send(self, item: Any) -> None:
-        """Hear a chunk of a predictor without tools; a subscription sends those of all others."""
+        """Emit a chunk of a predictor without tools; a subscription sends those of all others."""
         self.refuse_left()
-        step = self._here().step
+        step = self._current_frame().step
         if step is not None and not step.has_tools:
-            self.hear_chunk(step, step.texts, item)
+            self.emit_chunk(step, step.texts, item)
             if getattr(item, "choices", None) and item.choices[0].get("finish_reason"):
                 step.texts = NoText()  # what follows is another candidate
 
-    def begin_answer(self, calls: str, rest: Any, marker: str, default: str | None) -> "_Answer":
-        """Return what hears the answer of one request, whose calls are typed."""
-        here = self._here()
+    def begin_answer(
+        self, calls: str, text_signature: Any, marker: str, default: str | None
+    ) -> "_AnswerListener":
+        """Return the listener to the answer of one request, whose calls are typed."""
+        frame = self._current_frame()
         self.refuse_left()
-        step = here.step or self._step_between(here)
+        step = frame.step or self._step_between(frame)
         step.earlier_fields |= step.pieces.keys()  # an answer to a reask is another answer
         step.pieces.clear()
-        return _Answer(self, step, calls, field_texts(rest.output_fields, marker, default))
+        return _AnswerListener(self, step, calls, field_texts(text_signature.output_fields, marker, default))
 
-    def hear_chunk(self, step: _Step, texts: Any, chunk: Any) -> bool:
-        """Tell the text and the thinking of a chunk, and return whether it had text."""
+    def emit_chunk(self, step: _Step, texts: Any, chunk: Any) -> bool:
+        """Emit the text and the thinking of a chunk, and return whether it had text."""
         try:
             delta: Json = chunk["choices"][0]["delta"]
         except (TypeError, KeyError, IndexError):
@@ -149,25 +153,27 @@ class Watch(BaseCallback):
             self.emit(step, events.ReasoningDelta, thinking)
         text: str = delta.get("content") or ""
         if text:
-            self.hear_text(step, texts.take(text))
+            self.emit_text(step, texts.take(text))
         return bool(text)
 
-    def hear_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
-        """Tell pieces of the texts of fields."""
+    def emit_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
+        """Emit pieces of the texts of fields."""
         for name, piece in pieces:
             step.pieces.setdefault(name, []).append(piece)
             self.emit(step, events.TextDelta, piece, name)
 
-    def hear_call(self, step: _Step, item: Any) -> None:
+    def emit_call(self, step: _Step, item: Any) -> None:
         """Emit a whole call, once; a good one may turn out bad later."""
         call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
-        before = step.calls.get(call.id)
-        if before is not None and isinstance(before, InvalidToolCall) >= isinstance(call, InvalidToolCall):
+        earlier = step.calls.get(call.id)
+        if earlier is not None and isinstance(earlier, InvalidToolCall) >= isinstance(call, InvalidToolCall):
             return
         step.calls[call.id] = call
         with self._lock:
-            step.owner.calls[:] = [each for each in step.owner.calls if each.call is not before]
-            step.owner.calls.append(_Open(call, step))
+            step.owner.calls[:] = [
+                open_call for open_call in step.owner.calls if open_call.call is not earlier
+            ]
+            step.owner.calls.append(_OpenCall(call, step))
         self.emit(step, events.CallReady, call)
 
     # DSPy's callbacks.
@@ -175,90 +181,100 @@ class Watch(BaseCallback):
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Begin a step, if it is a predictor."""
         self.refuse_left()
-        parent = self._here()
-        place = _Place(parent, parent.within, instance=instance)
-        self._places[call_id] = place
-        if isinstance(instance, dspy.Predict):
-            values: dict[str, Any] = inputs.get("kwargs") or {}
-            self._hear_results(parent, values.values())
-            signature: Any = values.get("signature") or instance.signature
-            try:
-                has_tools = plan_of(signature) is not None
-            except SigadaptError:  # which the adapter raises
-                has_tools = True
-            marker = "" if has_tools else getattr(settings.adapter, "field_marker", "")
-            fields = signature.output_fields
-            with self._lock:
-                self._count += 1
-                texts = field_texts(fields, marker, NOWHERE)
-                place.step = _Step(self._count, parent.within, parent, fields, has_tools, texts)
-                self._steps.append(place.step)
+        parent = self._current_frame()
+        frame = _Frame(parent, parent.within, instance=instance)
+        self._frames[call_id] = frame
+        if not isinstance(instance, dspy.Predict):
+            return
+        values: dict[str, Any] = inputs.get("kwargs") or {}
+        self._emit_results(parent, values.values())
+        signature: Any = values.get("signature") or instance.signature
+        try:
+            has_tools = plan_of(signature) is not None
+        except SigadaptError:  # which the adapter raises
+            has_tools = True
+        marker = "" if has_tools else getattr(settings.adapter, "field_marker", "")
+        fields = signature.output_fields
+        with self._lock:
+            self._count += 1
+            texts = field_texts(fields, marker, NOWHERE)
+            frame.step = _Step(self._count, parent.within, parent, fields, has_tools, texts)
+            self._steps.append(frame.step)
 
-    def _step_between(self, owner: _Place) -> _Step:
+    def _step_between(self, owner: _Frame) -> _Step:
         """Return a step for what no predictor did."""
         return _Step(max(self._count, 1), owner.within, owner)
 
     def on_module_end(
         self, call_id: str, outputs: Any | None, exception: BaseException | None = None
     ) -> None:
-        """Tell what a predictor gave that did not stream, and what was kept for its end."""
-        place = self._places.pop(call_id, self._root)
-        step = place.step
+        """Emit what a predictor gave that did not stream, and what waited for its end."""
+        frame = self._frames.pop(call_id, self._root)
+        step = frame.step
         values: Any = outputs if isinstance(outputs, dspy.Prediction) else {}
-        if place.calls:
-            self._hear_results(place, [values.get("history")])
+        if frame.calls:
+            self._emit_results(frame, [values.get("history")])
         if step is None:
             return
-        texts = text_fields(step.fields)
         for name in step.fields:
-            value: Any = values.get(name)
-            if isinstance(value, dspy.Reasoning):
-                value = None if step.thoughts else value.content
-            if isinstance(value, dspy.ToolCalls):
-                for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
-                    self.hear_call(step, call)
-            elif isinstance(value, str) and name in texts:
-                text = "".join(step.pieces.get(name, ()))
-                if not text and name in step.earlier_fields:
-                    continue
-                start = value if value.startswith(text) else value.lstrip()
-                if start.startswith(text) and len(start) > len(text):
-                    self.hear_text(step, [(name, start[len(text) :])])
-        for call in exception.calls if isinstance(exception, ConfirmationNeeded) else ():
-            self.hear_call(step, call)
+            self._emit_output(step, name, values.get(name))
+        if isinstance(exception, ConfirmationNeeded):
+            for call in exception.calls:
+                self.emit_call(step, call)
         if step.usage:
             self.emit(step, events.Used, dict(step.usage))
         self._end_step(step)
+
+    def _emit_output(self, step: _Step, name: str, value: Any) -> None:
+        """Emit what did not stream of an output field."""
+        if isinstance(value, dspy.ToolCalls):
+            for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
+                self.emit_call(step, call)
+            return
+        if isinstance(value, dspy.Reasoning):
+            value = None if step.thoughts else value.content
+        if not isinstance(value, str) or name not in text_fields(step.fields):
+            return
+        text = "".join(step.pieces.get(name, ()))
+        if not text and name in step.earlier_fields:
+            return
+        if not value.startswith(text):
+            value = value.lstrip()
+        if value.startswith(text) and len(value) > len(text):
+            self.emit_text(step, [(name, value[len(text) :])])
 
     def _end_step(self, step: _Step) -> None:
         with self._lock:
             step.is_open = False
             while self._steps and not self._steps[0].is_open:
                 self._steps.pop(0)
-                if self._steps:
-                    waiting = self._steps[0].waiting
-                    self._steps[0].waiting = []
-                    for kind, values in waiting:
-                        self.emit(self._steps[0], kind, *values)
+                if not self._steps:
+                    break
+                first = self._steps[0]
+                waiting = first.waiting
+                first.waiting = []
+                for kind, values in waiting:
+                    self.emit(first, kind, *values)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Stop the request of a run that was left."""
         self.refuse_left()
-        parent = self._here()
-        self._places[call_id] = _Place(parent, parent.within, parent.step, instance)
+        parent = self._current_frame()
+        self._frames[call_id] = _Frame(parent, parent.within, parent.step, instance)
 
     def on_lm_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Add up the tokens of a step, which are in the model's history."""
-        place = self._places.pop(call_id, self._root)
-        if outputs is None or place.step is None:
+        frame = self._frames.pop(call_id, self._root)
+        if outputs is None or frame.step is None:
             return
-        # Its entry is among the latest, behind those of threads that share the model.
-        for entry in reversed(place.instance.history[-50:]):
+        # Its entry is among the latest, after those of threads that share the model.
+        for entry in reversed(frame.instance.history[-50:]):
             responses: Any = entry.get("response")
-            candidates = [entry.get("outputs"), *(responses if is_array(responses) else [responses])]
-            if any(each is outputs for each in candidates):
+            candidates: list[Any] = [*responses] if is_array(responses) else [responses]
+            candidates.append(entry.get("outputs"))
+            if any(candidate is outputs for candidate in candidates):
                 usage: Json = entry.get("usage") or {}
-                place.step.usage.update({n: count for n, count in usage.items() if isinstance(count, int)})
+                frame.step.usage.update({name: n for name, n in usage.items() if isinstance(n, int)})
                 return
 
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
@@ -268,92 +284,85 @@ class Watch(BaseCallback):
 
     def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str = "") -> None:
         self.refuse_left()
-        parent = self._here()
+        parent = self._current_frame()
         with self._lock:
-            run = _waiting(parent, name, args, call_id)
+            run = _call_to_answer(parent, name, args, call_id)
             if run is None:
                 call = ToolCall(id=call_id or f"call_{run_id[:22]}", name=name, args=jsonable(args))
-                self.hear_call(self._step_between(parent), call)
-                run = next(each for each in parent.calls if each.call is call)
+                self.emit_call(self._step_between(parent), call)
+                run = next(open_call for open_call in parent.calls if open_call.call is call)
             run.has_begun = True
-        self._places[run_id] = _Place(parent, run.call.id, run=run)
+        self._frames[run_id] = _Frame(parent, run.call.id, run=run)
 
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
-        """Tell the result of a tool."""
-        place = self._places.pop(call_id, self._root)
-        if place.run is not None and (exception is None or isinstance(exception, Exception)):
-            self._result(place.run, _result(place.run.call, outputs, exception))
+        """Emit the result of a tool."""
+        frame = self._frames.pop(call_id, self._root)
+        if frame.run is not None and (exception is None or isinstance(exception, Exception)):
+            self._result(frame.run, _tool_result(frame.run.call, outputs, exception))
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""
         run_id = uuid4().hex
         self._begin_tool(run_id, call.name, call.args, call.id)
-        before = running_id.set(run_id)
+        token = running_id.set(run_id)
         try:
             value = function(**args)
         except BaseException as error:
             self.on_tool_end(run_id, None, error)
             raise
         finally:
-            running_id.reset(before)
+            running_id.reset(token)
         if inspect.isawaitable(value):
-            return self._awaited_run(run_id, value)
+            return self._await_run(run_id, value)
         self.on_tool_end(run_id, value)
         return value
 
-    async def _awaited_run(self, run_id: str, running: Any) -> Any:
-        before = running_id.set(run_id)
+    async def _await_run(self, run_id: str, running: Any) -> Any:
+        token = running_id.set(run_id)
         try:
             value = await running
         except BaseException as error:
             self.on_tool_end(run_id, None, error)
             raise
         finally:
-            running_id.reset(before)
+            running_id.reset(token)
         self.on_tool_end(run_id, value)
         return value
 
     def emit_result(self, call_id: str, result: ToolResult) -> None:
         """Emit the result of a call whose function has not ended; what it returns later is none."""
         with self._lock:
-            running = [place.run for place in self._places.values() if place.run is not None]
-            for each in [*running, *self._here().calls]:
-                if each.call.id == call_id:
-                    self._result(each, result)
+            running = [frame.run for frame in self._frames.values() if frame.run is not None]
+            for open_call in [*running, *self._current_frame().calls]:
+                if open_call.call.id == call_id:
+                    self._result(open_call, result)
 
-    def _result(self, call: _Open, result: ToolResult) -> None:
+    def _result(self, call: _OpenCall, result: ToolResult) -> None:
         with self._lock:
             calls = call.step.owner.calls
             if call in calls:
                 calls.remove(call)
                 self.emit(call.step, events.ResultReady, call.call.id, result)
 
-    def _hear_results(self, owner: _Place, values: Iterable[Any]) -> None:
-        """Tell the results of calls that no tool answered, as the next turn sends them."""
+    def _emit_results(self, owner: _Frame, values: Iterable[Any]) -> None:
+        """Emit the results of calls that no tool answered, as the next turn sends them."""
         for value in values:
-            rows: Iterable[Any] = value if isinstance(value, ToolResults) else ()
-            if isinstance(value, dspy.History) and value.messages:
-                parts = value.messages[-1].values()
-                collections = [getattr(part, "tool_call_results", None) for part in parts]
-                rows = [row for each in collections if each for row in each.tool_call_results]
-            for row in rows:
-                name = row.name or "unnamed"
-                is_error = bool(row.is_error)
-                for each in [
-                    each for each in owner.calls if each.call.id == row.call_id and not each.has_begun
-                ]:
-                    if isinstance(each.call, InvalidToolCall):
-                        result = failed_result(each.call)
+            for row in _result_rows(value):
+                unrun = [call for call in owner.calls if call.call.id == row.call_id and not call.has_begun]
+                for open_call in unrun:
+                    if isinstance(open_call.call, InvalidToolCall):
+                        result = failed_result(open_call.call)
                     else:
+                        name = row.name or "unnamed"
                         result = ToolResult(
-                            call_id=row.call_id, name=name, value=row.value, is_error=is_error
+                            call_id=row.call_id, name=name, value=row.value, is_error=bool(row.is_error)
                         )
-                    self._result(each, result)
+                    self._result(open_call, result)
 
     # The end of the run.
 
     def end(self, prediction: Any = None, error: BaseException | None = None) -> None:
-        """Tell the end: a prediction, or the error; before it, whom a run waits for."""
+        """Emit the end: a prediction, or the error; before it, whom a run waits for."""
         with self._lock:
             for step in [*self._steps]:
                 self._end_step(step)
@@ -366,8 +375,8 @@ class Watch(BaseCallback):
             self.emit(last, events.Failed, error)
 
 
-class _Answer:
-    """Hears the answer to one request: the listener of its subscription, and the stream behind it."""
+class _AnswerListener:
+    """Takes the answer to one request: the listener of its subscription, and the stream beside it."""
 
     is_direct = True  # as its watch
     partial = True
@@ -383,33 +392,50 @@ class _Answer:
         self._has_text = False
 
     async def send(self, item: Any) -> None:
-        """Hear a chunk, a call that is whole or not, or the whole answer."""
+        """Take a chunk, a call that is whole or not, or the whole answer."""
         watch = self._watch
         step = self._step
         watch.refuse_left()
         if isinstance(item, Choice):
-            if item.reasoning and not step.thoughts:
-                step.thoughts = True
-                watch.emit(step, events.ReasoningDelta, item.reasoning)
-            if item.text and not self._has_text:
-                watch.hear_text(step, self._texts.take(item.text))
-            kinds = (
-                (events.ServerCall, "server_calls"),
-                (events.SourceReady, "sources"),
-                (events.FileReady, "files"),
-            )
-            for kind, name in kinds:
-                for each in getattr(item, name) or ():
-                    watch.emit(step, kind, each)
+            self._emit_choice(item)
         elif not isinstance(item, StreamResponse):
-            self._has_text |= watch.hear_chunk(step, self._texts, item)
+            self._has_text |= watch.emit_chunk(step, self._texts, item)
         elif isinstance(item.chunk, ToolCalls):
             for call in item.chunk.in_order():
-                watch.hear_call(step, call)
+                watch.emit_call(step, call)
         elif item.chunk.arguments or item.chunk.index not in step.open_calls:
             call = item.chunk
             step.open_calls.add(call.index)
             watch.emit(step, events.CallDelta, call.index, call.id, call.name, call.arguments)
+
+    def _emit_choice(self, choice: Choice) -> None:
+        """Emit what of a whole answer did not stream."""
+        watch = self._watch
+        step = self._step
+        if choice.reasoning and not step.thoughts:
+            step.thoughts = True
+            watch.emit(step, events.ReasoningDelta, choice.reasoning)
+        if choice.text and not self._has_text:
+            watch.emit_text(step, self._texts.take(choice.text))
+        for call in choice.server_calls or ():
+            watch.emit(step, events.ServerCall, call)
+        for source in choice.sources or ():
+            watch.emit(step, events.SourceReady, source)
+        for file in choice.files or ():
+            watch.emit(step, events.FileReady, file)
+
+
+def _result_rows(value: Any) -> Iterable[Any]:
+    """Return the results in an input, or in the latest event of a history."""
+    if isinstance(value, ToolResults):
+        return value
+    rows: list[Any] = []
+    if isinstance(value, dspy.History) and value.messages:
+        for field_value in value.messages[-1].values():
+            collection = getattr(field_value, "tool_call_results", None)
+            if collection:
+                rows += collection.tool_call_results
+    return rows
 
 
 def waits_of(error: object) -> ToolCalls | None:
@@ -425,22 +451,22 @@ def jsonable(value: Any) -> Any:
         return str(value)
 
 
-def _waiting(place: _Place | None, name: str, args: Any, call_id: str) -> _Open | None:
+def _call_to_answer(frame: _Frame | None, name: str, args: Any, call_id: str) -> _OpenCall | None:
     """Return the first call of a tool that waits to be run here; this one or one with these arguments."""
-    while place is not None:
-        calls = [
-            each
-            for each in place.calls
-            if each.call.name == name and not each.has_begun and isinstance(each.call, ToolCall)
-        ]
-        if calls or place.run is not None:  # inside of a tool, nothing answers a call outside of it
-            fits = [each for each in calls if call_id in ("", each.call.id)]
-            return min(fits, key=lambda each: getattr(each.call, "args", None) != args, default=None)
-        place = place.parent
+    while frame is not None:
+        calls: list[_OpenCall] = []
+        for open_call in frame.calls:
+            is_waiting = not open_call.has_begun and isinstance(open_call.call, ToolCall)
+            if is_waiting and open_call.call.name == name:
+                calls.append(open_call)
+        if calls or frame.run is not None:  # inside of a tool, nothing answers a call outside of it
+            candidates = [call for call in calls if call_id in ("", call.call.id)]
+            return min(candidates, key=lambda call: getattr(call.call, "args", None) != args, default=None)
+        frame = frame.parent
     return None
 
 
-def _result(call: AnyCall, value: Any, error: Exception | None) -> ToolResult:
+def _tool_result(call: AnyCall, value: Any, error: Exception | None) -> ToolResult:
     try:
         if error is None:
             return result_of(call, value)

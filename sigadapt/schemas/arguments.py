@@ -49,7 +49,7 @@ class Flaw(NamedTuple):
     path: str | None = None
 
 
-class Unread(NamedTuple):
+class UnreadCall(NamedTuple):
     """The text of a call that was not read, and why."""
 
     text: str
@@ -109,11 +109,15 @@ def _undecodable(text: str, reason: str, *, cut_off: bool) -> "Json | Flaw":
         return Flaw("truncated", f"the answer was cut off inside the arguments: {cut(text, from_end=True)}")
     if not text.strip():
         return {}
-    # Six characters are half of a pair, and no backslash and no pair.
-    whole = _HALF.sub(lambda it: r"\ufffd" if len(it[0]) == 6 else it[0], without_halves(text))
-    if whole != text:
-        return parse_arguments(whole, cut_off=cut_off)
+    readable = _HALF.sub(_without_half, without_halves(text))
+    if readable != text:
+        return parse_arguments(readable, cut_off=cut_off)
     return Flaw("invalid_json", f"the arguments are not JSON ({reason}): {cut(text)}")
+
+
+def _without_half(escape: re.Match[str]) -> str:
+    # Six characters are half of a pair, and no backslash and no pair.
+    return r"\ufffd" if len(escape[0]) == 6 else escape[0]
 
 
 def _holds_infinity(value: Any) -> bool:

@@ -17,6 +17,7 @@ fixed number of steps, and the value then does not fit; long text is not searche
 
 import json
 import re
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
@@ -75,7 +76,7 @@ _OF_OBJECTS = (
 )
 
 
-class Checked(NamedTuple):
+class CompiledSchema(NamedTuple):
     """A schema that passed the checks: compiled, as text, and how many patterns are beyond linear time."""
 
     validator: jsonschema_rs.Validator
@@ -84,12 +85,12 @@ class Checked(NamedTuple):
 
 
 # Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
-_VALIDATORS: BoundedCache[str, Checked] = BoundedCache(BUDGET)
+_VALIDATORS: BoundedCache[str, CompiledSchema] = BoundedCache(BUDGET)
 _COMPILED_WEIGHS = 40  # bytes of memory for each byte of schema text, measured
 _LONGEST_KEPT = 16_384
 
 
-def check(schema: object, *, tool: str | None) -> Checked:
+def check(schema: object, *, tool: str | None) -> CompiledSchema:
     """Compile a schema; refuse it if it breaks one of the rules at the top of this file."""
     if not is_object(schema):
         _refuse(f"expected a JSON Schema object as parameters, got {type_of(schema)}", tool, "")
@@ -98,32 +99,46 @@ def check(schema: object, *, tool: str | None) -> Checked:
     compiled = _VALIDATORS.get(text)
     if compiled is not None:
         return compiled
-    if "type" not in schema and _OF_OBJECTS.isdisjoint(schema):
-        _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
-    if schema.get("type", "object") != "object":
-        _check_type(schema["type"], tool, ("type",))
-        reason = f"arguments have the type 'object', not {schema['type']!r}"
-        _refuse(reason, tool, "/type", fix="Use 'object'.")
+    _check_root(schema, tool)
     places = list(subschemas(schema))
     check_references(places, tool=tool)
     for place in places:
         if "type" in place.schema:
             _check_type(place.schema["type"], tool, (*place.path, "type"))
-    patterns: list[str] = []
-    for place in places:
-        pattern = place.schema.get("pattern")
-        by_pattern = place.schema.get("patternProperties")
-        patterns += [pattern] if isinstance(pattern, str) else []
-        patterns += by_pattern if is_object(by_pattern) else ()
+    patterns = _patterns_in(place.schema for place in places)
     if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile
         _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
-    checked = Checked(_compile(schema, tool), text, sum(map(bool, map(_BEYOND_LINEAR.search, patterns))))
-    if len(text) <= _LONGEST_KEPT and not patterns:  # a pattern may take half a megabyte
-        _VALIDATORS.put(text, checked, weight=len(text) * _COMPILED_WEIGHS)
-    return checked
+    beyond_linear = sum(_BEYOND_LINEAR.search(pattern) is not None for pattern in patterns)
+    compiled = CompiledSchema(_compile(schema, tool), text, beyond_linear)
+    if len(text) <= _LONGEST_KEPT:
+        _VALIDATORS.put(text, compiled, weight=len(text) * _COMPILED_WEIGHS)
+    return compiled
 
 
-def check_text(text: str, *, tool: str | None) -> Checked:
+def _check_root(schema: Json, tool: str | None) -> None:
+    """Refuse a schema whose root does not describe an object (check b)."""
+    if "type" not in schema and _OF_OBJECTS.isdisjoint(schema):
+        _refuse("the schema does not describe an object", tool, "", fix='Add "type": "object".')
+    if schema.get("type", "object") == "object":
+        return
+    _check_type(schema["type"], tool, ("type",))
+    reason = f"arguments have the type 'object', not {schema['type']!r}"
+    _refuse(reason, tool, "/type", fix="Use 'object'.")
+
+
+def _patterns_in(schemas: Iterable[Json]) -> list[str]:
+    patterns: list[str] = []
+    for schema in schemas:
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str):
+            patterns.append(pattern)
+        by_pattern = schema.get("patternProperties")
+        if is_object(by_pattern):
+            patterns += by_pattern
+    return patterns
+
+
+def check_text(text: str, *, tool: str | None) -> CompiledSchema:
     """Compile a schema that is given as compact JSON text; otherwise as `check`."""
     return _VALIDATORS.get(text) or check(json.loads(text), tool=tool)
 
@@ -154,25 +169,27 @@ def _draft_of(schema: Json) -> type[jsonschema_rs.Validator]:
     return jsonschema_rs.validator_cls_for({"$schema": schema["$schema"]})
 
 
-def flaw_in(args: Json, checked: Checked, tool: str) -> Flaw | None:
+def flaw_in(args: Json, compiled: CompiledSchema, tool: str) -> Flaw | None:
     """Check arguments against a compiled schema."""
-    flaw = _unfit_to_judge(args, checked, tool)
-    if flaw is not None or checked.validator.is_valid(args):
+    flaw = _unfit_to_judge(args, compiled, tool)
+    if flaw is not None or compiled.validator.is_valid(args):
         return flaw
     reasons: list[str] = []
     first: str | None = None
-    for misfit in islice(_misfits(checked).of(args), _MOST_ERRORS + 1):
+    for misfit in islice(_misfits(compiled).of(args), _MOST_ERRORS + 1):
         if len(reasons) == _MOST_ERRORS or sum(map(len, reasons)) > _LONGEST_LIST:
             reasons.append("and more")
             break
-        where = short_pointer(misfit.keys)
-        reasons.append(f"{where}: {misfit.reason}" if where else misfit.reason)
-        first = where if first is None else first
+        path = short_pointer(misfit.keys)
+        reason = f"{path}: {misfit.reason}" if path else misfit.reason
+        reasons.append(reason)
+        if first is None:
+            first = path
     summary = "; ".join(reasons) or "its parts do, but not the whole"
     return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {summary}", first or "")
 
 
-def _unfit_to_judge(args: Json, checked: Checked, tool: str) -> Flaw | None:
+def _unfit_to_judge(args: Json, compiled: CompiledSchema, tool: str) -> Flaw | None:
     try:
         size = len(orjson.dumps(args))
     except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
@@ -181,42 +198,49 @@ def _unfit_to_judge(args: Json, checked: Checked, tool: str) -> Flaw | None:
             reason = f"the arguments of {tool} are not JSON: {fault.reason}"
             return Flaw("schema_mismatch", reason, fault.path)
         size = len(compact(args))
-    if size * size * checked.beyond_linear <= _LONGEST_SEARCHED**2:
+    if size * size * compiled.beyond_linear <= _LONGEST_SEARCHED**2:
         return None
     return Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: it would take too long")
 
 
-def misfitting(args: Json, checked: Checked) -> frozenset[str]:
+def misfitting(args: Json, compiled: CompiledSchema) -> frozenset[str]:
     """Name the arguments that hold something that does not fit; all of them, where that cannot be told."""
-    if _unfit_to_judge(args, checked, "") is not None:
+    if _unfit_to_judge(args, compiled, "") is not None:
         return frozenset(args)
-    if checked.validator.is_valid(args):
+    if compiled.validator.is_valid(args):
         return frozenset()
-    misfits = list(islice(_misfits(checked).of(args), _MOST_NAMED))
+    misfits = list(islice(_misfits(compiled).of(args), _MOST_NAMED))
     if len(misfits) in (0, _MOST_NAMED):
         return frozenset(args)
     return frozenset(str(misfit.keys[0]) for misfit in misfits if misfit.keys)
 
 
-def judgements_in(args: Json, checked: Checked, most: int) -> int:
-    """Count how often a reader that remembers nothing would judge parts of the arguments, up to `most`."""
-    return judgements(json.loads(checked.text), args, most) if "$ref" in checked.text else 0
+def judgements_in(args: Json, compiled: CompiledSchema, limit: int) -> int:
+    """Count how often a reader that remembers nothing would judge parts of the arguments, up to a limit."""
+    if "$ref" not in compiled.text:
+        return 0
+    return judgements(json.loads(compiled.text), args, limit)
 
 
-def _misfits(checked: Checked) -> Misfits:
-    schema: Json = json.loads(checked.text)  # what its author holds may have changed since
+def _misfits(compiled: CompiledSchema) -> Misfits:
+    schema: Json = json.loads(compiled.text)  # what its author holds may have changed since
     return Misfits(schema, _draft_of(schema), _OPTIONS)
 
 
 def _check_type(words: object, tool: str | None, path: Keys) -> None:
+    """Refuse a type that is not JSON Schema's (check c)."""
     for word in words if is_array(words) else [words]:
-        if type(word) is str and word not in _TYPES:
-            plain = word.strip().lower()
-            correct = _OTHER_WORDS.get(plain) or closest(plain, _TYPES)
-            fix = f"Use '{correct}'." if correct else f"Use one of {', '.join(_TYPES)}."
-            if plain == "any":
-                fix = "Leave `type` out to allow any value."
-            _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=fix)
+        if type(word) is not str or word in _TYPES:
+            continue
+        plain = word.strip().lower()
+        correct = _OTHER_WORDS.get(plain) or closest(plain, _TYPES)
+        if plain == "any":
+            fix = "Leave `type` out to allow any value."
+        elif correct:
+            fix = f"Use '{correct}'."
+        else:
+            fix = f"Use one of {', '.join(_TYPES)}."
+        _refuse(f"{cut(word)!r} is not a JSON Schema type", tool, pointer(path), fix=fix)
 
 
 def _refuse(

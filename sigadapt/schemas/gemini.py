@@ -31,16 +31,22 @@ def in_json_schema(schema: Any) -> Any:
     if not is_object(schema):
         return schema
     words: Json = {_CAMEL.get(key, key): value for key, value in schema.items()}
-    if isinstance(kind := words.get("type"), str) and kind.isupper():
-        words["type"] = kind.lower()
+    declared = words.get("type")
+    if isinstance(declared, str) and declared.isupper():
+        words["type"] = declared.lower()
     for key in _SIZES:
         if isinstance(size := words.get(key), str) and size.isdecimal():
             words[key] = int(size)
     if words.pop("nullable", None) is True:
-        if type(words.get("type")) is str:
-            words["type"] = [words["type"], "null"]
-        for key, null in (("anyOf", {"type": "null"}), ("enum", None)):
-            if is_array(part := words.get(key)) and (key == "anyOf" or None not in part):
-                words[key] = [*part, null]
-    words = rebuilt(words, lambda part, _: in_json_schema(part))
+        _allow_null(words)
+    words = rebuilt(words, lambda subschema, _: in_json_schema(subschema))
     return schema if words == schema else words
+
+
+def _allow_null(schema: Json) -> None:
+    if type(schema.get("type")) is str:
+        schema["type"] = [schema["type"], "null"]
+    if is_array(alternatives := schema.get("anyOf")):
+        schema["anyOf"] = [*alternatives, {"type": "null"}]
+    if is_array(allowed := schema.get("enum")) and None not in allowed:
+        schema["enum"] = [*allowed, None]

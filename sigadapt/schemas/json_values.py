@@ -91,9 +91,9 @@ def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, (list, tuple))
 
 
-def equal_json(one: Any, other: Any) -> bool:
+def equal_json(left: Any, right: Any) -> bool:
     """Say whether two values are the same JSON: 1 is 1.0 and key order is free, but 1 is not true."""
-    pending = [(one, other)]
+    pending = [(left, right)]
     while pending:
         first, second = pending.pop()
         if is_object(first) and is_object(second):
@@ -116,10 +116,10 @@ def pointer(keys: Iterable[object]) -> str:
 
 def short_pointer(keys: Iterable[object]) -> str:
     """Write keys as a JSON Pointer; if it is too long to read, that of the innermost readable part."""
-    whole = pointer(keys)
-    while len(whole) > _LONGEST_POINTER:
-        whole = whole.rpartition("/")[0]
-    return whole
+    path = pointer(keys)
+    while len(path) > _LONGEST_POINTER:
+        path = path.rpartition("/")[0]
+    return path
 
 
 class Fault(NamedTuple):
@@ -135,8 +135,8 @@ def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | 
     count = 1
     while pending:
         item, path = pending.pop()
+        reason = _fault_of(item)
         members: Iterable[tuple[Any, Any]] = ()
-        reason = _own_fault(item)
         if is_object(item) or is_array(item):
             if item and len(path) >= levels:  # an empty one is a value like a number
                 reason = f"nested deeper than {levels} levels"
@@ -147,26 +147,34 @@ def fault_in(value: object, *, levels: int, most: int | None = None) -> Fault | 
         if reason is not None:
             return Fault(reason, pointer(path))
         for key, member in members:  # the most frequent values have no fault
-            if not (member is None or member is True or (type(member) is str and member.isascii())):
-                pending.append((member, (*path, key)))
+            if member is None or member is True or (type(member) is str and member.isascii()):
+                continue
+            pending.append((member, (*path, key)))
     return None
 
 
-def _own_fault(item: Any) -> str | None:
+def _fault_of(item: Any) -> str | None:
     """Return why a value is no JSON by itself, or by its keys."""
+    if item is None or is_array(item):
+        return None
     if is_object(item):
-        keys: list[object] = [*item]
-        odd = next((key for key in keys if not (isinstance(key, str) and is_unicode(key))), "")
-        if isinstance(odd, str):
-            return "a key with half of a surrogate pair" if odd else None
-        return f"the key {cut(repr(odd))} is not a string"
+        return _fault_of_keys([*item])
     if isinstance(item, str):
         return None if is_unicode(item) else "half of a surrogate pair"
     if isinstance(item, float):
         return None if math.isfinite(item) else f"{item} is not a JSON number"
     if isinstance(item, int):
         return None if item.bit_length() <= _MOST_BITS else "an integer of more than 4,300 digits"
-    return None if item is None or is_array(item) else f"a Python {type(item).__name__} is not a JSON value"
+    return f"a Python {type(item).__name__} is not a JSON value"
+
+
+def _fault_of_keys(keys: list[object]) -> str | None:
+    for key in keys:
+        if not isinstance(key, str):
+            return f"the key {cut(repr(key))} is not a string"
+        if not is_unicode(key):
+            return "a key with half of a surrogate pair"
+    return None
 
 
 def is_unicode(text: str) -> bool:
@@ -217,15 +225,16 @@ def cut(text: str, *, from_end: bool = False) -> str:
     """Cut text to a readable length for a message. Empty text becomes `(nothing)`."""
     if len(text) <= _LONGEST_SHOWN:
         return text or "(nothing)"
-    part = f"…{text[-_LONGEST_SHOWN:]}" if from_end else f"{text[:_LONGEST_SHOWN]}…"
-    return f"{part} ({len(text)} characters)"
+    excerpt = f"…{text[-_LONGEST_SHOWN:]}" if from_end else f"{text[:_LONGEST_SHOWN]}…"
+    return f"{excerpt} ({len(text)} characters)"
 
 
 def listed(items: Iterable[str], most: int, separator: str = "; ") -> str:
-    """Join the first `most` items, and count the rest: `a, b, and 1 more`."""
-    every = list(items)
-    rest = [f"and {len(every) - most} more"] if len(every) > most else []
-    return separator.join([*every[:most], *rest])
+    """Join the first `most` items, and count the others: `a, b, and 1 more`."""
+    texts = list(items)
+    if len(texts) > most:
+        texts[most:] = [f"and {len(texts) - most} more"]
+    return separator.join(texts)
 
 
 def type_of(value: object) -> str:
@@ -240,35 +249,38 @@ def closest(word: str, words: Iterable[str], *, at_least: float = 0.6) -> str | 
     """Return the known word most similar to a misspelt one; None if none is similar."""
     import difflib  # only errors need it, and it costs every import a millisecond
 
-    return next(iter(difflib.get_close_matches(word[:_LONGEST_WORD], words, n=1, cutoff=at_least)), None)
+    matches = difflib.get_close_matches(word[:_LONGEST_WORD], words, n=1, cutoff=at_least)
+    return matches[0] if matches else None
 
 
 def json_like(value: Any) -> str:
     """Write any value as JSON-like text: every pair of a `RepeatedKeys`, and `"..."` for one in itself."""
     # Without recursion, because a value may be nested too deep for it. By `id`, the objects and arrays that
-    # are open: their members that are still to be written, each behind what stands before it, and their end.
+    # are open: their members that are still to be written, each after its comma and key, and their end.
     pieces: list[str] = []
-    around: dict[int, tuple[Iterator[tuple[str, Any]], str]] = {0: (iter([("", value)]), "")}
-    while around:
-        members, closing = next(reversed(around.values()))
+    open_containers: dict[int, tuple[Iterator[tuple[str, Any]], str]] = {0: (iter([("", value)]), "")}
+    while open_containers:
+        members, closing = next(reversed(open_containers.values()))
         member = next(members, None)
         if member is None:
             pieces.append(closing)
-            around.popitem()
+            open_containers.popitem()
             continue
-        before, item = member
-        if id(item) in around:
-            pieces += before, '"..."'
+        prefix, item = member
+        pieces.append(prefix)
+        if id(item) in open_containers:
+            pieces.append('"..."')
         elif is_object(item):
+            pieces.append("{")
             pairs = item.pairs if isinstance(item, RepeatedKeys) else item.items()
-            members_of = ((f"{',' * (n > 0)}{_scalar(key)}:", child) for n, (key, child) in enumerate(pairs))
-            pieces += before, "{"
-            around[id(item)] = members_of, "}"
+            to_write = ((f"{',' * (n > 0)}{_scalar(key)}:", child) for n, (key, child) in enumerate(pairs))
+            open_containers[id(item)] = to_write, "}"
         elif is_array(item):
-            pieces += before, "["
-            around[id(item)] = (("," * (n > 0), child) for n, child in enumerate(item)), "]"
+            pieces.append("[")
+            items = (("," * (n > 0), child) for n, child in enumerate(item))
+            open_containers[id(item)] = items, "]"
         else:
-            pieces += before, _scalar(item)
+            pieces.append(_scalar(item))
     return "".join(pieces)
 
 

@@ -16,7 +16,7 @@ from sigadapt.schemas.json_values import Json, Keys, cut, is_array, is_object
 from sigadapt.schemas.subschemas import applications, dereference
 
 # What a schema asserts of a value by itself, not through the schemas in it.
-_OWN = (
+_ASSERTIONS = (
     frozenset(("type", "enum", "const", "format"))
     | frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
     | frozenset(("minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems"))
@@ -51,42 +51,48 @@ class Misfits:
             if isinstance(item, Misfit):
                 yield item
                 continue
-            schema, part, keys = item
+            schema, judged, keys = item
             if not is_object(schema):
-                yield Misfit(keys, f"no value is allowed here, and {cut(repr(part))} is one")
+                yield Misfit(keys, f"no value is allowed here, and {cut(repr(judged))} is one")
                 continue
-            direct = list(self._errors(_own_assertions(schema), part))
-            below = self._below(schema, part)
-            errors = direct if direct or below else list(self._errors(schema, part))
-            for each in reversed(errors):
-                alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(each.kind, "context", [])
-                firsts = ", ".join(cut(errors[0].message) for errors in alternatives[:4] if errors)
-                reason = f"fits no alternative ({firsts})" if firsts else cut(each.message)
-                pending.append(Misfit((*keys, *each.instance_path), reason))
-            pending += [(one, inner, keys if key is None else (*keys, key)) for one, inner, key in below]
+            errors = list(self._errors(_assertions_of(schema), judged))
+            inner_misfits = self._inner_misfits(schema, judged)
+            if not errors and not inner_misfits:
+                errors = list(self._errors(schema, judged))
+            pending += [Misfit((*keys, *error.instance_path), _reason_of(error)) for error in errors[::-1]]
+            for subschema, member, key in inner_misfits:
+                member_keys = keys if key is None else (*keys, key)
+                pending.append((subschema, member, member_keys))
 
     def fits(self, schema: Any, value: Any) -> bool:
         """Return whether a value fits a part of the schema; true for a part that is not known."""
         validator = self._validator(schema) if is_object(schema) else None
-        return schema is not False if validator is None else validator.is_valid(value)
+        if validator is None:
+            return schema is not False
+        return validator.is_valid(value)
 
-    def _below(self, schema: Json, value: Any) -> list[tuple[Any, Any, str | int | None]]:
+    def _inner_misfits(self, schema: Json, value: Any) -> list[tuple[Any, Any, str | int | None]]:
         """Return the schemas and parts that a misfit is in, the first one last."""
-        every = list(applications(schema, value, self._root))
-        below = [
-            (each.schema, each.part, each.key)
-            for each in every
-            if each.keyword not in _NOT_FOLLOWED and not self.fits(each.schema, each.part)
-        ]
+        judged = list(applications(schema, value, self._root))
+        misfits: list[tuple[Any, Any, str | int | None]] = []
+        for application in judged:
+            if application.keyword in _NOT_FOLLOWED:
+                continue
+            if not self.fits(application.schema, application.part):
+                misfits.append((application.schema, application.part, application.key))
         for keyword in _ALTERNATIVES:
-            alternatives = [each.schema for each in every if each.keyword == keyword]
-            if alternatives and not any(self.fits(each, value) for each in alternatives):
-                closest = min(alternatives, key=lambda each: self._distance(each, value))
-                below += [(closest, value, None)] if not self._distance(closest, value)[0] else []
-        branch = "then" if "if" in schema and self.fits(schema["if"], value) else "else"
-        if branch in schema and "if" in schema and not self.fits(schema[branch], value):
-            below.append((schema[branch], value, None))
-        return below[::-1]
+            alternatives = [application.schema for application in judged if application.keyword == keyword]
+            if not alternatives or any(self.fits(alternative, value) for alternative in alternatives):
+                continue
+            closest = min(alternatives, key=lambda alternative: self._distance(alternative, value))
+            has_other_type = self._distance(closest, value)[0]
+            if not has_other_type:
+                misfits.append((closest, value, None))
+        if "if" in schema:
+            branch = "then" if self.fits(schema["if"], value) else "else"
+            if branch in schema and not self.fits(schema[branch], value):
+                misfits.append((schema[branch], value, None))
+        return misfits[::-1]
 
     def _distance(self, alternative: Any, value: Any) -> tuple[bool, int, int]:
         """Return how far a value is from an alternative: type, tags, missing and extra names."""
@@ -96,15 +102,20 @@ class Misfits:
         properties = schema.get("properties")
         if not is_object(value) or not is_object(properties):
             return False, 0, 0
-        parts = {name: dereference(properties[name], self._root) for name in properties.keys() & value.keys()}
-        tags = {name: _only(part, "const", "enum") for name, part in parts.items() if is_object(part)}
-        wrong = sum(not self.fits(tag, value[name]) for name, tag in tags.items())
+        wrong_tags = 0
+        for name in properties.keys() & value.keys():
+            property_schema = dereference(properties[name], self._root)
+            if is_object(property_schema):
+                wrong_tags += not self.fits(_only(property_schema, "const", "enum"), value[name])
         missing = set(schema.get("required", ())).difference(value)
-        return False, wrong, len(missing) + len(value.keys() - properties.keys())
+        extra = value.keys() - properties.keys()
+        return False, wrong_tags, len(missing) + len(extra)
 
     def _errors(self, schema: Json, value: Any) -> Iterator[jsonschema_rs.ValidationError]:
         validator = self._validator(schema) if schema else None
-        return iter(()) if validator is None or validator.is_valid(value) else validator.iter_errors(value)
+        if validator is None or validator.is_valid(value):
+            return iter(())
+        return validator.iter_errors(value)
 
     def _validator(self, schema: Json) -> jsonschema_rs.Validator | None:
         if id(schema) not in self._compiled:
@@ -119,8 +130,15 @@ def _only(schema: Json, *keywords: str) -> Json:
     return {keyword: schema[keyword] for keyword in keywords if keyword in schema}
 
 
-def _own_assertions(schema: Json) -> Json:
-    assertions = _only(schema, *_OWN)
+def _reason_of(error: jsonschema_rs.ValidationError) -> str:
+    alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", [])
+    firsts = ", ".join(cut(errors[0].message) for errors in alternatives[:4] if errors)
+    return f"fits no alternative ({firsts})" if firsts else cut(error.message)
+
+
+def _assertions_of(schema: Json) -> Json:
+    """Return what a schema asserts of a value by itself, not through the schemas in it."""
+    assertions = _only(schema, *_ASSERTIONS)
     if schema.get("additionalProperties") is False:
         assertions["additionalProperties"] = False
         for keyword in ("properties", "patternProperties"):

@@ -72,12 +72,15 @@ class _Closing:
         self._seen.add(pointer(path))
         self._check_words(schema, path)
 
-        def closed(inner: Any, keys: Keys) -> Any:  # `_close` judges the schema of additional properties
-            return inner if keys[0] == "additionalProperties" else self.schema(inner, (*path, *keys))
+        def close(subschema: Any, keys: Keys) -> Any:
+            if keys[0] == "additionalProperties":  # `_close` judges it
+                return subschema
+            return self.schema(subschema, (*path, *keys))
 
-        copy = rebuilt(schema, closed)
-        types = schema.get("type")
-        if "properties" in schema or "object" in (types if is_array(types) else [types]):
+        copy = rebuilt(schema, close)
+        declared = schema.get("type")
+        types = declared if is_array(declared) else [declared]
+        if "properties" in schema or "object" in types:
             self._close(copy, path)
         return copy
 
@@ -95,8 +98,10 @@ class _Closing:
             TopologicalSorter(uses).prepare()
         except CycleError as error:
             inside = error.args[1][1]
-            where = next(path for _, path in self._references if _definition(pointer(path)) == inside)
-            self._refuse("this provider's strict mode takes no recursive schema", where)
+            reference_path = next(
+                path for _, path in self._references if _definition(pointer(path)) == inside
+            )
+            self._refuse("this provider's strict mode takes no recursive schema", reference_path)
 
     def _check_words(self, schema: Json, path: Keys) -> None:
         for word in _UNKNOWN:
@@ -104,9 +109,9 @@ class _Closing:
                 self._refuse(f"strict mode does not support {word!r}", (*path, word))
         for word in self._rules.refused & schema.keys():
             self._refuse(f"this provider's strict mode does not support {word!r}", (*path, word))
-        for word, most in self._rules.most:
-            if schema.get(word, 0) > most:
-                self._refuse(f"this provider's strict mode takes {word!r} up to {most}", (*path, word))
+        for word, limit in self._rules.most:
+            if schema.get(word, 0) > limit:
+                self._refuse(f"this provider's strict mode takes {word!r} up to {limit}", (*path, word))
         if path and not any(word in schema for word in _SAYS_WHAT):
             self._refuse("strict mode takes no value of any type", path, fix="Give it a type.")
         if isinstance(schema.get("$ref"), str):
@@ -117,17 +122,18 @@ class _Closing:
             self.closed.append(pointer(path))
             schema["additionalProperties"] = False
         elif schema.get("additionalProperties") is not False:
-            where = (*path, "additionalProperties") if "additionalProperties" in schema else path
-            self._refuse("strict mode takes closed objects only", where, fix="Name its `properties`.")
+            fault_path = (*path, "additionalProperties") if "additionalProperties" in schema else path
+            self._refuse("strict mode takes closed objects only", fault_path, fix="Name its `properties`.")
         required: list[str] = schema.get("required", [])
         properties: Json = schema.setdefault("properties", {})
-        for name in properties if self._rules.requires_all else ():
-            if name not in required:
-                self._refuse(
-                    f"{name!r} is optional, and strict mode requires every property",
-                    (*path, "properties", name),
-                    fix="Require it, with null among its types if it may be left out.",
-                )
+        optional = [name for name in properties if name not in required]
+        if optional and self._rules.requires_all:
+            name = optional[0]
+            self._refuse(
+                f"{name!r} is optional, and strict mode requires every property",
+                (*path, "properties", name),
+                fix="Require it, with null among its types if it may be left out.",
+            )
         for name in required:
             if name not in properties:
                 self._refuse(f"{name!r} is required and not among the properties", (*path, "required"))
@@ -137,7 +143,7 @@ class _Closing:
         raise InvalidToolDecl(reason, code="not_strict", tool=self._tool, path=pointer(path), fix=fix)
 
 
-def _definition(place: str) -> str:
+def _definition(path: str) -> str:
     """Return the pointer of the definition that a place is in; an empty text outside of definitions."""
-    keys = place.split("/")
+    keys = path.split("/")
     return "/".join(keys[:3]) if keys[1:2] in (["$defs"], ["definitions"]) else ""

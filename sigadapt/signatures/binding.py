@@ -58,7 +58,7 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     else:
         types = _types_of(decl.func)
         values, errors = _by_annotation(types, args)
-        values |= _filled(types, args)
+        values |= _field_defaults(types, args)
         values = errors or values
     return values if isinstance(values, dict) else _flaw(values, decl.name, args)
 
@@ -70,21 +70,33 @@ def with_own_defaults(decl: ToolDecl, args: Json) -> Json:
     visible = {**args}
     types = _types_of(decl.func)
     for name, value in args.items():
-        is_whole = is_object(value) or is_array(value)
-        adapter = _adapter(types.named.get(name, types.others)) if is_whole else None
-        with suppress(ValueError):  # it does not fit, and so runs nothing
-            visible[name] = _completed(value, adapter.validate_json(compact(value))) if adapter else value
+        if not is_object(value) and not is_array(value):
+            continue
+        adapter = _adapter(types.named.get(name, types.others))
+        if adapter is not None:
+            with suppress(ValueError):  # it does not fit, and so runs nothing
+                visible[name] = _with_model_defaults(value, adapter.validate_json(compact(value)))
     visible |= {name: args[name] for name in decl.misfits(visible)}
-    return visible | {name: _shown(part) for name, part in _own_defaults(decl).items() if name not in visible}
+    for name, default in _own_defaults(decl).items():
+        if name not in visible:
+            visible[name] = _as_shown(default)
+    return visible
 
 
 def without_own_defaults(decl: ToolDecl, args: Json) -> Json:
     """Return arguments without those that the function fills in by itself and that are shown alone."""
-    defaults = {name: part for name, part in _own_defaults(decl).items() if name in args}
-    same = {name: part for name, part in defaults.items() if equal_json(_shown(part), args[name])}
-    misfits = decl.misfits(args) if same else frozenset(same)
-    alone = {name for name, part in same.items() if name in misfits or not equal_json(part, args[name])}
-    return {name: part for name, part in args.items() if name not in alone} if alone else args
+    unchanged: Json = {}
+    for name, default in _own_defaults(decl).items():
+        if name in args and equal_json(_as_shown(default), args[name]):
+            unchanged[name] = default
+    if not unchanged:
+        return args
+    misfits = decl.misfits(args)
+    arguments = dict(args)
+    for name, default in unchanged.items():
+        if name in misfits or not equal_json(default, args[name]):
+            del arguments[name]
+    return arguments if len(arguments) < len(args) else args
 
 
 def _own_defaults(decl: ToolDecl) -> Json:
@@ -93,51 +105,65 @@ def _own_defaults(decl: ToolDecl) -> Json:
         return {}
     properties: Json = decl.parameters.get("properties") or {}
     if models.accepts(decl.func):
-        values: Json = {}
-        for key, name in _fields_of(decl.func).items():
-            field = decl.func.model_fields[name]
-            if key in properties and not field.is_required():
-                with suppress(Exception):  # a factory that takes other fields, or fails: it shows nothing
-                    values[key] = field.get_default(call_default_factory=True)
-        return values
+        return _model_defaults(decl.func, properties)
     types = _types_of(decl.func)
-    values = {name: part for name, part in types.defaults.items() if name not in types.filled}
+    defaults = {name: default for name, default in types.defaults.items() if name not in types.filled}
     with suppress(Exception):
-        values |= _filled(types, {})
-    return {name: part for name, part in values.items() if name in properties}
+        defaults |= _field_defaults(types, {})
+    return {name: default for name, default in defaults.items() if name in properties}
 
 
-def _filled(types: callables.Types, args: Json) -> Json:
+def _model_defaults(model: type[pydantic.BaseModel], properties: Json) -> Json:
+    """Return the defaults of a model's fields that are among the properties."""
+    defaults: Json = {}
+    for key, name in _fields_of(model).items():
+        field = model.model_fields[name]
+        if key in properties and not field.is_required():
+            with suppress(Exception):  # a factory that takes other fields, or fails: it shows nothing
+                defaults[key] = field.get_default(call_default_factory=True)
+    return defaults
+
+
+def _field_defaults(types: callables.Types, args: Json) -> Json:
     """Return the values of the `Field`s that are defaults of arguments left out."""
-    adapters = {name: _adapter(types.named[name]) for name in types.filled.difference(args)}
-    defaults = {name: adapter.get_default_value() for name, adapter in adapters.items() if adapter}
-    return {name: default.value for name, default in defaults.items() if default}
+    defaults: Json = {}
+    for name in types.filled.difference(args):
+        adapter = _adapter(types.named[name])
+        default = adapter.get_default_value() if adapter else None
+        if default:
+            defaults[name] = default.value
+    return defaults
 
 
-def _shown(value: Any) -> Any:
+def _as_shown(value: Any) -> Any:
     try:
         return jsonable(value)
     except ValueError:  # such as `inf` or bytes; an address in memory is another one each time
         return _ADDRESS.sub("", str(value))
 
 
-def _completed(value: Any, reading: Any) -> Any:
+def _with_model_defaults(value: Any, reading: Any) -> Any:
     """Return a JSON value with the defaults of the pydantic models that it is read as."""
     if isinstance(reading, pydantic.BaseModel) and is_object(value):
-        keys: dict[str, list[str]] = {}
-        for key, name in _fields_of(type(reading)).items():
-            keys.setdefault(name, []).append(key)
-        copied = {**value}
-        for name, aliases in keys.items():
-            key = next((key for key in aliases if key in value), aliases[0])
-            part = getattr(reading, name)
-            copied[key] = _completed(value[key], part) if key in value else _shown(part)
-        return copied
+        return _members_with_defaults(value, reading)
     if is_array(value) and is_array(reading) and len(value) == len(reading):
-        return [_completed(each, part) for each, part in zip(value, reading, strict=True)]
+        return [_with_model_defaults(item, read) for item, read in zip(value, reading, strict=True)]
     if is_object(value) and is_object(reading):
-        return {key: _completed(part, reading.get(key)) for key, part in value.items()}
+        return {key: _with_model_defaults(member, reading.get(key)) for key, member in value.items()}
     return value
+
+
+def _members_with_defaults(value: Json, model: pydantic.BaseModel) -> Json:
+    """Return a JSON object with the defaults of the model that it is read as."""
+    keys: dict[str, list[str]] = {}
+    for key, name in _fields_of(type(model)).items():
+        keys.setdefault(name, []).append(key)
+    members = {**value}
+    for name, aliases in keys.items():
+        key = next((key for key in aliases if key in value), aliases[0])
+        read = getattr(model, name)
+        members[key] = _with_model_defaults(value[key], read) if key in value else _as_shown(read)
+    return members
 
 
 def _types_of(func: Any) -> callables.Types:
@@ -172,29 +198,34 @@ def _adapter(annotation: Any) -> "pydantic.TypeAdapter[Any] | None":
 
 def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | list[ErrorDetails]":
     try:
-        whole = model.model_validate_json(compact(args))
+        expected = model.model_validate_json(compact(args))
     except pydantic.ValidationError as error:
         return _details(error)
     if issubclass(model, pydantic.RootModel):  # its constructor takes the value itself
         return copy.deepcopy(args)
-    fields = _fields_of(model)
-    extra = whole.model_extra or {}
-    names = {key: name for key, name in fields.items() if name in whole.model_fields_set and key in args}
-    keywords = copy.deepcopy(args) | extra | {key: getattr(whole, name) for key, name in names.items()}
-    if _makes(keywords, whole):
+    extra = expected.model_extra or {}
+    keywords = copy.deepcopy(args) | extra
+    for key, name in _fields_of(model).items():
+        if name in expected.model_fields_set and key in args:
+            keywords[key] = getattr(expected, name)
+    if _makes(keywords, expected):
         return keywords
     by_annotation = _by_annotation(_types_of(model), args)[0] | extra
-    return by_annotation if _makes(by_annotation, whole) else copy.deepcopy(args)
+    return by_annotation if _makes(by_annotation, expected) else copy.deepcopy(args)
 
 
-def _makes(keywords: Json, whole: pydantic.BaseModel) -> bool:
+def _makes(keywords: Json, expected: pydantic.BaseModel) -> bool:
+    """Return whether a model's constructor makes the same model of keywords."""
     try:
-        both = type(whole).model_validate(keywords), whole
-        # What was given alone: defaults may differ each time, such as a new id or the time.
-        again, before = ({name: getattr(each, name) for name in each.model_fields_set} for each in both)
-        return again == before and both[0].model_extra == whole.model_extra
+        actual = type(expected).model_validate(keywords)
+        return _set_fields(actual) == _set_fields(expected) and actual.model_extra == expected.model_extra
     except Exception:  # noqa: BLE001  (a validator may raise anything for a value that it made itself)
         return False
+
+
+def _set_fields(model: pydantic.BaseModel) -> Json:
+    # What was given alone: defaults may differ each time, such as a new id or the time.
+    return {name: getattr(model, name) for name in model.model_fields_set}
 
 
 def _fields_of(model: type[pydantic.BaseModel]) -> dict[str, str]:
@@ -204,31 +235,41 @@ def _fields_of(model: type[pydantic.BaseModel]) -> dict[str, str]:
     fields: dict[str, str] = {}
     for name, field in model.model_fields.items():
         alias = field.validation_alias
+        if alias is None or by_name:
+            fields[name] = name
         choices = alias.choices if isinstance(alias, pydantic.AliasChoices) else [alias]
-        keys = [choice for choice in choices if isinstance(choice, str)]
-        fields |= dict.fromkeys([name, *keys] if alias is None or by_name else keys, name)
+        for choice in choices:
+            if isinstance(choice, str):
+                fields[choice] = name
     return fields
 
 
-def _details(error: pydantic.ValidationError, *place: str) -> list[ErrorDetails]:
+def _details(error: pydantic.ValidationError, *path: str) -> list[ErrorDetails]:
     details = error.errors(include_url=False, include_context=False, include_input=False)
     for detail in details:
-        detail["loc"] = (*place, *detail["loc"])
+        detail["loc"] = (*path, *detail["loc"])
     return details
 
 
 def _flaw(details: list[ErrorDetails], tool: str, args: Json) -> Flaw:
     # Errors that may be of an alternative that was not meant come last: arguments that bind fit their schema.
     details.sort(key=lambda detail: detail["type"] in _OF_ALTERNATIVES or detail["type"].endswith("_type"))
-    problems: list[tuple[str, str]] = []
-    for detail in details:
-        part: Any = args
-        steps: list[int | str] = []
-        for step in detail["loc"]:  # pydantic's location also names types that it tried
-            members: Any = dict(enumerate(part)) if is_array(part) else part
-            if is_object(members) and step in members:
-                part = members[step]
-                steps.append(step)
-        problems.append((short_pointer(steps), cut(detail["msg"])))
-    reasons = listed(dict.fromkeys(f"{at}: {why}" if at else why for at, why in problems), _MOST_ERRORS)
-    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", problems[0][0])
+    paths = [short_pointer(_steps_in(args, detail["loc"])) for detail in details]
+    problems: dict[str, None] = {}
+    for path, detail in zip(paths, details, strict=True):
+        message = cut(detail["msg"])
+        problems[f"{path}: {message}" if path else message] = None
+    reasons = listed(problems, _MOST_ERRORS)
+    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {reasons}", paths[0])
+
+
+def _steps_in(args: Json, location: tuple[int | str, ...]) -> list[int | str]:
+    """Return the keys of a pydantic location that are in arguments: it also names types that it tried."""
+    value: Any = args
+    steps: list[int | str] = []
+    for step in location:
+        members: Any = dict(enumerate(value)) if is_array(value) else value
+        if is_object(members) and step in members:
+            value = members[step]
+            steps.append(step)
+    return steps

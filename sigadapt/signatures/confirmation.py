@@ -89,12 +89,14 @@ def request_id(call_id: str, name: str, args: Json, request_hash: str | None = N
     Servers use ids of calls again. `request_hash` (`Turn`) tells equal calls of two turns apart.
     """
     identity = [call_id, name, args] if request_hash is None else [call_id, name, args, request_hash]
+    stored = json.loads(json.dumps(identity), parse_float=_as_integer)
+    return f"confirm_{short_hash(json.dumps(stored, sort_keys=True))}"
+
+
+def _as_integer(digits: str) -> int | float:
     # JavaScript or a database may have made 18 of 18.0.
-    whole = json.loads(
-        json.dumps(identity),
-        parse_float=lambda text: int(number) if (number := float(text)).is_integer() else number,
-    )
-    return f"confirm_{short_hash(json.dumps(whole, sort_keys=True))}"
+    number = float(digits)
+    return int(number) if number.is_integer() else number
 
 
 def pin_of(decl: ToolDecl) -> str:
@@ -123,8 +125,8 @@ class GuardedFunction:
     @property
     def __globals__(self) -> dict[str, Any]:
         """The names in which quoted annotations are read."""
-        inner = unwrap(getattr(self._func, "__func__", self._func))
-        return getattr(inner, "__globals__", {})
+        function = unwrap(getattr(self._func, "__func__", self._func))
+        return getattr(function, "__globals__", {})
 
     def __call__(self, **kwargs: Any) -> Any:
         """Ask, and run the function."""
@@ -182,13 +184,13 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
         return decl
     func = by_name(decl.func)
 
-    def again(copy: ToolDecl) -> Any:
+    def ask_of(copy: ToolDecl) -> Any:
         return asking_first(with_fields(copy, func=decl.func), ask).func
 
     guarded = GuardedFunction(func, partial(_ask_and_run, decl, func, ask))
-    inner = asking_of(decl.func)
-    behind = decl.func if inner is None else inner.behind
-    setattr(guarded, ASKS_FIRST, Asking(guarded, decl.requires_confirmation, behind, again))
+    asking = asking_of(decl.func)
+    function = decl.func if asking is None else asking.behind
+    setattr(guarded, ASKS_FIRST, Asking(guarded, decl.requires_confirmation, function, ask_of))
     return with_fields(decl, func=guarded)
 
 
@@ -199,44 +201,44 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
     as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
     if question is None:
         return start_function(func, as_sent)
-    before = deepcopy(visible)
+    original = deepcopy(visible)
 
-    def agreed(verdict: object) -> Json:
+    def arguments_after(verdict: object) -> Json:
         if verdict is False:
             raise PermissionError(REJECTED)
         if verdict is not True:
             raise _asked_in_vain(decl, f"expected True or False, got {type_of(verdict)}")
-        if equal_json(before, visible):
+        if equal_json(original, visible):
             return as_sent
-        return _agreed_arguments(decl, kwargs, args, before, visible)
+        return _agreed_arguments(decl, kwargs, args, original, visible)
 
-    def noted(value: Any) -> Any:
-        return value if equal_json(before, visible) else NotedValue(value, edit_note(visible))
+    def with_note(value: Any) -> Any:
+        return value if equal_json(original, visible) else NotedValue(value, edit_note(visible))
 
-    async def noted_later(value: Awaitable[Any]) -> Any:
-        return noted(await value)
+    async def with_note_later(value: Awaitable[Any]) -> Any:
+        return with_note(await value)
 
-    async def later(answer: Awaitable[object]) -> Any:
+    async def run_later(answer: Awaitable[object]) -> Any:
         try:
             verdict = await answer
         except Exception as error:
             raise _asked_in_vain(decl, message_of(error)) from error
-        return noted(await arun_function(func, agreed(verdict)))
+        return with_note(await arun_function(func, arguments_after(verdict)))
 
     try:
         verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
     except Exception as error:
         raise _asked_in_vain(decl, message_of(error)) from error
     if isawaitable(verdict):
-        return later(verdict)
-    value = start_function(func, agreed(verdict))
-    return noted_later(value) if isawaitable(value) else noted(value)
+        return run_later(verdict)
+    value = start_function(func, arguments_after(verdict))
+    return with_note_later(value) if isawaitable(value) else with_note(value)
 
 
-def _asked_in_vain(decl: ToolDecl, why: str) -> InvalidOption:
+def _asked_in_vain(decl: ToolDecl, reason: str) -> InvalidOption:
     """Make the error of an `ask` that gave no answer, and log it: agents swallow what a tool raises."""
     error = InvalidOption(
-        f"`ask` gave no answer about {decl.name!r}: {why}",
+        f"`ask` gave no answer about {decl.name!r}: {reason}",
         code="invalid_decision",
         field="ask",
         fix="Return True to run the call, False to reject it.",
@@ -245,12 +247,12 @@ def _asked_in_vain(decl: ToolDecl, why: str) -> InvalidOption:
     return error
 
 
-def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, before: Json, after: Json) -> Json:
+def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, shown: Json, answer: Json) -> Json:
     """Return what to run the function with: what who decides saw, or made of it."""
-    arguments = without_own_defaults(decl, after)
+    arguments = without_own_defaults(decl, answer)
     flaw = decl.flaw_of(arguments)
     values = bound_arguments(decl, arguments) if flaw is None else flaw
-    if not equal_json(before, after):
+    if not equal_json(shown, answer):
         if isinstance(values, Flaw):
             raise PermissionError(f"The user changed the arguments. It was not run: {values.message}")
         return values
@@ -259,7 +261,7 @@ def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, before: Json, af
             return values
         raise ValueError(values.message)  # as DSPy does for a tool that does not ask
     # A Python value may hold more than its JSON: what it excludes, a SecretStr, what a serializer changed.
-    if isinstance(values, Flaw) or any(values.get(name, part) != part for name, part in kwargs.items()):
+    if isinstance(values, Flaw) or any(values.get(name, value) != value for name, value in kwargs.items()):
         raise InvalidToolDecl(
             "its arguments hold more than JSON can show, so nobody could agree to them",
             code="confirmation_failed",

@@ -21,10 +21,10 @@ Entries: TypeAlias = list[ToolDecl | NativeTool]
 _LISTS = ("rounds", "messages", "tool_calls", "invalid")
 
 
-class Retrieved(NamedTuple):
+class Retrieval(NamedTuple):
     """A change of a toolset to the tools that a search finds, and those that always stay.
 
-    Called, it returns what the search returns, which may have to be awaited; `kept` makes the tools of that.
+    Called, it returns what the search returns, which may have to be awaited; `tools_of` gives the tools.
     """
 
     search: Callable[[Any, ToolDecls], object]
@@ -33,13 +33,13 @@ class Retrieved(NamedTuple):
         """Return what the search returns."""
         return self.search(context, decls)
 
-    def kept(self, context: Any, decls: ToolDecls, answer: object) -> Entries:
+    def tools_of(self, context: Any, decls: ToolDecls, answer: object) -> Entries:
         """Return the tools that were found, and those that stay."""
         names = {*called_in(context.inputs), *known_names(answer, decls)}
         return [entry for entry in decls.entries if not isinstance(entry, ToolDecl) or entry.name in names]
 
 
-class Deferred:
+class Deferral:
     """A change of a toolset: all tools but the `loaded` ones are deferred until a search finds them."""
 
     def __init__(self, names: AbstractSet[str], search: ToolSearch) -> None:
@@ -51,19 +51,21 @@ class Deferred:
         """Return the tools; those of the last time for the same ones, which have their index already."""
         for name in sorted(self._names):
             known_tool(name, decls)
-        same = [getattr(entry, "text", entry) for entry in decls.entries]  # one text is of one declaration
-        if self._last is None or self._last[0] != same:
-            entries = [
-                deferred(entry, self._search)
-                if isinstance(entry, ToolDecl) and entry.name not in self._names
-                else entry
-                for entry in decls.entries
-            ]
-            self._last = same, ToolDecls(entries)
+        identities = [
+            getattr(entry, "text", entry) for entry in decls.entries
+        ]  # one text is of one declaration
+        if self._last is None or self._last[0] != identities:
+            self._last = identities, ToolDecls([*map(self._with_search, decls.entries)])
         return self._last[1]
 
+    def _with_search(self, entry: ToolDecl | NativeTool) -> ToolDecl | NativeTool:
+        """Return a tool that a search has to find, unless it is always loaded."""
+        if isinstance(entry, ToolDecl) and entry.name not in self._names:
+            return deferred(entry, self._search)
+        return entry
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return Deferred, (self._names, self._search)
+        return Deferral, (self._names, self._search)
 
 
 def known_names(answer: object, decls: ToolDecls) -> list[str]:

@@ -29,15 +29,18 @@ def excerpt_of(text: str, code: str, path: str | None = None) -> Excerpt | None:
     span = _span(text, code, path)
     if span is None:
         return None
-    before = text[: span[0]]
-    place = text[slice(*span)]
-    after = text[span[1] :]
-    if len(place) > _MOST_MARKED:
-        place = f"{place[:_MOST_MARKED]}…"
-        after = ""
-    before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
-    after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
-    return Excerpt(printable(before), printable(place), printable(after))
+    start, end = span
+    head = text[:start]
+    flaw = text[start:end]
+    tail = text[end:]
+    if len(flaw) > _MOST_MARKED:
+        flaw = f"{flaw[:_MOST_MARKED]}…"
+        tail = ""
+    if len(head) > _AROUND:
+        head = f"…{head[-_AROUND:]}"
+    if len(tail) > _AROUND:
+        tail = f"{tail[:_AROUND]}…"
+    return Excerpt(printable(head), printable(flaw), printable(tail))
 
 
 def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:
@@ -50,55 +53,63 @@ def _span(text: str, code: str, path: str | None) -> tuple[int, int] | None:
         if code == "duplicate_key":
             return _second_key(text)
         if path is not None:
-            at = _past_space(text, 0)
-            for key in map(key_of, path.split("/")[1:]):
-                places = [place for name, _, place in _members(text, at) if name == key]
-                if not places:  # a required member that is not there: its object is the place
-                    break
-                at = places[-1]  # of a key that comes twice, the last one
-            return at, _DECODER.raw_decode(text, at)[1]
+            return _value_at(text, path)
         json.loads(text, parse_constant=constants.append)
     except json.JSONDecodeError as error:
         if not constants:
             return error.pos, min(end, error.pos + _UNREAD)
     except (ValueError, IndexError, RecursionError):
         pass
-    at = text.find(constants[0]) if constants else 0
-    return (at, at + len(constants[0])) if constants else None
+    if not constants:
+        return None
+    start = text.find(constants[0])
+    return start, start + len(constants[0])
 
 
-def _second_key(text: str, at: int = 0) -> tuple[int, int] | None:
-    """Return the place of the first key that its object has already."""
+def _value_at(text: str, path: str) -> tuple[int, int]:
+    """Return where the value of a JSON Pointer is, or the object that lacks a member of it."""
+    start = _past_space(text, 0)
+    for key in map(key_of, path.split("/")[1:]):
+        starts = [value_start for name, _, value_start in _members(text, start) if name == key]
+        if not starts:
+            break
+        start = starts[-1]  # of a key that comes twice, the last one
+    return start, _DECODER.raw_decode(text, start)[1]
+
+
+def _second_key(text: str, start: int = 0) -> tuple[int, int] | None:
+    """Return where the first key is that its object has already."""
     names: set[str] = set()
-    for name, key, value in _members(text, _past_space(text, at)):
+    for name, key_start, value_start in _members(text, _past_space(text, start)):
         if name in names:
-            return key, _DECODER.raw_decode(text, key)[1]
+            return key_start, _DECODER.raw_decode(text, key_start)[1]
         names.add(name)
-        if inner := _second_key(text, value):
-            return inner
+        if span := _second_key(text, value_start):
+            return span
     return None
 
 
-def _members(text: str, at: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the key of each member of the object or array at a place, and where its key and value begin."""
-    is_object = text[at] == "{"
+def _members(text: str, start: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the key of each member of an object or array, and where its key and value begin."""
+    is_object = text[start] == "{"
     number = 0
-    if not is_object and text[at] != "[":
+    if not is_object and text[start] != "[":
         return
-    at = _past_space(text, at + 1)
-    while text[at] not in "}]":
+    cursor = _past_space(text, start + 1)
+    while text[cursor] not in "}]":
         name = str(number)
-        key = at
+        key_start = cursor
         if is_object:
-            name, at = _DECODER.raw_decode(text, at)
-            at = _past_space(text, _past_space(text, at) + 1)
-        yield name, key, at
+            name, cursor = _DECODER.raw_decode(text, cursor)
+            cursor = _past_space(text, _past_space(text, cursor) + 1)
+        yield name, key_start, cursor
         number += 1
-        at = _past_space(text, _DECODER.raw_decode(text, at)[1])
-        at = _past_space(text, at + 1) if text[at] == "," else at
+        cursor = _past_space(text, _DECODER.raw_decode(text, cursor)[1])
+        if text[cursor] == ",":
+            cursor = _past_space(text, cursor + 1)
 
 
-def _past_space(text: str, at: int) -> int:
-    while text[at] in " \t\n\r":
-        at += 1
-    return at
+def _past_space(text: str, start: int) -> int:
+    while text[start] in " \t\n\r":
+        start += 1
+    return start

@@ -1,7 +1,7 @@
 """Render calls, results, declarations and answers as small tables, for notebooks (HTML) and terminals (rich).
 
-A `Rendered` is what a `Shown` object shows, without its form. No text has a fixed colour on the page's own
-background, so that it can be read on light and dark. Rich is imported only to print.
+A `Rendering` is what a `Displayable` object shows, without its form. No text has a fixed colour on the
+page's own background, so that it can be read on light and dark. Rich is imported only to print.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ _BADGES = {
     "id": "opacity:.75",
 }
 _STYLES = {"good": "bold green", "bad": "bold red", "dim": "dim", "id": "dim", "": ""}
-_WHOLE = 40  # characters of code that stay on one line, as the name of a tool
+_ONE_LINE = 40  # characters of code that stay on one line, as the name of a tool
 _ID_ENDS = 10, 9  # characters of a long id that a terminal shows, from its beginning and from its end
 _NARROW = 24  # cells that an excerpt asks for
 
@@ -48,13 +48,14 @@ class Cell(NamedTuple):
     def html(self) -> str:
         """Write the piece as HTML."""
         if self.excerpt is not None:
-            before, flaw, after = (_escape(part) for part in self.excerpt)
-            place = f'<mark style="{_PLACE}">{flaw or "&#8248;"}</mark>'
-            return f'<code style="{_CODE}anywhere">{before}{place}{after}</code>'
+            head, flaw, tail = map(_escape, self.excerpt)
+            marked = f'<mark style="{_PLACE}">{flaw or "&#8248;"}</mark>'
+            return f'<code style="{_CODE}anywhere">{head}{marked}{tail}</code>'
         text = _escape(self.text)
         if self.code:
-            style = f"{_CODE}{'break-word' if len(self.text) <= _WHOLE else 'anywhere'}"
-            return f'<code style="{style};background:transparent;color:inherit">{text}</code>'
+            wrap = "break-word" if len(self.text) <= _ONE_LINE else "anywhere"
+            style = f"{_CODE}{wrap};background:transparent;color:inherit"
+            return f'<code style="{style}">{text}</code>'
         return f'<span style="{_BADGES[self.mark]}">{text}</span>' if self.mark else text
 
     def rich(self) -> "RenderableType":
@@ -62,9 +63,9 @@ class Cell(NamedTuple):
         from rich.text import Text
 
         if self.excerpt is not None:
-            return _Place(self.excerpt)
+            return _TerminalExcerpt(self.excerpt)
         text = self.text
-        (first, last) = _ID_ENDS
+        first, last = _ID_ENDS
         if self.mark == "id" and len(text) > first + 1 + last:
             text = f"{text[:first]}…{text[-last:]}"
         return Text(printable(text), _STYLES[self.mark])
@@ -74,7 +75,7 @@ Row: TypeAlias = Sequence[Sequence[Cell]]
 """The cells of a row, each with its pieces under one another."""
 
 
-class Rendered(NamedTuple):
+class Rendering(NamedTuple):
     """What is shown of an object: a title, lines with a label and a text each, and a table."""
 
     title: str
@@ -85,19 +86,17 @@ class Rendered(NamedTuple):
 
     def html(self) -> str:
         """Return HTML for a notebook, with everything that somebody else wrote escaped."""
-        title = f'<span style="{_BADGES["bad"]}">!</span> ' if self.bad else ""
-        parts = [f"<div>{title}<b>{_escape(cut(self.title))}</b></div>"]
+        warning = f'<span style="{_BADGES["bad"]}">!</span> ' if self.bad else ""
+        blocks = [f"<div>{warning}<b>{_escape(cut(self.title))}</b></div>"]
         for label, text in self.lines:
             name = f'<span style="opacity:.75">{_escape(label)}</span>'
-            parts.append(f"<div>{name} {_escape(cut(text))}</div>")
+            blocks.append(f"<div>{name} {_escape(cut(text))}</div>")
         if self.rows:
             heads = "".join(f'<th style="{_LINE}">{_escape(head)}</th>' for head in self.heads)
-            lines = [[[f"<div>{piece.html()}</div>" for piece in cell] for cell in row] for row in self.rows]
-            cells = [[f'<td style="{_LINE}">{"".join(pieces)}</td>' for pieces in line] for line in lines]
-            rows = "".join(f"<tr>{''.join(line)}</tr>" for line in cells)
+            rows = "".join(map(_html_row, self.rows))
             table = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
-            parts.append(f'<table style="{_TABLE}">{table}</table>')
-        return f'<div class="sigadapt">{"".join(parts)}</div>'
+            blocks.append(f'<table style="{_TABLE}">{table}</table>')
+        return f'<div class="sigadapt">{"".join(blocks)}</div>'
 
     def text(self) -> str:
         """Return it as text of a fixed width, for `print`."""
@@ -117,33 +116,41 @@ class Rendered(NamedTuple):
         from rich.table import Table
         from rich.text import Text
 
-        parts: list[RenderableType] = [
-            Text(printable(cut(self.title)), "bold red" if self.bad else "bold"),
-            *(Text.assemble((label, "dim"), "  ", printable(cut(text))) for label, text in self.lines),
-        ]
+        style = "bold red" if self.bad else "bold"
+        blocks: list[RenderableType] = [Text(printable(cut(self.title)), style)]
+        for label, text in self.lines:
+            blocks.append(Text.assemble((label, "dim"), "  ", printable(cut(text))))
         if self.rows:
             table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
             for head in self.heads:
                 table.add_column(head, overflow="fold")
             for row in self.rows:
                 table.add_row(*(Group(*(piece.rich() for piece in cell)) for cell in row))
-            parts.append(table)
-        return Group(*parts)
+            blocks.append(table)
+        return Group(*blocks)
 
 
-class Shown:
+class Displayable:
     """An object that a notebook and a terminal show as a table."""
 
     __slots__ = ()
 
-    def _rendered(self, /) -> Rendered:
+    def _rendering(self, /) -> Rendering:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        return self._rendered().html()
+        return self._rendering().html()
 
     def __rich__(self) -> "RenderableType":
-        return self._rendered().rich()
+        return self._rendering().rich()
+
+
+def _html_row(row: Row) -> str:
+    cells: list[str] = []
+    for cell in row:
+        pieces = "".join(f"<div>{piece.html()}</div>" for piece in cell)
+        cells.append(f'<td style="{_LINE}">{pieces}</td>')
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _escape(text: str) -> str:
@@ -155,29 +162,29 @@ def _escape(text: str) -> str:
 # ---- what is shown ----
 
 
-def rendered_call(call: Any) -> Rendered:
+def rendered_call(call: Any) -> Rendering:
     """Return what is shown of one call, good or bad."""
     title = f"{type(call).__name__}: {call.name}"
-    return Rendered(title, ("", "tool", "arguments"), [_call_row(call, "ok")], bad="code" in vars(call))
+    return Rendering(title, ("", "tool", "arguments"), [_call_row(call, "ok")], bad="code" in vars(call))
 
 
-def rendered_calls(calls: Any, good: str = "ok") -> Rendered:
+def rendered_calls(calls: Any, good: str = "ok") -> Rendering:
     """Return what is shown of a ToolCalls: one row for each call, good and bad, in order."""
-    every: list[Any] = calls.in_order()
-    bad = sum(hasattr(call, "code") for call in every)
-    title = f"ToolCalls: {_count(len(every), 'call')}" + _also(bad, "bad")
+    in_order: list[Any] = calls.in_order()
+    bad = sum(hasattr(call, "code") for call in in_order)
+    title = f"ToolCalls: {_count(len(in_order), 'call')}" + _also(bad, "bad")
     lines = [(name, text) for name in ("text", "reasoning") if (text := getattr(calls, name))]
-    rows = _rows(every, lambda call: _call_row(call, good))
-    return Rendered(title, ("", "tool", "arguments"), rows, lines, bad > 0)
+    rows = _rows(in_order, lambda call: _call_row(call, good))
+    return Rendering(title, ("", "tool", "arguments"), rows, lines, bad > 0)
 
 
-def rendered_answer(choice: Any, error: Exception | None = None, *, checked: bool = False) -> Rendered:
+def rendered_answer(choice: Any, error: Exception | None = None, *, checked: bool = False) -> Rendering:
     """Return what is shown of a Choice, or of the error that carries it."""
     lines = [("finish", choice.finish_reason), ("text", choice.text), ("reasoning", choice.reasoning)]
     calls = choice.tool_calls
     # Only an adapter checks calls against declarations; `choice_from_response` knows none.
     good = "ok" if checked or error is not None else "unchecked"
-    table = Rendered("") if calls is None else rendered_calls(calls, good=good)
+    table = Rendering("") if calls is None else rendered_calls(calls, good=good)
     title = "Choice: " + (table.title.removeprefix("ToolCalls: ") or "no calls")
     if error is not None:
         title = f"{type(error).__name__}: {error}"
@@ -185,7 +192,7 @@ def rendered_answer(choice: Any, error: Exception | None = None, *, checked: boo
     return table._replace(title=title, lines=[line for line in lines if line[1]], bad=bad)
 
 
-def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
+def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendering:
     """Return what is shown of results, each with its value as text: one row for each."""
 
     def row(pair: tuple[Any, str]) -> Row:
@@ -195,12 +202,14 @@ def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendered:
 
     failures = sum(result.is_error for result, _ in pairs)
     title = f"ToolResults: {_count(len(pairs), 'result')}" + _also(failures, "failed")
-    return Rendered(title, ("", "tool", "result"), _rows(pairs, row))
+    return Rendering(title, ("", "tool", "result"), _rows(pairs, row))
 
 
-def rendered_rounds(rounds: Sequence[Sequence[tuple[Any, Any, str]]]) -> Rendered:
+def rendered_rounds(rounds: Sequence[Sequence[tuple[Any, Any, str]]]) -> Rendering:
     """Return what is shown of rounds, each of calls with a result and its text: one row for each call."""
-    every = [(n, *triple) for n, each in enumerate(rounds, 1) for triple in each]
+    numbered: list[tuple[int, Any, Any, str]] = []
+    for number, answers in enumerate(rounds, 1):
+        numbered += [(number, *answer) for answer in answers]
 
     def row(item: tuple[int, Any, Any, str]) -> Row:
         number, call, result, text = item
@@ -208,39 +217,42 @@ def rendered_rounds(rounds: Sequence[Sequence[tuple[Any, Any, str]]]) -> Rendere
         outcome = [Cell("failed", "bad"), _code(text)] if result.is_error else [_code(text)]
         return [Cell(str(number), "dim")], [_code(call.name or "?")], [_code(arguments)], outcome
 
-    failures = sum(result.is_error for _, _, result, _ in every)
-    title = f"{_count(len(rounds), 'round')}, {_count(len(every), 'call')}" + _also(failures, "failed")
-    return Rendered(title, ("round", "tool", "arguments", "result"), _rows(every, row))
+    failures = sum(result.is_error for _, _, result, _ in numbered)
+    title = f"{_count(len(rounds), 'round')}, {_count(len(numbered), 'call')}" + _also(failures, "failed")
+    return Rendering(title, ("round", "tool", "arguments", "result"), _rows(numbered, row))
 
 
-def rendered_decl(decl: Any) -> Rendered:
+def rendered_decl(decl: Any) -> Rendering:
     """Return what is shown of a ToolDecl: one row for each parameter."""
 
     def row(parameter: tuple[str, Any]) -> Row:
         name, schema = parameter
-        about = cut(str(schema["description"])) if is_object(schema) and "description" in schema else ""
-        return [_code(name)], [_code(_type(schema))], [Cell(about)]
+        has_description = is_object(schema) and "description" in schema
+        description = cut(str(schema["description"])) if has_description else ""
+        return [_code(name)], [_code(_type(schema))], [Cell(description)]
 
     flags = ", ".join(name for name in _FLAGS if getattr(decl, name))
     lines = [("description", decl.description.strip()), ("marked", flags)]
     title = f"ToolDecl: {decl.name}, {decl.size:,} bytes"
     heads = ("parameter", "type", "description")
-    return Rendered(title, heads, _rows(_parameters(decl), row), [line for line in lines if line[1]])
+    return Rendering(title, heads, _rows(_parameters(decl), row), [line for line in lines if line[1]])
 
 
-def rendered_decls(decls: Any) -> Rendered:
+def rendered_decls(decls: Any) -> Rendering:
     """Return what is shown of a ToolDecls: one row for each tool."""
     total = len(compact(decls.to_openai()).encode())
     title = f"ToolDecls: {_count(len(decls.entries), 'tool')}, {total:,} bytes"
-    return Rendered(title, ("tool", "description", "parameters", "bytes"), _rows(decls.entries, _decl_row))
+    return Rendering(title, ("tool", "description", "parameters", "bytes"), _rows(decls.entries, _decl_row))
 
 
-def rendered_toolset(toolset: Any) -> Rendered:
+def rendered_toolset(toolset: Any) -> Rendering:
     """Return what is shown of a Toolset, which is not asked for its tools."""
     sources = toolset.source if is_array(toolset.source) else [toolset.source]
-    parts = ("source", sources), ("then", toolset.transforms)
-    lines = [(label, listed(map(_name_of, part), _MOST_PARAMETERS, ", ")) for label, part in parts if part]
-    return Rendered(f"Toolset: {toolset.name}", lines=lines)
+    lines: list[tuple[str, str]] = []
+    for label, things in (("source", sources), ("then", toolset.transforms)):
+        if things:
+            lines.append((label, listed(map(_name_of, things), _MOST_PARAMETERS, ", ")))
+    return Rendering(f"Toolset: {toolset.name}", lines=lines)
 
 
 def _name_of(thing: Any) -> str:
@@ -251,16 +263,17 @@ def _name_of(thing: Any) -> str:
 
 def _call_row(call: Any, good: str) -> Row:
     marks = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
-    tool = [Cell(cut(call.name) if call.name else "(no name)", code=True), Cell(call.id, "id")]
+    name = cut(call.name) if call.name else "(no name)"
+    tool = [Cell(name, code=True), Cell(call.id, "id")]
     code: str | None = getattr(call, "code", None)
     if code is None:
-        mark = Cell(good, "good" if good == "ok" else "dim")
-        return [mark], tool, [_code(call.arguments or "{}"), *marks]
-    place = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
+        mark: Mark = "good" if good == "ok" else "dim"
+        return [Cell(good, mark)], tool, [_code(call.arguments or "{}"), *marks]
+    path = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
     excerpt = excerpt_of(call.arguments, code, call.path)
-    arguments = Cell("" if excerpt else cut(call.arguments), code=True, excerpt=excerpt)
-    why = call.message.removesuffix(f": {cut(call.arguments)}")  # which the cell shows already
-    return [Cell(code, "bad"), *place], tool, [arguments, Cell(why), *marks]
+    text = "" if excerpt else cut(call.arguments)
+    message = call.message.removesuffix(f": {cut(call.arguments)}")  # which the cell shows already
+    return [Cell(code, "bad"), *path], tool, [Cell(text, code=True, excerpt=excerpt), Cell(message), *marks]
 
 
 def _decl_row(entry: Any) -> Row:
@@ -268,20 +281,26 @@ def _decl_row(entry: Any) -> Row:
         size = len(compact(entry.to_openai()).encode())
         owner = Cell("run by the provider", "dim")
         return [Cell(str(entry.kind), code=True)], [owner], [Cell("")], [Cell(f"{size:,}")]
-    flags = ", ".join(name for name in _FLAGS if getattr(entry, name))
     first_line = entry.description.strip().partition("\n")[0]
-    about = [Cell(cut(first_line) if first_line else ""), *([Cell(f"({flags})", "dim")] if flags else [])]
-    names = [f"{name}: {_type(part)}" for name, part in _parameters(entry)]
-    parameters = Cell(listed(names, _MOST_PARAMETERS, ", ") if names else "none", code=True)
-    return [_code(entry.name)], about, [parameters], [Cell(f"{entry.size:,}")]
+    summary = cut(first_line) if first_line else ""
+    description = [Cell(summary)]
+    if flags := ", ".join(name for name in _FLAGS if getattr(entry, name)):
+        description.append(Cell(f"({flags})", "dim"))
+    names = [f"{name}: {_type(schema)}" for name, schema in _parameters(entry)]
+    parameters = listed(names, _MOST_PARAMETERS, ", ") if names else "none"
+    return [_code(entry.name)], description, [Cell(parameters, code=True)], [Cell(f"{entry.size:,}")]
 
 
 def _parameters(decl: Any) -> list[tuple[str, Any]]:
     """Return the name of each parameter, with `?` for one that may be left out, and its schema."""
-    properties, required = (decl.parameters.get(key) for key in ("properties", "required"))
-    names = required if is_array(required) else []
-    every = properties if is_object(properties) else {}
-    return [(name if name in names else f"{name}?", part) for name, part in every.items()]
+    properties = decl.parameters.get("properties")
+    required = decl.parameters.get("required")
+    if not is_object(properties):
+        return []
+    if not is_array(required):
+        required = []
+    marks = dict.fromkeys(required, "")
+    return [(f"{name}{marks.get(name, '?')}", schema) for name, schema in properties.items()]
 
 
 def _type(schema: Any) -> str:
@@ -295,26 +314,28 @@ def _type(schema: Any) -> str:
 
 def _rows(items: Sequence[Any], row: Callable[[Any], Row]) -> list[Row]:
     rows = [row(item) for item in items[:_MOST_ROWS]]
-    more = len(items) - len(rows)
-    return [*rows, [[Cell("")], [Cell(f"and {more} more", "dim")], [Cell("")]]] if more else rows
+    hidden = len(items) - len(rows)
+    if hidden:
+        rows.append([[Cell("")], [Cell(f"and {hidden} more", "dim")], [Cell("")]])
+    return rows
 
 
 def _code(text: str) -> Cell:
     return Cell(cut(text), code=True)
 
 
-def _also(number: int, what: str) -> str:
-    return f", {number} {what}" if number else ""
+def _also(number: int, noun: str) -> str:
+    return f", {number} {noun}" if number else ""
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 # ---- an excerpt in a terminal ----
 
 
-class _Place(NamedTuple):
+class _TerminalExcerpt(NamedTuple):
     """An excerpt in a terminal: cut around its place to the width of a column, carets under the place."""
 
     excerpt: Excerpt
@@ -330,10 +351,10 @@ class _Place(NamedTuple):
         from rich.cells import cell_len
         from rich.text import Text
 
-        before, flaw, after = self.excerpt
-        room = options.max_width - cell_len(flaw + after) - (not flaw)
-        while cell_len(before) > max(room, options.max_width // 2, 1):
-            before = f"…{before[2:]}"
-        under = " " * cell_len(before) + "^" * max(1, cell_len(flaw))
-        yield Text.assemble(before, (flaw, "bold red"), after, no_wrap=True, overflow="ellipsis")
+        head, flaw, tail = self.excerpt
+        room = options.max_width - cell_len(flaw + tail) - (not flaw)
+        while cell_len(head) > max(room, options.max_width // 2, 1):
+            head = f"…{head[2:]}"
+        under = " " * cell_len(head) + "^" * max(1, cell_len(flaw))
+        yield Text.assemble(head, (flaw, "bold red"), tail, no_wrap=True, overflow="ellipsis")
         yield Text(under, "bold red", no_wrap=True, overflow="crop")

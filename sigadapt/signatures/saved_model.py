@@ -51,15 +51,15 @@ class OwnErrors(pydantic.BaseModel):
             super().__init__(**data)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            reason = f"{name} cannot be made from it: {place and place + ': '}{cut(first['msg'])}"
+            path = ".".join(map(str, first["loc"]))
+            reason = f"{name} cannot be made from it: {path and path + ': '}{cut(first['msg'])}"
             raise InvalidHistory(reason, code="unreadable_history", fix=fix) from error
 
     # Without this mark, pydantic would call this constructor to validate what was saved.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
 
-class Saved(OwnErrors):
+class SaveableModel(OwnErrors):
     """A model whose texts JSON can save: half of a surrogate pair in them is read as U+FFFD."""
 
     @pydantic.model_validator(mode="before")
@@ -69,7 +69,7 @@ class Saved(OwnErrors):
 
     @pydantic.model_serializer(mode="wrap")
     def _save(self, handler: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: part for key, part in handler(self).items() if part or key not in _UNLESS_EMPTY}
+        return {name: value for name, value in handler(self).items() if value or name not in _UNLESS_EMPTY}
 
 
 def order_of(value: Any) -> str | None:

@@ -17,10 +17,11 @@ from typing_extensions import Never
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import Checked, check, check_json, check_text, flaw_in, misfitting
+from sigadapt.schemas.checking import CompiledSchema as Checked
+from sigadapt.schemas.checking import check, check_json, check_text, flaw_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.schemas.unknown_options import refuse_unknown
-from sigadapt.signatures.rendering import Shown, rendered_decl
+from sigadapt.signatures.rendering import Displayable, rendered_decl
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -85,7 +86,7 @@ def _nothing() -> Any:
 
 
 @dataclass(frozen=True)
-class ToolDecl(Shown, Immutable, Runnable):
+class ToolDecl(Displayable, Immutable, Runnable):
     """The declaration of one tool.
 
     DSPy accepts it in place of a function, such as in `dspy.ReActV2(tools=[...])`.
@@ -221,7 +222,7 @@ class ToolDecl(Shown, Immutable, Runnable):
         is_derived = raw[0].derived and "returns" not in fields
         return declare(raw[0]._replace(**fields, derived=is_derived))
 
-    _rendered = rendered_decl
+    _rendering = rendered_decl
 
     def to_openai(self) -> Json:
         """Return the declaration in the shape of OpenAI's chat completions, with `extras` beside `function`.

@@ -25,7 +25,7 @@ from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterabl
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import MCP_APPROVAL, NativeTool, is_native
-from sigadapt.signatures.rendering import Shown, rendered_decls
+from sigadapt.signatures.rendering import Displayable, rendered_decls
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.server.tools import ServerTool, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source
@@ -140,7 +140,7 @@ def made_once(tools: Sequence[Json], key: Any, make: Callable[[], _T]) -> _T:
     return cache[key]
 
 
-class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
+class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSources):
     """The tools declared for a turn, in order. Immutable.
 
     A signature's input field of this type accepts whatever `sources` may be. It is saved as a list of dicts,
@@ -380,7 +380,7 @@ class ToolDecls(Shown, Immutable, Type, SeveralTools, metaclass=_TakesSources):
 
     __str__ = __repr__
 
-    _rendered = rendered_decls
+    _rendering = rendered_decls
 
     @classmethod
     def __get_pydantic_core_schema__(

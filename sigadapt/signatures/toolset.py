@@ -17,8 +17,8 @@ from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.schemas.json_values import is_iterable
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
-from sigadapt.signatures.fewer_tools import Deferred, Entries, Retrieved, known_tool
-from sigadapt.signatures.rendering import Shown, rendered_toolset
+from sigadapt.signatures.fewer_tools import Deferral, Entries, Retrieval, known_tool
+from sigadapt.signatures.rendering import Displayable, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
@@ -73,7 +73,7 @@ FindTools: TypeAlias = "Callable[[str, ToolDecls], Iterable[str] | Awaitable[Ite
 
 
 @dataclass(frozen=True, eq=False)
-class Toolset(Shown, Immutable, Unresolved):
+class Toolset(Displayable, Immutable, Unresolved):
     """Tools under one name, decided when a request is made.
 
     Args:
@@ -174,7 +174,7 @@ class Toolset(Shown, Immutable, Unresolved):
             >>> [decl.name for decl in files.resolve(RequestContext(inputs={"question": "read it"}))]
             ['read']
         """
-        return self.prepared(Retrieved(search))
+        return self.prepared(Retrieval(search))
 
     def deferred(self, *loaded: str, search: "FindTools | None" = None, max_searches: int = 8) -> "Toolset":
         """Defer the loading of all tools but the `loaded` ones: the model searches for them.
@@ -200,7 +200,7 @@ class Toolset(Shown, Immutable, Unresolved):
             raise InvalidOption(f"expected a function of a query and tools, got {search!r}", field="search")
         if type(max_searches) is not int or max_searches < 1:
             raise InvalidOption(f"expected an int of 1 or more, got {max_searches!r}", field="max_searches")
-        return self.prepared(Deferred(frozenset(loaded), ToolSearch(search, max_searches)))
+        return self.prepared(Deferral(frozenset(loaded), ToolSearch(search, max_searches)))
 
     def named(self, *names: str) -> "Toolset":
         """Keep only the tools with these names, in this order. An unknown name is an error when resolved.
@@ -225,7 +225,7 @@ class Toolset(Shown, Immutable, Unresolved):
         """
 
         def prefixed(_: RequestContext, decls: ToolDecls) -> Entries:
-            return _renamed({decl.name: prefix + decl.name for decl in decls}, decls)
+            return _with_names({decl.name: prefix + decl.name for decl in decls}, decls)
 
         return self.prepared(prefixed)
 
@@ -242,7 +242,7 @@ class Toolset(Shown, Immutable, Unresolved):
         def with_names(_: RequestContext, decls: ToolDecls) -> Entries:
             for name in new:
                 known_tool(name, decls)
-            return _renamed(new, decls)
+            return _with_names(new, decls)
 
         return self.prepared(with_names)
 
@@ -312,8 +312,8 @@ class Toolset(Shown, Immutable, Unresolved):
                 source = stage(context, decls)
                 if isawaitable(source):
                     source = yield Await(source, self._refusal)
-                if isinstance(stage, Retrieved):
-                    source = stage.kept(context, decls, source)
+                if isinstance(stage, Retrieval):
+                    source = stage.tools_of(context, decls, source)
                 decls = yield from resolving(source, context)
         except InvalidToolDecl as error:
             where = {name: getattr(error, name) for name in ("code", "field", "tool", "path", "fix")}
@@ -351,17 +351,20 @@ class Toolset(Shown, Immutable, Unresolved):
             ) from error
         return from_pickles, (Toolset, {"name": self.name}, pickles)
 
-    _rendered = rendered_toolset
+    _rendering = rendered_toolset
 
     def __repr__(self) -> str:
         return f"Toolset({self.name!r})"
 
 
-def _renamed(names: Mapping[str, str], decls: ToolDecls) -> Entries:
-    return [
-        with_fields(entry, name=names.get(entry.name, entry.name)) if isinstance(entry, ToolDecl) else entry
-        for entry in decls.entries
-    ]
+def _with_names(names: Mapping[str, str], decls: ToolDecls) -> Entries:
+    entries: Entries = []
+    for entry in decls.entries:
+        if isinstance(entry, ToolDecl):
+            entries.append(with_fields(entry, name=names.get(entry.name, entry.name)))
+        else:
+            entries.append(entry)
+    return entries
 
 
 def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
@@ -382,11 +385,16 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
             origin = None
         for name in [entry.name for entry in tools if isinstance(entry, ToolDecl)]:
             if name in origins and (origin or origins[name]):
-                pair = (origins[name], origin)
-                both = [f"toolset {each!r}" if each else "a tool given by itself" for each in pair]
-                fix = f"Rename one of them: toolset.prefixed('{origin or origins[name]}_')."
-                reason = f"{both[0]} and {both[1]} both have it"
-                raise InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)
+                raise _duplicate_name(name, origins[name], origin)
             origins[name] = origin
         entries += tools
     return ToolDecls(entries)
+
+
+def _duplicate_name(name: str, first: str | None, second: str | None) -> InvalidToolDecl:
+    """Make the error of a tool's name that two toolsets have, or a toolset and a tool beside it."""
+    first_origin = f"toolset {first!r}" if first else "a tool given by itself"
+    second_origin = f"toolset {second!r}" if second else "a tool given by itself"
+    fix = f"Rename one of them: toolset.prefixed('{second or first}_')."
+    reason = f"{first_origin} and {second_origin} both have it"
+    return InvalidToolDecl(reason, code="duplicate_name", tool=name, fix=fix)

@@ -55,14 +55,19 @@ def read(kind: type[_M], value: Any, field: str | None) -> _M:
     try:
         return kind.model_validate(value)
     except (pydantic.ValidationError, TypeError, RecursionError) as error:
-        reasons = error.errors(include_url=False)[:1] if isinstance(error, pydantic.ValidationError) else ()
-        why = "; ".join(f"{pointer(each['loc'])} {each['msg']}".strip() for each in reasons) or str(error)
         raise InvalidHistory(
-            f"a {kind.__name__} cannot be read from this {type(value).__name__}: {cut(why)}",
+            f"a {kind.__name__} cannot be read from this {type(value).__name__}: {cut(_reason_of(error))}",
             code="unreadable_history",
             field=field,
             fix=f"Give {_MAKES.get(kind, kind.__name__)}, or what {kind.__name__}.model_dump() wrote.",
         ) from error
+
+
+def _reason_of(error: Exception) -> str:
+    if isinstance(error, pydantic.ValidationError):
+        for fault in error.errors(include_url=False)[:1]:
+            return f"{pointer(fault['loc'])} {fault['msg']}".strip() or str(error)
+    return str(error)
 
 
 def collection_in(event: Mapping[str, Any], field: str | None = None) -> ToolCalls | None:
@@ -103,8 +108,8 @@ def answering(calls: ToolCalls, rounds: list[Round]) -> list[Round]:
 def answers(candidate: Round, calls: ToolCalls) -> bool:
     """Return whether a round is about some of these calls; servers use ids again, so names count too."""
     identities = {call.id: call_of(call) for call in calls.in_order()}
-    same = [call for call in candidate.calls.in_order() if call.id in identities]
-    return bool(same) and all(call_of(call) == identities[call.id] for call in same)
+    shared = [call for call in candidate.calls.in_order() if call.id in identities]
+    return bool(shared) and all(call_of(call) == identities[call.id] for call in shared)
 
 
 def call_of(call: ToolCall | InvalidToolCall) -> tuple[str | None, str]:
@@ -115,7 +120,7 @@ def call_of(call: ToolCall | InvalidToolCall) -> tuple[str | None, str]:
 def own_round(calls: ToolCalls, last: list[Round]) -> Round | None:
     """Return the calls with the results that their own event holds; None if it holds none."""
     if last:
-        results = [result for each in last for result in each.results]
+        results = [result for turn in last for result in turn.results]
         return ToolResults.of(calls, results).rounds[0]
     if calls.tool_call_results is None:
         return None
@@ -123,13 +128,14 @@ def own_round(calls: ToolCalls, last: list[Round]) -> Round | None:
     return ToolResults.of(calls, results).rounds[0]
 
 
-def later_round(calls: ToolCalls, earlier: list[Round], later: Iterable[list[Round]]) -> Round:
+def later_round(calls: ToolCalls, earlier: list[Round], later_rounds: Iterable[list[Round]]) -> Round:
     """Return the calls with the results that the next event that brings any, or the request, goes on from."""
-    following = next(filter(None, later), list[Round]())
+    following = next(filter(None, later_rounds), list[Round]())
     if following and answers(following[0], calls):
         first = following.pop(0)
-        same = [call.id for call in first.calls.in_order()] == [call.id for call in calls.in_order()]
-        return first if same else ToolResults.of(calls, first.results).rounds[0]
+        ids = [call.id for call in first.calls.in_order()]
+        is_whole_turn = ids == [call.id for call in calls.in_order()]
+        return first if is_whole_turn else ToolResults.of(calls, first.results).rounds[0]
     if calls.tool_calls and earlier:
         foreign = next(iter(earlier[-1].results))
         waiting = calls[0]

@@ -111,9 +111,9 @@ class Answer:
         """The finish reason: `finish`, else `tool_calls` if there are calls, else `stop`."""
         return self.finish or ("tool_calls" if self.calls else "stop")
 
-    def identified(self, prefix: str, made: int) -> Iterator[tuple[str, Call]]:
-        """Yield each call with its id; new ids continue after the `made` calls of the conversation (ids)."""
-        for number, call in enumerate(self.calls, made + 1):
+    def calls_with_ids(self, prefix: str, earlier_calls: int) -> Iterator[tuple[str, Call]]:
+        """Yield each call with its id; new ids continue after the earlier calls of the conversation (ids)."""
+        for number, call in enumerate(self.calls, earlier_calls + 1):
             yield f"{prefix}{number}" if call.id is None else call.id, call
 
     def pieces(self, text: str | None) -> Iterator[str]:

@@ -30,13 +30,14 @@ def read(number: int, wire: Wire, path: str, headers: Mapping[str, str], content
     if not is_object(body):
         raise LoopbackError(f"the body sent to {path} is not a JSON object", code="unreadable_request")
     match = wire.format.PATH.fullmatch(path)
+    groups = match.groupdict() if match else {}
     return Received(
         number=number,
         wire=wire.name,
         path=path,
         headers={name.lower(): value for name, value in headers.items()},
         body=body,
-        model=(match.groupdict() if match else {}).get("model") or str(body.get("model", "")),
+        model=groups.get("model") or str(body.get("model", "")),
         stream=wire.format.streams(path, body),
     )
 
@@ -52,7 +53,8 @@ def write(reply: Reply, wire: Wire, request: Received) -> Response:
         body = form.failure(reply.status, reply.message) if reply.body is None else reply.body
         return _whole(reply.status, body)
     if isinstance(reply, bytes):
-        return Response(200, form.STREAM_TYPE if request.stream else JSON, [reply])
+        content_type = form.STREAM_TYPE if request.stream else JSON
+        return Response(200, content_type, [reply])
     if isinstance(reply, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  (a script may be untyped)
         return _whole(200, reply)
     raise LoopbackError(f"a script replies with Answer, Failure, dict or bytes, not {type(reply).__name__}")
@@ -66,4 +68,5 @@ def refuse(error: Exception, wire: Wire | None) -> Response:
 
 
 def _whole(status: int, body: Mapping[str, Any] | bytes) -> Response:
-    return Response(status, JSON, [body if isinstance(body, bytes) else dumps(body).encode()])
+    content = body if isinstance(body, bytes) else dumps(body).encode()
+    return Response(status, JSON, [content])

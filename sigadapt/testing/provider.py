@@ -68,7 +68,8 @@ class LoopbackProvider:
         self._lock = threading.Lock()
         self._count = 0
         self._unmasked = unmasked if keep is None or isinstance(keep, int) else (*unmasked, *keep)
-        self._received: deque[Received] = deque(maxlen=keep if isinstance(keep, int) else None)
+        most_kept = keep if isinstance(keep, int) else None
+        self._received: deque[Received] = deque(maxlen=most_kept)
         self._problems: list[Exception] = []
         self._recording = None if record is None else Path(record)
 
@@ -146,7 +147,7 @@ class LoopbackProvider:
     async def _respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Response:
         wire: Wire | None = None
         try:
-            wire = _served(method, path)
+            wire = _wire_of(method, path)
             received = read(self._count + 1, wire, path, headers, content)
             with self._lock:
                 self._count += 1
@@ -167,7 +168,7 @@ def _row(wire: str) -> Wire:
     return WIRES[wire]
 
 
-def _served(method: str, path: str) -> Wire:
+def _wire_of(method: str, path: str) -> Wire:
     wire = wire_at(path) if method == "POST" else None
     if wire is None:
         fix = f"Served: POST {', '.join(row.format.PATH.pattern for row in WIRES.values())}"

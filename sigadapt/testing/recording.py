@@ -66,19 +66,18 @@ class Exchange(NamedTuple):
             (b'Bad key: ***', ('/response',))
         """
         echoes = Echoes(secrets)
-        places = dict.fromkeys(self.masked)
+        masked = dict.fromkeys(self.masked)
         response = self.response.decode("utf-8", "surrogateescape")
-        whole = without_pieces(response, echoes)
-        if whole != response:
-            places["/response"] = None
-        line = self._asdict() | {"response": whole}
-        fields = {
-            name: echoes.hidden_in(line[name], (name,), places) for name in ("path", "request", "response")
-        }
-        content = fields.pop("response").encode("utf-8", "surrogateescape")
+        harmless = without_pieces(response, echoes)
+        if harmless != response:
+            masked["/response"] = None
+        path = echoes.hidden_in(self.path, ("path",), masked)
+        request = echoes.hidden_in(self.request, ("request",), masked)
+        content = echoes.hidden_in(harmless, ("response",), masked).encode("utf-8", "surrogateescape")
         # By steps: a secret with a slash is another text in a pointer.
-        steps = [[echoes.hidden(key_of(step)) for step in place.split("/")[1:]] for place in places]
-        return self._replace(**fields, response=content, masked=tuple(dict.fromkeys(map(pointer, steps))))
+        steps = [[echoes.hidden(key_of(step)) for step in path.split("/")[1:]] for path in masked]
+        pointers = tuple(dict.fromkeys(map(pointer, steps)))
+        return self._replace(path=path, request=request, response=content, masked=pointers)
 
     @property
     def reply(self) -> Reply:
@@ -102,9 +101,12 @@ def exchanges_in(lines: str | bytes | Iterable[str]) -> Iterator[Exchange]:
         >>> next(exchanges_in(exchange.line())) == exchange
         True
     """
-    text = lines.decode("utf-8", "replace") if isinstance(lines, bytes) else lines
+    if isinstance(lines, bytes):
+        lines = lines.decode("utf-8", "replace")
     # A line feed alone ends a line: a JSON text may hold U+2028 and other characters that `splitlines` knows.
-    for number, line in enumerate(text.split("\n") if isinstance(text, str) else text, 1):
+    if isinstance(lines, str):
+        lines = lines.split("\n")
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         exchange = _exchange_in(line)
@@ -121,11 +123,13 @@ _FIELDS = {"wire": str, "path": str, "request": dict, "status": int, "content_ty
 def _exchange_in(line: str) -> Exchange | None:
     with suppress(ValueError, RecursionError):  # no JSON, too deep, or half of a surrogate pair
         row: Any = json.loads(line)
-        if is_object(row) and all(isinstance(row.get(f), kind) for f, kind in _FIELDS.items()):
+        if is_object(row) and all(isinstance(row.get(name), kind) for name, kind in _FIELDS.items()):
             fields: dict[str, Any] = {name: row[name] for name in _FIELDS}
             fields["response"] = row["response"].encode("utf-8", "surrogateescape")
-            places: Any = row.get("masked")
-            return Exchange(**fields, masked=tuple(map(str, places)) if is_array(places) else ())
+            masked: Any = row.get("masked")
+            if is_array(masked):
+                fields["masked"] = tuple(map(str, masked))
+            return Exchange(**fields)
     return None
 
 

@@ -33,14 +33,14 @@ class _Piece(NamedTuple):
     """A text in an event, and the object or the array that holds it."""
 
     event: int
-    place: _Path
+    path: _Path
     series: _Path
     holder: Any
     text: str
 
 
 _Edits: TypeAlias = dict[tuple[int, _Path], tuple[_Piece, dict[int, str]]]
-"""What becomes of single characters of a piece, by its event and its place."""
+"""What becomes of single characters of a piece, by its event and its path."""
 
 
 def without_pieces(text: str, echoes: Echoes) -> str:
@@ -59,8 +59,8 @@ def without_pieces(text: str, echoes: Echoes) -> str:
     pieces = [piece for number, (_, _, event) in events.items() for piece in _pieces_of(number, event)]
     edits = _edits_of(pieces, echoes)
     for piece, characters in edits.values():
-        new_text = "".join(characters.get(at, char) for at, char in enumerate(piece.text))
-        piece.holder[piece.place[-1]] = new_text
+        new_text = "".join(characters.get(n, char) for n, char in enumerate(piece.text))
+        piece.holder[piece.path[-1]] = new_text
     for number in {number for number, _ in edits}:
         field, written, event = events[number]
         lines[number] = field + json.dumps(event, **_style_of(written))
@@ -77,22 +77,26 @@ def _pieces_of(number: int, event: Any) -> Iterator[_Piece]:
     """Yield the texts in an event, in order."""
     pending: list[tuple[Any, _Path, _Path]] = [(event, (), ())]
     while pending:
-        value, place, series = pending.pop()
-        steps: list[tuple[_Step, Any]] = []
-        if is_object(value):
-            marks = tuple((name, value[name]) for name in _SERIES if isinstance(value.get(name), (str, int)))
+        holder, path, series = pending.pop()
+        members: list[tuple[_Step, Any]] = []
+        if is_object(holder):
+            marks = tuple(
+                (name, holder[name]) for name in _SERIES if isinstance(holder.get(name), (str, int))
+            )
             series = (*series, marks)
-            steps = [*value.items()]
-        elif is_array(value):
-            steps = [*enumerate(value)]
-        for key, part in reversed(steps):
-            if not isinstance(part, str):
-                # An index says more than the position in this event.
-                is_numbered = is_array(value) and is_object(part) and "index" in part
-                pending.append((part, (*place, key), series if is_numbered else (*series, key)))
-        for key, part in steps:
-            if isinstance(part, str):
-                yield _Piece(number, (*place, key), (*series, key), value, part)
+            members = [*holder.items()]
+        elif is_array(holder):
+            members = [*enumerate(holder)]
+        for key, member in reversed(members):
+            if isinstance(member, str):
+                continue
+            # An index says more than the position in this event.
+            is_numbered = is_array(holder) and is_object(member) and "index" in member
+            member_series = series if is_numbered else (*series, key)
+            pending.append((member, (*path, key), member_series))
+        for key, member in members:
+            if isinstance(member, str):
+                yield _Piece(number, (*path, key), (*series, key), holder, member)
 
 
 def _edits_of(pieces: list[_Piece], echoes: Echoes) -> _Edits:
@@ -100,7 +104,7 @@ def _edits_of(pieces: list[_Piece], echoes: Echoes) -> _Edits:
     runs: dict[tuple[str, _Path], list[_Piece]] = defaultdict(list)
     for piece in pieces:
         # In most streams, the place alone says what belongs together. A server may mix calls.
-        runs["place", piece.place].append(piece)
+        runs["path", piece.path].append(piece)
         runs["series", piece.series].append(piece)
     edits: _Edits = {}
     for run in runs.values():
@@ -119,12 +123,13 @@ def _note_edits(run: list[_Piece], echoes: Echoes, edits: _Edits) -> None:
             continue  # one piece holds all of it, and is masked as any other text
         mask = mask_of(text[start:end])
         number = first
-        for at in range(start, end):
-            while at >= starts[number + 1]:
+        for position in range(start, end):
+            while position >= starts[number + 1]:
                 number += 1
             piece = run[number]
-            _, characters = edits.setdefault((piece.event, piece.place), (piece, {}))
+            _, characters = edits.setdefault((piece.event, piece.path), (piece, {}))
+            in_piece = position - starts[number]
             if mask != MASK:  # digits, one for each
-                characters[at - starts[number]] = mask[at - start]
+                characters[in_piece] = mask[position - start]
             else:
-                characters[at - starts[number]] = MASK if at == start else ""
+                characters[in_piece] = MASK if position == start else ""

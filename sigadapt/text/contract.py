@@ -32,15 +32,15 @@ class TextCall(NamedTuple):
     id: Any = None
 
 
-class Calls(NamedTuple):
+class CallSpan(NamedTuple):
     """Calls at a place of the text, the place behind them, and what in between is no call and stays text."""
 
     calls: list[TextCall]
     end: int
-    between: str = ""
+    text_between: str = ""
 
 
-def closed(scan: Scan, span: Calls, mark: str) -> Calls | None:
+def with_closer(scan: Scan, span: CallSpan, mark: str) -> CallSpan | None:
     """Return what was read with the mark that closes it; None if anything but the text's end follows."""
     end = scan.space(span.end)
     if end < len(scan.text) and not scan.text.startswith(mark, end):
@@ -48,17 +48,19 @@ def closed(scan: Scan, span: Calls, mark: str) -> Calls | None:
     return span._replace(end=min(end + len(mark), len(scan.text)))
 
 
-def as_written(scan: Scan, name: str | None, begin: int, end: int, call_id: str | None = None) -> TextCall:
-    """Return a call whose arguments are what stands between two places, cut off if the text ends there."""
-    raw = scan.text[begin:end].rstrip()
-    return TextCall(name, raw if end < len(scan.text) else CutOff(raw), call_id)
+def as_written(scan: Scan, name: str | None, start: int, end: int, call_id: str | None = None) -> TextCall:
+    """Return a call whose arguments are what stands between two positions, cut off if the text ends there."""
+    raw = scan.text[start:end].rstrip()
+    if end >= len(scan.text):
+        return TextCall(name, CutOff(raw), call_id)
+    return TextCall(name, raw, call_id)
 
 
 def _alias(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
 
 
-class Tools:
+class ToolTable:
     """The declared tools: which written name means which tool, and the schema of its arguments."""
 
     # `undeclared`: markup with a name that is not declared, or without one, is a call too.
@@ -81,10 +83,14 @@ class Tools:
         short = bare.removeprefix("functions.")
         # Models escape names for Markdown: `get\_weather`.
         plain = bare.replace("\\_", "_")
-        for name in (word, bare, bare.strip("\"'"), short, f"functions.{bare}", plain, _alias(plain)):
+        spellings = (word, bare, bare.strip("\"'"), short, f"functions.{bare}", plain, _alias(plain))
+        for name in spellings:
             if name in self.schemas:
                 return name
-        return self._by_alias.get(plain) or (bare or None if self.undeclared else None)
+        name = self._by_alias.get(plain)
+        if name is None and self.undeclared:
+            return bare or None
+        return name
 
     def schema_of(self, name: str) -> Json:
         """Return the schema of a tool's arguments; that of any object for a tool that is not declared."""
@@ -93,7 +99,7 @@ class Tools:
 
 CallsToWrite: TypeAlias = Sequence[tuple[str, Json]]
 """Names and arguments, in order."""
-Read: TypeAlias = Callable[[Scan, int, Tools], Calls | None]
+Read: TypeAlias = Callable[[Scan, int, ToolTable], CallSpan | None]
 """Reads what stands at a place where the opener matched; None if it is not this format."""
 Writer: TypeAlias = Callable[[CallsToWrite, Mapping[str, Json]], str]
 """Writes calls in the format. The schemas tell how an untyped value would be read back."""
@@ -105,16 +111,18 @@ def call_json(name: str, args: Json, *, arguments: str = "arguments") -> str:
 
 
 def writer(
-    call: str, *, separator: str = "\n", begin: str = "", end: str = "", arguments: str = "arguments"
+    call: str, *, separator: str = "\n", prefix: str = "", suffix: str = "", arguments: str = "arguments"
 ) -> Writer:
     """Return what writes calls by the template of one, of `{json}` or of `{name}`, `{args}` and `{n}`."""
 
     def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-        texts = [
-            call.format(json=call_json(name, args, arguments=arguments), name=name, args=compact(args), n=n)
-            for n, (name, args) in enumerate(calls)
-        ]
-        return f"{begin}{separator.join(texts)}{end}" if texts else ""
+        if not calls:
+            return ""
+        texts = list[str]()
+        for n, (name, args) in enumerate(calls):
+            as_json = call_json(name, args, arguments=arguments)
+            texts.append(call.format(json=as_json, name=name, args=compact(args), n=n))
+        return f"{prefix}{separator.join(texts)}{suffix}"
 
     return write
 
@@ -127,8 +135,8 @@ class TextFormat(NamedTuple):
     read: Read  # reads calls at a place where the opener matched
     example: str  # a call of `get_weather` for Paris
     reads: str  # what beside the example is read, in a sentence for the documentation
-    before: tuple[str, ...] = ()  # tags before calls that say nothing by themselves
-    after: tuple[str, ...] = ()  # such tags behind calls
+    opening_tags: tuple[str, ...] = ()  # tags before calls that say nothing by themselves
+    closing_tags: tuple[str, ...] = ()  # such tags behind calls
     bare: bool = False  # whether the opener is no markup, so that prose may hold it too
     write: Writer | None = None
     # What every call begins with, as a pattern whose group `name` names the tool; empty for the opener. Text

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import regex  # unlike `re`, it says where a match may begin that the text ends in
 
-from sigadapt.schemas.arguments import CutOff, Unread
+from sigadapt.schemas.arguments import CutOff, UnreadCall
 from sigadapt.schemas.json_values import Json
-from sigadapt.text.contract import Tools
+from sigadapt.text.contract import ToolTable
 from sigadapt.text.faulty_calls import block_head
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.formats.bare_json import HEAD
 from sigadapt.text.formats.json_calls import OBJECT
 from sigadapt.text.layout import NO_LAYOUT, Layout
-from sigadapt.text.openers import CALL_LANGUAGES, grammar_of, opened
+from sigadapt.text.openers import CALL_LANGUAGES, formats_number, grammar_of
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
 from sigadapt.text.reader import BYTE_ORDER_MARK, read_text
 from sigadapt.text.scan import COMMENT, Scan
@@ -29,13 +29,13 @@ from sigadapt.text.written_values import space
 
 _ENDS = frozenset("\n>]}▷")
 """Characters that end a line, a tag or a value."""
-_SEEN = 8
+_CONTEXT_KEPT = 8
 """How much of what has passed is kept: whether markup begins depends on what stands before it."""
 _GROWTH = 8
 _SHORT = 2_000
 """Beyond this size, a text is read again only when it has grown by an eighth, so that the work is linear."""
 _LONGEST_TAG = 64
-_NOTHING = ("[]", "</", "<|", "<｜", "[/")
+_AFTER_EMPTY_TAG = ("[]", "</", "<|", "<｜", "[/")
 """What may follow an opening tag around nothing, which is taken away."""
 _MOST_TAGS = 8
 """How many tags around a call are looked past."""
@@ -51,7 +51,7 @@ _BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
 _FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*[\"'](?:{0})[\"']|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
-_WORD_BEHIND = re.compile(r"[ \t]*\S")
+_NEXT_WORD = re.compile(r"[ \t]*\S")
 _NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:\s*)?\[\s*\]))"
 # A call without markup: a bracket, Harmony without its special tokens, or the name of a tool, which a model
 # may write in other ways (`Tools.name_of`).
@@ -76,43 +76,53 @@ class TextGate:
 
     def __init__(self, schemas: Mapping[str, Json], fields: Collection[str], **how: Any) -> None:
         self._schemas = schemas
-        self._how = how
+        self._reading_options = how
         layout: Layout = how.get("layout", NO_LAYOUT)
-        grammar = grammar_of(FORMATS)
-        self._tags = grammar.before
-        self._after = grammar.after
-        self._tools = Tools(schemas, undeclared=bool(how.get("undeclared")))
-        heads = [each.head or each.opener for formats in grammar.formats for each in formats]
-        self._heads = [*map(regex.compile, heads)]
-        self._begins = regex.compile("|".join((*heads, OPENER, CLOSER, SILENT)))
         call_format = str(how.get("call_format", ""))
+        is_undeclared = bool(how.get("undeclared"))
+        grammar = grammar_of(FORMATS)
+        self._opening_tags = grammar.opening_tags
+        self._closing_tags = grammar.closing_tags
+        self._tools = ToolTable(schemas, undeclared=is_undeclared)
+        heads = list[str]()
+        for formats in grammar.formats:
+            heads += [text_format.head or text_format.opener for text_format in formats]
+        self._heads = [*map(regex.compile, heads)]
+        self._beginning = regex.compile("|".join((*heads, OPENER, CLOSER, SILENT)))
         self._json = OBJECT if call_format == "plain-json" else HEAD
         self._faulty = regex.compile(f"{block_head(call_format, schemas)}|{self._json}")
-        self._is_asked = any(each.name == call_format for each in grammar.fences)
-        self._quotation = self._around = _Quotation()
-        """What stands around the place up to which the text has passed, and around the one looked at."""
-        names = {*fields} - {layout.field}
-        field = rf"(?P<field>{_FIELD.format(_either(names))}|\[\[ ## \w+ ## \]\])"
-        tags = _either(tag for tag in grammar.before if tag.strip("</>") not in names)
-        call = rf"(?P<call>{_CALL}|{tags}|(?:{_FIELD.format(layout.field or '(?!)')}){_NO_CALLS})"
-        self._openers = regex.compile(f"{_BEGINS}(?:{call}|{field}|{grammar.openers})")
+        self._is_asked = any(text_format.name == call_format for text_format in grammar.fences)
+        other_fields = {*fields} - {layout.field}
+        field_mark = rf"(?P<field>{_FIELD.format(_either(other_fields))}|\[\[ ## \w+ ## \]\])"
+        tags = _either(tag for tag in grammar.opening_tags if tag.strip("</>") not in other_fields)
+        calls_field = _FIELD.format(layout.field or "(?!)")
+        call_start = rf"(?P<call>{_CALL}|{tags}|(?:{calls_field}){_NO_CALLS})"
+        self._openers = regex.compile(f"{_BEGINS}(?:{call_start}|{field_mark}|{grammar.openers})")
         self._markup = regex.compile(grammar.openers)
         spelling = _ANY_NAME
-        if not how.get("undeclared"):
-            names = "|".join(_SIGN.sub(r"\\\\?[^a-zA-Z0-9-]", name) for name in schemas) or "(?!)"
-            spelling = rf"(?:functions\.)?(?:{names})(?:\.call)?"
-        start = {"field": field, "tools": _either(schemas), "spelled": spelling, "json": self._json}
-        self._bare = regex.compile(_BARE.format(**start))
+        if not is_undeclared:
+            spellings = "|".join(_SIGN.sub(r"\\\\?[^a-zA-Z0-9-]", name) for name in schemas)
+            spelling = rf"(?:functions\.)?(?:{spellings or '(?!)'})(?:\.call)?"
+        bare = _BARE.format(field=field_mark, tools=_either(schemas), spelled=spelling, json=self._json)
+        self._bare = regex.compile(bare)
+        self._quotation = _Quotation()
+        """What stands around the position up to which the text has passed."""
+        self._around = self._quotation
+        """What stands around the position that is looked at."""
         self._pieces = list[str]()
         self._output = list[str]()
-        self._near = ""
-        self._begin = 0
-        """The end of the text, and the place in it up to which it has passed."""
+        self._tail = ""
+        """The end of the text, of which something may still be held."""
+        self._passed_end = 0
+        """The position in `_tail` up to which the text has passed."""
         self._waiting = list[str]()
-        """Pieces that are not in `_near` yet, because nothing in them could settle what is held."""
-        self._length = self._next_reading = 0
-        self._is_begun = self._lacks = False
-        """Whether anything but space has passed; whether what passed lacks something, such as a thinking."""
+        """Pieces that are not in `_tail` yet, because nothing in them could settle what is held."""
+        self._length = 0
+        self._next_reading = 0
+        self._is_begun = False
+        """Whether anything but space has passed."""
+        self._lacks_text = False
+        """Whether what passed lacks something, such as a thinking."""
 
     def take(self, piece: str) -> str:
         """Take a piece of the answer's text, and return the text that may pass now."""
@@ -121,12 +131,14 @@ class TextGate:
         self._waiting.append(piece)
         self._length += len(piece)
         can_end = not _ENDS.isdisjoint(piece)
-        if len(self._near) - self._begin > _SHORT and not (can_end and self._length >= self._next_reading):
+        if len(self._tail) - self._passed_end > _SHORT and not (
+            can_end and self._length >= self._next_reading
+        ):
             return ""
-        self._near += "".join(self._waiting)
+        self._tail += "".join(self._waiting)
         self._waiting.clear()
         passing = self._up_to_markup()
-        if self._begin < len(self._near) and can_end and self._length >= self._next_reading:
+        if self._passed_end < len(self._tail) and can_end and self._length >= self._next_reading:
             self._next_reading = self._length + self._length // _GROWTH * (self._length > _SHORT)
             passing += self._as_read()
         return passing
@@ -134,240 +146,290 @@ class TextGate:
     def remaining(self, answer: str | None) -> str:
         """Return what has not passed of the answer's text, as it is finally read."""
         final = (answer or "").removeprefix(BYTE_ORDER_MARK)
-        before = "".join(self._output)
-        for bare in (str, str.lstrip, str.strip):  # the reading takes space away that has passed
-            if bare(final).startswith(bare(before)):
-                return bare(final)[len(bare(before)) :]
+        passed = "".join(self._output)
+        for strip in (str, str.lstrip, str.strip):  # the reading takes space away that has passed
+            if strip(final).startswith(strip(passed)):
+                return strip(final)[len(strip(passed)) :]
         # What passed was thought, as a closing tag shows now, or a reading took space out of its middle.
-        words = "".join(before.split())
+        words = "".join(passed.split())
         if not words or not "".join(final.split()).startswith(words):
             return f"\n{final}"
-        return final[[each.end() for each in re.finditer(r"\S", final)][len(words) - 1] :]
+        character_ends = [character.end() for character in re.finditer(r"\S", final)]
+        return final[character_ends[len(words) - 1] :]
 
     def _up_to_markup(self) -> str:
-        place = self._first_opener(self._behind_text)
-        text = self._near[self._begin : place]
-        if not self._is_begun and text.strip() and self._bare.match(self._near, self._begin, partial=True):
+        opener_start = self._first_opener(self._end_of_text)
+        text = self._tail[self._passed_end : opener_start]
+        if (
+            not self._is_begun
+            and text.strip()
+            and self._bare.match(self._tail, self._passed_end, partial=True)
+        ):
             return ""
-        return self._pass(text, place)
+        return self._pass(text, opener_start)
 
-    def _behind_quotation(self, place: int) -> int:
-        """Return the place behind the fence that is open, or up to which it goes on at least."""
-        end = self._around.closer.search(self._near, place) if self._around.closer else None
-        if end is None:  # what closes the fence may come in pieces
-            return max(place, len(self._near.rstrip(_FENCE_SIGNS)))
-        if end.end() == len(self._near):  # the line may go on
-            return end.start()
-        line = self._near[self._near.rfind("\n", 0, end.start()) + 1 : end.start()]
+    def _end_of_quotation(self, start: int) -> int:
+        """Return the end of the fence that is open, or up to where it goes on at least."""
+        closer = self._around.closer.search(self._tail, start) if self._around.closer else None
+        if closer is None:  # what closes the fence may come in pieces
+            return max(start, len(self._tail.rstrip(_FENCE_SIGNS)))
+        if closer.end() == len(self._tail):  # the line may go on
+            return closer.start()
+        line = self._tail[self._tail.rfind("\n", 0, closer.start()) + 1 : closer.start()]
         self._around = _Quotation(is_doubtful=bool(line.strip()))
-        return end.end()
+        return closer.end()
 
-    def _first_opener(self, behind: Callable[[regex.Match[str]], int | None]) -> int:
-        """Return the first place where an opener may stand, past those behind which `behind` leads."""
-        place = self._begin
+    def _first_opener(self, end_of: Callable[[regex.Match[str]], int | None]) -> int:
+        """Return the first position where an opener may be, past those that `end_of` knows an end of."""
+        cursor = self._passed_end
         self._around = self._quotation
         if self._around.closer is not None:
-            place = self._behind_quotation(place)
+            cursor = self._end_of_quotation(cursor)
         while self._around.closer is None:
-            opener = self._openers.search(self._near, place, partial=True)
+            opener = self._openers.search(self._tail, cursor, partial=True)
             if opener is None:
-                return len(self._near)
-            after = None if opener.partial else behind(opener)
-            if after is None:
+                return len(self._tail)
+            end = None if opener.partial else end_of(opener)
+            if end is None:
                 return opener.start()
-            place = after
-        return place
+            cursor = end
+        return cursor
 
-    def _behind_text(self, opener: regex.Match[str]) -> int | None:
-        """Return the place behind what is no markup; None if it is or may become some."""
+    def _end_of_text(self, opener: regex.Match[str]) -> int | None:
+        """Return the end of what is no markup; None if it is or may become some."""
         kind = opener.lastgroup
-        at = opener.start()
-        end = opener.end()
-        if opener["field"]:  # a tag such as `<answer>` may stand around a call, too, which takes it away
-            holds = self._near[end:].lstrip()[:1] if opener[0] in self._tags else "text"
-            return None if holds in ("", "<", "[", "{") else end
-        if kind in ("code", "fence"):
-            return self._behind_code(opener) if kind == "code" else self._behind_fence(opener)
+        if opener["field"]:
+            # A tag such as `<answer>` may stand around a call, too, which takes it away.
+            content = self._tail[opener.end() :].lstrip()[:1]
+            may_hold_call = opener[0] in self._opening_tags and content in ("", "<", "[", "{")
+            return None if may_hold_call else opener.end()
+        if kind == "call" or formats_number(kind) is not None:
+            return self._end_of_refused_call(opener)
         if kind in ("json", "html", "escaped"):
-            return self._behind_element(kind, opener)
-        if kind == "call" or opened(kind) is not None:
-            is_field = kind == "call" and opener[0] not in self._tags
-            is_bare = opener[0] in ("{", "[")
-            after = None if is_field or self._may_be_call(at) else end
-            return self._behind_element("json", opener) if after is not None and is_bare else after
-        if kind in ("thinking", "closer", "silent"):
-            is_said = kind == "thinking" and (self._is_begun or self._near[self._begin : at].strip())
-            is_known = _WORD_BEHIND.match(self._near, end) is not None
-            return end if is_said and is_known and is_mention(self._near, at, end, both=True) else None
-        line = self._near.find("\n", at)
-        is_quote = kind == "quote" and not self._near.startswith(">>>", at)
-        return line if is_quote and line >= 0 else None
+            return self._end_of_element(kind, opener)
+        readers = {
+            "code": self._end_of_code,
+            "fence": self._end_of_fence,
+            "thinking": self._end_of_mention,
+        }
+        end_of = readers.get(kind or "")
+        if end_of is not None:
+            return end_of(opener)
+        # A quoted line ends with the line; `>>>` begins a doctest.
+        line_end = self._tail.find("\n", opener.start())
+        is_quote = kind == "quote" and not self._tail.startswith(">>>", opener.start())
+        return line_end if is_quote and line_end >= 0 else None
 
-    def _may_be_call(self, at: int) -> bool:
-        """Return whether a call, or tags around one, begin at a place, or may come to."""
+    def _end_of_refused_call(self, opener: regex.Match[str]) -> int | None:
+        """Return the end of an opener that begins no call; None if it begins one, or may."""
+        is_field = opener.lastgroup == "call" and opener[0] not in self._opening_tags
+        if is_field or self._may_be_call(opener.start()):
+            return None
+        if opener[0] in ("{", "["):
+            return self._end_of_element("json", opener)
+        return opener.end()
+
+    def _end_of_mention(self, opener: regex.Match[str]) -> int | None:
+        """Return the end of a thinking's tag that a sentence only names; None if it may be one."""
+        start, end = opener.span()
+        if not self._is_begun and not self._tail[self._passed_end : start].strip():
+            return None
+        has_next_word = _NEXT_WORD.match(self._tail, end) is not None
+        return end if has_next_word and is_mention(self._tail, start, end, on_both_sides=True) else None
+
+    def _may_be_call(self, start: int) -> bool:
+        """Return whether a call, or tags around one, begin at a position, or may come to."""
         for _ in range(_MOST_TAGS):
-            token = self._markup.match(self._near, at, partial=True)
-            if self._begins_call(at, token):
+            token = self._markup.match(self._tail, start, partial=True)
+            if self._begins_call(start, token):
                 return True
-            tag = next((tag for tag in self._tags if self._near.startswith(tag, at)), "")
-            if token is None and not tag:
+            tag = next((tag for tag in self._opening_tags if self._tail.startswith(tag, start)), "")
+            if tag:
+                start = self._end_of_comments(start + len(tag))
+                if self._tail.startswith(_AFTER_EMPTY_TAG, start):
+                    return True
+                continue
+            if token is None:
                 return False
-            at = self._behind_comments(at + len(tag) if tag or token is None else token.end())
-            if at < len(self._near) and not self._near.startswith(_NOTHING, at) and not tag:
-                return False
-            if not tag or self._near.startswith(_NOTHING, at):
-                return True
+            start = self._end_of_comments(token.end())
+            return start == len(self._tail) or self._tail.startswith(_AFTER_EMPTY_TAG, start)
         return True
 
-    def _behind_comments(self, at: int) -> int:
-        """Return the place behind white space and comments, the last of which may go on."""
-        at = space(self._near, at)
-        while (comment := _COMMENT.match(self._near, at, partial=True)) is not None:
+    def _end_of_comments(self, start: int) -> int:
+        """Return where white space and comments end, the last of which may go on."""
+        start = space(self._tail, start)
+        while (comment := _COMMENT.match(self._tail, start, partial=True)) is not None:
             if comment.partial:
-                return len(self._near)
-            at = space(self._near, comment.end())
-        return at
+                return len(self._tail)
+            start = space(self._tail, comment.end())
+        return start
 
-    def _begins_call(self, at: int, token: regex.Match[str] | None) -> bool:
-        """Return whether the text from a place on may begin a call, a thinking or a silent token."""
-        if at == len(self._near) or self._faulty.match(self._near, at, partial=True):
+    def _begins_call(self, start: int, token: regex.Match[str] | None) -> bool:
+        """Return whether the text from a position on may begin a call, a thinking or a silent token."""
+        if start == len(self._tail) or self._faulty.match(self._tail, start, partial=True):
             return True
         if token is not None and (token.partial or token.lastgroup in ("thinking", "silent")):
             return True
-        begin = self._begins.match(self._near, at, partial=True)
-        if begin is None or begin.end() == len(self._near):
-            return begin is not None
-        for head in filter(None, (each.match(self._near, at, partial=True) for each in self._heads)):
-            name = None if head.end() == len(self._near) else head.groupdict().get("name")
-            if name is None or self._tools.name_of(name.removesuffix(".call")) is not None:
+        beginning = self._beginning.match(self._tail, start, partial=True)
+        if beginning is None:
+            return False
+        if beginning.end() == len(self._tail):
+            return True
+        for pattern in self._heads:
+            head = pattern.match(self._tail, start, partial=True)
+            if head is not None and self._may_name_tool(head):
                 return True
         return False
 
-    def _behind_no_call(self, opener: regex.Match[str]) -> int | None:
-        """Return the place behind what is no call; None if it is or may become one."""
-        kind = opener.lastgroup
-        at = opener.start()
-        end = opener.end()
-        behind = self._behind_text(opener)
-        if behind is not None or kind == "code" or opener["field"]:
-            return behind
-        if kind == "fence":
-            fence = fence_at(Scan(self._near), at)
-            if fence is None or fence.end == len(self._near) or self._around.is_doubtful:
-                return None
-            self._around = _Quotation(is_doubtful=not self._near.startswith("\n", fence.close))
-            return fence.end
-        if kind == "call" or opened(kind) is not None:
-            return None
-        return self._behind_element(kind, opener) or max(end, at + 1)
+    def _may_name_tool(self, head: regex.Match[str]) -> bool:
+        """Return whether the head of a call names a declared tool, or none yet."""
+        if head.end() == len(self._tail):
+            return True
+        name = head.groupdict().get("name")
+        return name is None or self._tools.name_of(name.removesuffix(".call")) is not None
 
-    def _behind_element(self, kind: str | None, opener: regex.Match[str]) -> int | None:
-        """Return the place behind a quotation that is not a fence; None while it is short and open."""
-        at, end = opener.span()
-        behind = ENDS[kind](Scan(self._near), at, end) if kind in ENDS else end
-        if behind < len(self._near):
-            return behind
-        if len(self._near) - at <= _LONGEST_TAG:
+    def _end_of_no_call(self, opener: regex.Match[str]) -> int | None:
+        """Return the end of what is no call; None if it is or may become one."""
+        kind = opener.lastgroup
+        text_end = self._end_of_text(opener)
+        if text_end is not None or kind == "code" or opener["field"]:
+            return text_end
+        if kind == "fence":
+            fence = fence_at(Scan(self._tail), opener.start())
+            if fence is None or fence.end == len(self._tail) or self._around.is_doubtful:
+                return None
+            is_doubtful = not self._tail.startswith("\n", fence.content_end)
+            self._around = _Quotation(is_doubtful=is_doubtful)
+            return fence.end
+        if kind == "call" or formats_number(kind) is not None:
+            return None
+        return self._end_of_element(kind, opener) or max(opener.end(), opener.start() + 1)
+
+    def _end_of_element(self, kind: str | None, opener: regex.Match[str]) -> int | None:
+        """Return the end of a quotation that is not a fence; None while it is short and open."""
+        start, end = opener.span()
+        element_end = ENDS[kind](Scan(self._tail), start, end) if kind in ENDS else end
+        if element_end < len(self._tail):
+            return element_end
+        if len(self._tail) - start <= _LONGEST_TAG:
             return None
         self._around = _Quotation(is_doubtful=True)  # fences in it are none
         return end
 
-    def _behind_code(self, opener: regex.Match[str]) -> int | None:
-        """Return the place behind inline code, or behind backticks that open none; None if they may."""
-        line = self._near.find("\n", opener.start())
-        end = line if line >= 0 else len(self._near)
-        close = run_of(len(opener[0])).search(self._near, opener.end(), end)
-        if close is not None and close.end() < len(self._near):  # the run may go on
-            return close.end()
+    def _end_of_code(self, opener: regex.Match[str]) -> int | None:
+        """Return the end of inline code, or of backticks that open none; None if they may."""
+        line = self._tail.find("\n", opener.start())
+        line_end = line if line >= 0 else len(self._tail)
+        closer = run_of(len(opener[0])).search(self._tail, opener.end(), line_end)
+        if closer is not None and closer.end() < len(self._tail):  # the run may go on
+            return closer.end()
         return opener.end() if line >= 0 else None
 
-    def _behind_fence(self, opener: regex.Match[str]) -> int | None:
-        """Return the place behind a fence, or the text's end while it is open; None if it may hold calls."""
-        at = opener.start()
-        scan = Scan(self._near)
-        if self._around.is_doubtful or self._near.find("\n", at) < 0:
+    def _end_of_fence(self, opener: regex.Match[str]) -> int | None:
+        """Return the end of a fence, or the text's end while it is open; None if it may hold calls."""
+        start = opener.start()
+        if self._around.is_doubtful or self._tail.find("\n", start) < 0:
             return None
-        fence = fence_at(scan, at)
+        fence = fence_at(Scan(self._tail), start)
         if fence is None:
-            return self._behind_code(opener)
-        begin = scan.space(fence.inner)
-        is_beside = self._is_begun or bool(self._near[self._begin : at].strip())
-        if is_beside and fence.info in CALL_LANGUAGES and self._may_hold_calls(begin):
+            return self._end_of_code(opener)
+        content_start = space(self._tail, fence.content_start)
+        follows_words = self._is_begun or bool(self._tail[self._passed_end : start].strip())
+        if follows_words and fence.info in CALL_LANGUAGES and self._may_hold_calls(content_start):
             return None
-        if begin == len(self._near) or self._is_asked or not is_beside:
-            token = self._openers.match(self._near, begin, partial=True)
-            is_call = fence.info.startswith("tool") or begin == len(self._near)
-            is_call = is_call or self._bare.match(self._near, begin, partial=True) is not None
-            if is_call or (token is not None and (token.partial or self._behind_text(token) is None)):
-                return None
+        is_open = content_start == len(self._tail)
+        if (is_open or self._is_asked or not follows_words) and self._may_be_answer(
+            fence.info, content_start
+        ):
+            return None
         self._around = _Quotation(closing(opener[0])[1])
-        return self._behind_quotation(fence.inner)
+        return self._end_of_quotation(fence.content_start)
 
-    def _may_hold_calls(self, begin: int) -> bool:
+    def _may_be_answer(self, info: str, start: int) -> bool:
+        """Return whether a fence that may be the whole answer may hold a call."""
+        token = self._openers.match(self._tail, start, partial=True)
+        if info.startswith("tool") or start == len(self._tail):
+            return True
+        if self._bare.match(self._tail, start, partial=True) is not None:
+            return True
+        return token is not None and (token.partial or self._end_of_text(token) is None)
+
+    def _may_hold_calls(self, start: int) -> bool:
         """Return whether the content of a fence may begin with a call, printed or not."""
-        printed = self._near[begin : begin + len(_PRINT)]
-        return _PRINT.startswith(printed) or self._bare.match(self._near, begin, partial=True) is not None
+        printed = self._tail[start : start + len(_PRINT)]
+        return _PRINT.startswith(printed) or self._bare.match(self._tail, start, partial=True) is not None
 
     def _as_read(self) -> str:
         """Read the text before the next call, and pass what it says if nothing in it is still open."""
-        place = self._first_opener(self._behind_no_call)
-        text = "".join(self._pieces)[: self._length - len(self._near) + place]
-        if place == self._begin or _SILENT_END.search(text, max(0, len(text) - _LONGEST_TAG)):
+        opener_start = self._first_opener(self._end_of_no_call)
+        text = "".join(self._pieces)[: self._length - len(self._tail) + opener_start]
+        if opener_start == self._passed_end or _SILENT_END.search(text, max(0, len(text) - _LONGEST_TAG)):
             return ""
-        reading = read_text(text, self._schemas, **self._how)
-        if any(isinstance(call.arguments, (CutOff, Unread)) for _, call in reading.calls):
+        news = self._news(text)
+        if news is None:
             return ""
-        visible = text
-        if reading.text != text:
-            # With a mark behind it, a reading shows whether it is still said, and the space before it.
-            with_mark = read_text(f"{text}{_MARK}", self._schemas, **self._how)
-            if not (with_mark.text or "").endswith(_MARK) or len(with_mark.calls) < len(reading.calls):
-                return ""
-            visible = (with_mark.text or "")[:-1]
-            self._lacks = True
-        before = "".join(self._output)
-        if not visible.startswith(before):
-            visible = visible.lstrip()
-            before = before.lstrip()
-        news = visible[len(before) :]
         is_json = not self._is_begun and news.lstrip()[:1] in ("[", "{")
-        is_half = is_json and is_open(news.lstrip(), 0)
+        if is_json and is_open(news.lstrip(), 0):
+            return ""
         tokens = _SILENT.finditer(text, len(text) - len(news))
-        if (
-            not visible.startswith(before)
-            or is_half
-            or any(_is_in_json(text, each.start()) for each in tokens)
-        ):
+        if any(_is_in_json(text, token.start()) for token in tokens):
             return ""
         if self._is_begun or is_json or not text.endswith(news):
-            return self._pass(news, place)
+            return self._pass(news, opener_start)
         self._around = _Quotation()
-        self._settle(place - len(news))
+        self._settle(opener_start - len(news))
         return self._up_to_markup()
 
-    def _pass(self, text: str, place: int) -> str:
-        """Pass a text, after which the answer is settled up to a place."""
+    def _news(self, text: str) -> str | None:
+        """Return what a text says to the user that has not passed; None while that is not known."""
+        visible = self._visible(text)
+        if visible is None:
+            return None
+        passed = "".join(self._output)
+        if visible.startswith(passed):
+            return visible[len(passed) :]
+        visible = visible.lstrip()
+        passed = passed.lstrip()
+        return visible[len(passed) :] if visible.startswith(passed) else None
+
+    def _visible(self, text: str) -> str | None:
+        """Return what a text says to the user; None while that is not known."""
+        reading = read_text(text, self._schemas, **self._reading_options)
+        if any(isinstance(call.arguments, (CutOff, UnreadCall)) for _, call in reading.calls):
+            return None
+        if reading.text == text:
+            return text
+        # With a mark after it, a reading shows whether it is still said, and the space before it.
+        with_mark = read_text(f"{text}{_MARK}", self._schemas, **self._reading_options)
+        said = with_mark.text or ""
+        if not said.endswith(_MARK) or len(with_mark.calls) < len(reading.calls):
+            return None
+        self._lacks_text = True
+        return said.removesuffix(_MARK)
+
+    def _pass(self, text: str, end: int) -> str:
+        """Pass a text, after which the answer is settled up to a position."""
         if not self._is_begun:
-            text = text.lstrip() if self._lacks else text
+            text = text.lstrip() if self._lacks_text else text
             self._is_begun = bool(text.strip())
-        self._settle(place)
+        self._settle(end)
         self._output.append(text)
         return text
 
-    def _settle(self, place: int) -> None:
-        cut = max(place - _SEEN, 0)
-        self._near = self._near[cut:]
-        self._begin = place - cut
+    def _settle(self, end: int) -> None:
+        cut = max(end - _CONTEXT_KEPT, 0)
+        self._tail = self._tail[cut:]
+        self._passed_end = end - cut
         self._quotation = self._around
 
 
-def _is_in_json(text: str, at: int) -> bool:
-    """Return whether JSON that is still open where the text ends holds a place."""
+def _is_in_json(text: str, position: int) -> bool:
+    """Return whether JSON that is still open where the text ends holds a position."""
     # Such a token is a part of a string, unless what began like JSON never ends.
     for _ in range(_MOST_TAGS):
-        at = max(text.rfind("{", 0, at), text.rfind("[", 0, at))
-        if at < 0 or is_open(text, at):
-            return at >= 0
+        position = max(text.rfind("{", 0, position), text.rfind("[", 0, position))
+        if position < 0 or is_open(text, position):
+            return position >= 0
     return False
 
 

@@ -8,7 +8,7 @@ class Layout(NamedTuple):
 
     field: str = ""
     marker: str = ""
-    others: tuple[str, ...] = ()
+    other_fields: tuple[str, ...] = ()
 
     @property
     def is_json(self) -> bool:
@@ -17,7 +17,7 @@ class Layout(NamedTuple):
 
     def is_element(self, tag: str) -> bool:
         """Return whether a tag marks an output field, so that it belongs to the text."""
-        return self.is_xml and tag.strip("</>") in (self.field, *self.others)
+        return self.is_xml and tag.strip("</>") in (self.field, *self.other_fields)
 
     def has_calls(self, text: str) -> bool:
         """Return whether a text has the mark of the calls field."""

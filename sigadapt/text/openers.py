@@ -7,6 +7,7 @@ text is read once, from the outside in.
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ FENCE_OPENER = r"(?<![^\n])```"
 """The opener of formats that are a code fence. They are asked before a fence is taken for a quotation."""
 
 CALL_LANGUAGES = ("tool_code", "tool_call", "tool_calls")
-"""What a fence says that holds calls, and no code: such a fence is a call behind words, too."""
+"""What a fence says that holds calls, and no code: such a fence is a call after words, too."""
 
 # Trying every opener at every character is slow. All begin with one of these.
 _BEGINS = r"(?=[<\[{&`~>◁\]fAH]|\n[ \t]*\n(?: {4}| {0,3}\t))"
@@ -43,18 +44,18 @@ class Grammar(NamedTuple):
     fences: tuple[TextFormat, ...]  # those that are a code fence
     heads: dict[str, re.Pattern[str]]  # by name, what every call begins with
     bare: tuple[TextFormat, ...]  # those without markup
-    before: tuple[str, ...]  # tags before calls
-    after: re.Pattern[str]  # tags behind them
+    opening_tags: tuple[str, ...]  # tags before calls
+    closing_tags: re.Pattern[str]  # tags after them
 
 
 @lru_cache(maxsize=8)
 def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
     """Return the grammar of some formats, compiled once for each choice of them."""
     by_opener: dict[str, list[TextFormat]] = {}
-    for each in formats:
-        if each.opener != FENCE_OPENER:
-            by_opener.setdefault(each.opener, []).append(each)
-    parts = (
+    for text_format in formats:
+        if text_format.opener != FENCE_OPENER:
+            by_opener.setdefault(text_format.opener, []).append(text_format)
+    alternatives = (
         ("thinking", thinking.OPENER),
         ("closer", thinking.CLOSER),
         *_QUOTATIONS,
@@ -62,21 +63,28 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         ("silent", thinking.SILENT),
         ("json", rf"{_LINE}[{{\[]|\{{\s*[\"']"),
     )
-    openers = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in parts)
-    before = sorted({tag for each in formats for tag in each.before}, key=len, reverse=True)
-    after = sorted({tag for each in formats for tag in each.after}, key=len, reverse=True)
+    openers = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in alternatives)
+    markup = tuple(text_format for text_format in formats if text_format.opener != FENCE_OPENER)
+    closing_tags = _longest_first(text_format.closing_tags for text_format in formats)
     return Grammar(
-        re.compile(f"{_BEGINS}(?:{openers})"),
-        openers,
-        tuple(map(tuple, by_opener.values())),
-        tuple(each for each in formats if each.opener == FENCE_OPENER),
-        {each.name: re.compile(each.head) for each in formats},
-        tuple(each for each in formats if each.bare and each.opener != FENCE_OPENER),
-        tuple(before),
-        re.compile("|".join(map(re.escape, after)) or r"(?!)"),
+        token=re.compile(f"{_BEGINS}(?:{openers})"),
+        openers=openers,
+        formats=tuple(map(tuple, by_opener.values())),
+        fences=tuple(text_format for text_format in formats if text_format.opener == FENCE_OPENER),
+        heads={text_format.name: re.compile(text_format.head) for text_format in formats},
+        bare=tuple(text_format for text_format in markup if text_format.bare),
+        opening_tags=_longest_first(text_format.opening_tags for text_format in formats),
+        closing_tags=re.compile("|".join(map(re.escape, closing_tags)) or r"(?!)"),
     )
 
 
-def opened(kind: str | None) -> int | None:
+def _longest_first(tags: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return each tag once, so that no tag hides a longer one that begins like it."""
+    return tuple(sorted({tag for some in tags for tag in some}, key=len, reverse=True))
+
+
+def formats_number(kind: str | None) -> int | None:
     """Return which of a grammar's `formats` an opener of a kind opens; None for one that opens no call."""
-    return int(kind[1:]) if kind and kind[1:].isdigit() else None
+    if kind and kind[1:].isdigit():
+        return int(kind[1:])
+    return None

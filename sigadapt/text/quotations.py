@@ -32,11 +32,11 @@ _BRACKETS = re.compile(r"[{}\[\]]")
 
 
 class Fence(NamedTuple):
-    """A code fence: what stands on its first line, and where its content and the fence begin and end."""
+    """A code fence: what its first line says, and where its content and the fence begin and end."""
 
     info: str
-    inner: int
-    close: int
+    content_start: int
+    content_end: int
     end: int
 
 
@@ -47,10 +47,10 @@ def closing(run: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(rf"\n[ \t]*{end}"), re.compile(rf"(?<!{char}){end}")
 
 
-def fence_at(scan: Scan, at: int) -> Fence | None:
-    """Return the code fence whose run of backticks or tildes stands at a place; None if it opens none."""
-    run = _RUN.match(scan.text, at)
-    if run is None or not _BEFORE_FENCE.search(scan.text[max(0, at - _LONGEST_INDENT) : at]):
+def fence_at(scan: Scan, start: int) -> Fence | None:
+    """Return the code fence whose run of backticks or tildes is at a position; None if it opens none."""
+    run = _RUN.match(scan.text, start)
+    if run is None or not _BEFORE_FENCE.search(scan.text[max(0, start - _LONGEST_INDENT) : start]):
         return None
     line = scan.search(_LINE_END, run.end())
     first = line.start() if line else len(scan.text)
@@ -69,78 +69,90 @@ def run_of(size: int) -> re.Pattern[str]:
     return re.compile(rf"(?<!`)`{{{size}}}(?!`)")
 
 
-def _code_end(scan: Scan, at: int, end: int) -> int:
-    """Return the place behind inline code on one line; behind its backticks if nothing closes them."""
+def _code_end(scan: Scan, start: int, end: int) -> int:
+    """Return the end of inline code on one line; the end of its backticks if nothing closes them."""
     # Markdown lets code go on over lines. Then a stray backtick would pair with one in a call further down,
     # which would be lost; the reader sees backticks directly around a call by itself.
-    close = scan.search(run_of(end - at), end) if end - at <= _LONGEST_RUN else None
+    if end - start > _LONGEST_RUN:
+        return end
+    close = scan.search(run_of(end - start), end)
     line = scan.search(_LINE_END, end)
-    return close.end() if close and line and close.start() < line.start() else end
+    if close and line and close.start() < line.start():
+        return close.end()
+    return end
 
 
-def _html_end(scan: Scan, at: int, end: int) -> int:
-    """Return the place behind an HTML element or comment; `end`, the opening tag's, if it is only named."""
-    tag = _TAG.match(scan.text, at)
+def _html_end(scan: Scan, start: int, end: int) -> int:
+    """Return the end of an HTML element or comment; `end`, the opening tag's, if a sentence only names it."""
+    tag = _TAG.match(scan.text, start)
     if tag is None:
         close = scan.find("-->", end)
         return close + 3 if close >= 0 else len(scan.text)
     close = scan.find(f"{tag[1]}/{tag[2]}", end)
-    again = scan.find(tag[0], end)
-    if again >= 0 and (close < 0 or again < close):
+    next_opening = scan.find(tag[0], end)
+    if next_opening >= 0 and (close < 0 or next_opening < close):
         return end
     if close < 0:
-        return end if is_mention(scan.text, at, end) else len(scan.text)
-    behind = scan.search(_TAG_END, close)
-    return behind.end() if behind else len(scan.text)
+        return end if is_mention(scan.text, start, end) else len(scan.text)
+    closing_tag = scan.search(_TAG_END, close)
+    return closing_tag.end() if closing_tag else len(scan.text)
 
 
-def _quote_end(scan: Scan, at: int, end: int) -> int:
+def _quote_end(scan: Scan, start: int, end: int) -> int:
     """Return the end of a quoted line, or of a doctest with its output."""
-    last = scan.search(_BLANK_LINE if _DOCTEST.match(scan.text, at) else _LINE_END, at)
+    pattern = _BLANK_LINE if _DOCTEST.match(scan.text, start) else _LINE_END
+    last = scan.search(pattern, start)
     return last.start() if last else len(scan.text)
 
 
-def _indented_end(scan: Scan, at: int, end: int) -> int:
-    """Return the place behind the lines of indented code that follow a blank line at a place."""
-    begin = scan.find("\n", at + 1) + 1
-    lines = _INDENTED.match(scan.text, begin)
-    return lines.end() if lines else begin
+def _indented_end(scan: Scan, start: int, end: int) -> int:
+    """Return the end of the lines of indented code that follow a blank line."""
+    lines_start = scan.find("\n", start + 1) + 1
+    lines = _INDENTED.match(scan.text, lines_start)
+    return lines.end() if lines else lines_start
 
 
 def _levels(
-    text: str, at: int, tokens: re.Pattern[str], limit: int | None = None
+    text: str, start: int, tokens: re.Pattern[str], limit: int | None = None
 ) -> Iterator[tuple[re.Match[str], int]]:
-    """Yield the strings and brackets from a place on, each with how many brackets are open behind it."""
+    """Yield the strings and brackets from a position on, each with how many brackets are open after it."""
+    end = len(text) if limit is None else limit
     level = 0
-    for token in tokens.finditer(text, at, len(text) if limit is None else limit):
+    for token in tokens.finditer(text, start, end):
         level += (token[0] in "{[") - (token[0] in "}]")
         yield token, level
 
 
-def json_end(scan: Scan, at: int, end: int) -> int:
-    """Return the place behind JSON, flaws included; `end`, the bracket's, if no JSON begins there."""
+def json_end(scan: Scan, start: int, end: int) -> int:
+    """Return the end of JSON, flaws included; `end`, the bracket's, if no JSON begins there."""
     try:
-        value, behind = scan.value_at(at)
+        value, value_end = scan.value_at(start)
     except ValueError:
-        if not _JSON.match(scan.text, at):
-            return end
-        limit = len(scan.text)
-        if at != scan.content_start and not scan.text.endswith("\n", 0, at):  # in a sentence
-            line = scan.search(_LINE_END, at)
-            limit = min(line.start() if line else limit, at + _LONGEST_INLINE)
-        for tokens in (_STRINGS_AND_BRACKETS, _BRACKETS):  # quotes inside of a string may not be escaped
-            for token, level in _levels(scan.text, at, tokens, limit):
-                if level == 0 and token[0] in "}]":
-                    scan.charge((token.end() - at) // 4)
-                    return token.end()
-            scan.charge((limit - at) // 4)
-        return limit if limit == len(scan.text) else end
-    return behind if isinstance(value, (dict, list)) else end
+        return _flawed_json_end(scan, start, end)
+    return value_end if isinstance(value, (dict, list)) else end
 
 
-def is_open(text: str, at: int) -> bool:
-    """Return whether the JSON that begins at a place is still open where the text ends."""
-    for token, level in _levels(text, at, _STRINGS_AND_BRACKETS):
+def _flawed_json_end(scan: Scan, start: int, end: int) -> int:
+    if not _JSON.match(scan.text, start):
+        return end
+    limit = len(scan.text)
+    is_in_sentence = start != scan.content_start and not scan.text.endswith("\n", 0, start)
+    if is_in_sentence:
+        line = scan.search(_LINE_END, start)
+        line_end = line.start() if line else limit
+        limit = min(line_end, start + _LONGEST_INLINE)
+    for tokens in (_STRINGS_AND_BRACKETS, _BRACKETS):  # quotes inside of a string may not be escaped
+        for token, level in _levels(scan.text, start, tokens, limit):
+            if level == 0 and token[0] in "}]":
+                scan.charge((token.end() - start) // 4)
+                return token.end()
+        scan.charge((limit - start) // 4)
+    return limit if limit == len(scan.text) else end
+
+
+def is_open(text: str, start: int) -> bool:
+    """Return whether the JSON that begins at a position is still open where the text ends."""
+    for token, level in _levels(text, start, _STRINGS_AND_BRACKETS):
         word = token[0]
         if word[0] != '"':
             if level == 0:
@@ -190,21 +202,33 @@ _SENTENCE = 160  # characters of the paragraph on each side that are searched fo
 _GAPS = " \t\u00a0\u202f"
 
 
-def is_in_marks(text: str, since: int, low: int, high: int) -> bool:
-    """Return whether marks stand around a part of a text, directly or in the paragraph since a place."""
-    begin = max(since, text.rfind("\n\n", since, low) + 1)
-    before = text[max(begin, low - _SENTENCE) : low]
-    after = text[high : high + _SENTENCE].partition("\n\n")[0]
-    closing = _OTHER_MARKS.get(before.rstrip(_GAPS)[-1:])
-    if closing and (high == len(text) or after.lstrip(_GAPS)[:1] in tuple(closing)):
+def is_in_marks(text: str, searched_from: int, start: int, end: int) -> bool:
+    """Return whether marks stand around a part of a text, directly or in the paragraph since a position."""
+    paragraph_start = max(searched_from, text.rfind("\n\n", searched_from, start) + 1)
+    lead = text[max(paragraph_start, start - _SENTENCE) : start]
+    tail = text[end : end + _SENTENCE].partition("\n\n")[0]
+    closers = _OTHER_MARKS.get(lead.rstrip(_GAPS)[-1:])
+    if closers and (end == len(text) or tail.lstrip(_GAPS)[:1] in tuple(closers)):
         return True  # an answer that was cut off may end in a quotation
-    marks = list[str]()
-    for char in before if low - begin <= _SENTENCE else "":
-        if marks and char in marks[-1]:
-            marks.pop()
+    if start - paragraph_start > _SENTENCE:
+        return False
+    line = tail.partition("\n")[0]
+    for closers in _open_marks(lead):
+        for mark in closers:
+            searched = line if mark == '"' else tail
+            if mark in searched:
+                return True
+    return False
+
+
+def _open_marks(lead: str) -> list[str]:
+    """Return what closes each of the marks that are still open where a text ends."""
+    open_marks = list[str]()
+    for char in lead:
+        if open_marks and char in open_marks[-1]:
+            open_marks.pop()
         elif char in _MARKS:
-            marks.append(_MARKS[char])
+            open_marks.append(_MARKS[char])
         elif char == "\n":  # straight marks are too often alone to count over lines
-            marks = [each for each in marks if each != '"']
-    line = after.partition("\n")[0]
-    return any(mark in (line if mark == '"' else after) for closing in marks for mark in closing)
+            open_marks = [closers for closers in open_marks if closers != '"']
+    return open_marks

@@ -13,31 +13,31 @@ from sigadapt.text.written_values import NoLiteral, literal_at, space
 
 # Models write line breaks into strings.
 _DECODE = json.JSONDecoder(strict=False).raw_decode
-_TIMES = 16
-_LEAST = 1_000_000
-_DEEP = 50_000
-_PIECE = 2_000
+_WORK_PER_CHARACTER = 16
+_LEAST_WORK = 1_000_000
+_DEEP_NESTING_COST = 50_000
+_FIRST_PIECE = 2_000
 _MARGIN = 16
 COMMENT = r"<!--[^<>]{0,200}-->"
 _COMMENTS = re.compile(rf"(?:\s*{COMMENT})+")
 
 
-class Spent(Exception):
+class WorkLimitError(Exception):
     """The budget of work is used up."""
 
 
 class Members:
-    """The members of a JSON object that was written at a place of a text."""
+    """The members of a JSON object that was written at a position of a text."""
 
-    def __init__(self, begin: int) -> None:
-        self.begin = begin
+    def __init__(self, start: int) -> None:
+        self.start = start
         self.end: int | None = None
-        """The place behind the object; None if it is broken."""
+        """The position after the object; None if it is broken."""
         self.fields: dict[str, tuple[Any, int, int]] = {}
         """By key, the decoded value and where its text begins and ends; of a repeated key, the last."""
-        self.broken: tuple[str, int] | None = None
+        self.broken_member: tuple[str, int] | None = None
         """The key whose value is broken, and where that value begins."""
-        self.repeats = False
+        self.has_repeated_key = False
 
 
 class Scan:
@@ -49,114 +49,120 @@ class Scan:
         self.call_format = call_format
         self.content_start = 0
         """Where what the model says to the user begins, after its thinking."""
-        self._budget = _TIMES * len(text) + _LEAST
-        self._places: dict[str, tuple[int, int]] = {}
+        self._work_left = _WORK_PER_CHARACTER * len(text) + _LEAST_WORK
+        self._positions: dict[str, tuple[int, int]] = {}
         self._matches: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = {}
 
     def charge(self, characters: int) -> None:
         """Count characters that were looked at. Raises Spent when they are too many."""
-        self._budget -= characters
-        if self._budget < 0:
-            raise Spent("reading the text takes more work than its length allows")
+        self._work_left -= characters
+        if self._work_left < 0:
+            raise WorkLimitError("reading the text takes more work than its length allows")
 
-    def find(self, needle: str, at: int) -> int:
-        """Return the first place of a needle from `at` on; -1 if there is none."""
-        since, place = self._places.get(needle, (len(self.text) + 1, -1))
-        if since <= at and (place < 0 or place >= at):
-            return place
-        place = self.text.find(needle, at)
-        self.charge(((place if place >= 0 else len(self.text)) - at) // 64)
-        self._places[needle] = (at, place)
-        return place
+    def find(self, needle: str, start: int) -> int:
+        """Return the first position of a needle from `start` on; -1 if there is none."""
+        searched_from, position = self._positions.get(needle, (len(self.text) + 1, -1))
+        if searched_from <= start and (position < 0 or position >= start):
+            return position
+        position = self.text.find(needle, start)
+        searched_to = position if position >= 0 else len(self.text)
+        self.charge((searched_to - start) // 64)
+        self._positions[needle] = (start, position)
+        return position
 
-    def search(self, pattern: re.Pattern[str], at: int) -> re.Match[str] | None:
-        """Return the first match of a pattern from `at` on. As with `find`, a text is gone through once."""
-        since, match = self._matches.get(pattern, (len(self.text) + 1, None))
-        if since <= at and (match is None or match.start() >= at):
+    def search(self, pattern: re.Pattern[str], start: int) -> re.Match[str] | None:
+        """Return the first match from `start` on. As with `find`, a text is gone through once a pattern."""
+        searched_from, match = self._matches.get(pattern, (len(self.text) + 1, None))
+        if searched_from <= start and (match is None or match.start() >= start):
             return match
-        match = pattern.search(self.text, at)
-        self.charge(((match.start() if match else len(self.text)) - at) // 64)
-        self._matches[pattern] = (at, match)
+        match = pattern.search(self.text, start)
+        searched_to = match.start() if match else len(self.text)
+        self.charge((searched_to - start) // 64)
+        self._matches[pattern] = (start, match)
         return match
 
-    def space(self, at: int) -> int:
-        """Return the place behind white space."""
-        return space(self.text, at)
+    def space(self, start: int) -> int:
+        """Return where the white space from a position on ends."""
+        return space(self.text, start)
 
-    def gap(self, at: int) -> int:
-        """Return the place behind white space and comments, which models write between tags."""
-        comments = _COMMENTS.match(self.text, at)
-        return self.space(comments.end() if comments else at)
+    def gap(self, start: int) -> int:
+        """Return where white space and comments end, which models write between tags."""
+        comments = _COMMENTS.match(self.text, start)
+        if comments is None:
+            return self.space(start)
+        return self.space(comments.end())
 
-    def value_at(self, at: int) -> tuple[Any, int]:
-        """Decode the JSON value at a place; ValueError if there is none."""
+    def value_at(self, start: int) -> tuple[Any, int]:
+        """Decode the JSON value at a position; ValueError if there is none."""
         # It is decoded from a piece of the text that grows as long as the value may go on: an error of the
         # decoder counts the lines before it, which would take as long as the text for each error.
-        size = _PIECE
+        size = _FIRST_PIECE
         while True:
-            piece = self.text[at : at + size]
-            rest = len(piece) - _MARGIN if at + size < len(self.text) else len(piece) + 1
+            piece = self.text[start : start + size]
+            is_last_piece = start + size >= len(self.text)
+            # What the decoder says near the end of a piece may change with the next piece.
+            trusted_length = len(piece) + 1 if is_last_piece else len(piece) - _MARGIN
             self.charge(len(piece) // 32)
             try:
-                value, end = _DECODE(piece)
+                value, length = _DECODE(piece)
             except RecursionError:
-                self.charge(_DEEP)
+                self.charge(_DEEP_NESTING_COST)
                 raise ValueError("nested too deep") from None
             except json.JSONDecodeError as error:
-                is_open_string = rest < len(piece) and error.msg.startswith("Unterminated string")
-                if error.pos < rest and not is_open_string:
+                is_open_string = not is_last_piece and error.msg.startswith("Unterminated string")
+                if error.pos < trusted_length and not is_open_string:
                     self.charge(error.pos // 4 + 1)
                     raise
             else:
-                if end < rest:
-                    return value, at + end
+                if length < trusted_length:
+                    return value, start + length
             size *= 16
 
-    def literal_at(self, at: int, *, is_strict: bool = False) -> tuple[Any, int]:
-        """Read the Python literal at a place; ValueError if there is none."""
+    def literal_at(self, start: int, *, is_strict: bool = False) -> tuple[Any, int]:
+        """Read the Python literal at a position; ValueError if there is none."""
         try:
-            value, end = literal_at(self.text, at, is_strict=is_strict)
+            value, end = literal_at(self.text, start, is_strict=is_strict)
         except NoLiteral as error:
-            self.charge((error.place - at) // 8 + 1)
+            self.charge((error.position - start) // 8 + 1)
             raise
-        self.charge((end - at) // 8 + 1)
+        self.charge((end - start) // 8 + 1)
         return value, end
 
-    def members_at(self, at: int) -> Members:
-        """Read the JSON object whose brace stands at a place, member by member."""
-        members = Members(at)
-        place = self.space(at + 1)
-        if self.text.startswith("}", place):
-            members.end = place + 1
+    def members_at(self, start: int) -> Members:
+        """Read the JSON object whose brace is at a position, member by member."""
+        members = Members(start)
+        cursor = self.space(start + 1)
+        if self.text.startswith("}", cursor):
+            members.end = cursor + 1
         while members.end is None:
             try:
-                key, place = self.value_at(place)
+                key, cursor = self.value_at(cursor)
             except ValueError:
                 break
-            place = self.space(place)
-            if not isinstance(key, str) or not self.text.startswith(":", place):
+            cursor = self.space(cursor)
+            if not isinstance(key, str) or not self.text.startswith(":", cursor):
                 break
-            begin = self.space(place + 1)
+            value_start = self.space(cursor + 1)
             try:
-                value, end = self.value_at(begin)
+                value, value_end = self.value_at(value_start)
             except ValueError:
-                members.broken = key, begin
+                members.broken_member = key, value_start
                 break
-            members.repeats = members.repeats or key in members.fields
-            members.fields[key] = value, begin, end
-            place = self.space(end)
-            if self.text.startswith("}", place):
-                members.end = place + 1
-            elif not self.text.startswith(",", place):
+            members.has_repeated_key = members.has_repeated_key or key in members.fields
+            members.fields[key] = value, value_start, value_end
+            cursor = self.space(value_end)
+            if self.text.startswith("}", cursor):
+                members.end = cursor + 1
+            elif not self.text.startswith(",", cursor):
                 break
-            place = self.space(place + 1)
+            cursor = self.space(cursor + 1)
         return members
 
-    def ends_at(self, at: int) -> bool:
-        """Return whether nothing but white space follows a place."""
-        return self.space(at) >= len(self.text)
+    def ends_at(self, end: int) -> bool:
+        """Return whether nothing but white space follows a position."""
+        return self.space(end) >= len(self.text)
 
-    def earliest(self, needles: tuple[str, ...], at: int) -> int:
-        """Return the first place of any needle; the text's end if there is none."""
-        places = [place for needle in needles if (place := self.find(needle, at)) >= 0]
-        return min(places, default=len(self.text))
+    def earliest(self, needles: tuple[str, ...], start: int) -> int:
+        """Return the first position of any needle; the text's end if there is none."""
+        positions = [self.find(needle, start) for needle in needles]
+        return min((position for position in positions if position >= 0), default=len(self.text))

@@ -57,13 +57,13 @@ CLOSER = "|".join(kind.closer for kind in KINDS if kind.shows or not kind.anywhe
 ANY_OPENER = re.compile("|".join(f"(?:{kind.opener})" for kind in KINDS))
 ANY_CLOSER = re.compile(CLOSER)
 
-_HALF = re.compile(r"</?[a-z:]{1,10}\Z|\[/?[A-Z]{1,5}\Z")
-_WHOLE = ("</think>", "</thinking>", "</thought>", "</seed:think>", "</mm:think>", "[/THINK]")
+_PARTIAL_CLOSER = re.compile(r"</?[a-z:]{1,10}\Z|\[/?[A-Z]{1,5}\Z")
+_PLAIN_CLOSERS = ("</think>", "</thinking>", "</thought>", "</seed:think>", "</mm:think>", "[/THINK]")
 
 
-def opened_at(text: str, at: int) -> Kind:
-    """Return the kind of the thinking that opens at a place."""
-    return next(kind for kind in KINDS if re.compile(kind.opener).match(text, at))
+def opened_at(text: str, start: int) -> Kind:
+    """Return the kind of the thinking that opens at a position."""
+    return next(kind for kind in KINDS if re.compile(kind.opener).match(text, start))
 
 
 def shows(closer: str) -> bool:
@@ -77,17 +77,19 @@ _SENTENCE_AFTER = re.compile(r"[ \t]+[a-z]|[.,;:?!)\"'”]")
 _NOT_ATTACHED = re.compile(r"\s|\Z")
 
 
-def is_mention(text: str, begin: int, end: int, *, both: bool = False) -> bool:
-    """Return whether a sentence goes on around a tag, which then is only named; `both`: on both sides."""
-    after = _SENTENCE_AFTER.match(text, end) is not None
-    before = (after and not both) or _SENTENCE_BEFORE.search(text[max(0, begin - 40) : begin]) is not None
-    return before and (after or _NOT_ATTACHED.match(text, end) is not None)
+def is_mention(text: str, start: int, end: int, *, on_both_sides: bool = False) -> bool:
+    """Return whether a sentence goes on around a tag, which it then only names; `on_both_sides`: on both."""
+    goes_on = _SENTENCE_AFTER.match(text, end) is not None
+    if goes_on and not on_both_sides:
+        return True
+    leads_in = _SENTENCE_BEFORE.search(text[max(0, start - 40) : start]) is not None
+    return leads_in and (goes_on or _NOT_ATTACHED.match(text, end) is not None)
 
 
-def without_half_a_tag(text: str) -> str:
+def without_partial_closer(text: str) -> str:
     """Return a thinking without the beginning of a closing tag that the text ends in."""
-    half = _HALF.search(text)
-    if half is None or not any(tag.startswith(half[0]) for tag in _WHOLE):
+    half = _PARTIAL_CLOSER.search(text)
+    if half is None or not any(tag.startswith(half[0]) for tag in _PLAIN_CLOSERS):
         return text
     return text[: half.start()]
 

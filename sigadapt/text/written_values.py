@@ -28,7 +28,7 @@ _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _DIGITS = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_SURROGATE_PAIR = re.compile(r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _OCTAL = re.compile(r"0[0-7]{1,2}")
 _CHARACTER_NAME = re.compile(r"N\{(?P<name>[^{}\n]{0,100})\}")
 _WORD = re.compile(r"(?:[Tt]rue|[Ff]alse|None|null)\b")
@@ -46,6 +46,7 @@ _ESCAPES = {
     "\n": "",
     "/": "/",
 }
+_CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _HEX = {"x": 2, "u": 4, "U": 8}
 NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
 """The schema of a value that a format writes without the marks of a string."""
@@ -53,43 +54,43 @@ NO_TEXT: Json = {"type": ["null", "boolean", "number", "array", "object"]}
 # models write shell commands with quotes inside and do not escape them.
 _AFTER_STRING = re.compile(r"\s*(?:[,)\]}:]|\Z)")
 _EXPRESSION = re.compile(r"\s*(?:[+%*]|\.\w+\()|\s+['\"]")
-_PARTS = {quote: re.compile(rf"(?s)[^\\{quote[0]}]+") for quote in ("'", '"')}
+_PLAIN_RUN = {quote: re.compile(rf"(?s)[^\\{quote[0]}]+") for quote in ("'", '"')}
 
 
 class NoLiteral(ValueError):
-    """A text that is no literal, and the place up to which it was looked at."""
+    """A text that is no literal, and the position up to which it was looked at."""
 
-    def __init__(self, reason: str, place: int) -> None:
+    def __init__(self, reason: str, position: int) -> None:
         super().__init__(reason)
-        self.place = place
+        self.position = position
 
 
-def literal_at(text: str, at: int, level: int = 0, *, is_strict: bool = False) -> tuple[Any, int]:
-    """Return the Python literal at a place, and the place behind it; ValueError if there is none."""
+def literal_at(text: str, start: int, level: int = 0, *, is_strict: bool = False) -> tuple[Any, int]:
+    """Return the Python literal at a position, and where it ends; ValueError if there is none."""
     # Tuples and sets become lists, and keys of dicts strings, since arguments are JSON. The constants of JSON
-    # count too. Unless `is_strict`, a string ends at the first quote behind which Python could go on: models
+    # count too. Unless `is_strict`, a string ends at the first quote after which Python could go on: models
     # forget to escape the quotes in it.
-    at = space(text, at)
+    start = space(text, start)
     if level > _LEVELS:
-        raise NoLiteral("nested too deep", at)
-    char = text[at : at + 1]
+        raise NoLiteral("nested too deep", start)
+    char = text[start : start + 1]
     if char in ("'", '"') and char:
-        return _string(text, at, is_strict=is_strict)
-    if close := {"[": "]", "(": ")", "{": "}"}.get(char):
-        return _bracketed(text, at + 1, close, level + 1, is_strict=is_strict)
-    number = _NUMBER.match(text, at)
+        return _string(text, start, is_strict=is_strict)
+    if closer := _CLOSERS.get(char):
+        return _bracket_content(text, start + 1, closer, level + 1, is_strict=is_strict)
+    number = _NUMBER.match(text, start)
     if number is not None:
         return _number(number[0]), number.end()
-    word = _WORD.match(text, at)
+    word = _WORD.match(text, start)
     if word is None:
-        raise NoLiteral("not a literal", at)
+        raise NoLiteral("not a literal", start)
     return _CONSTANTS[word[0].lower()], word.end()
 
 
-def space(text: str, at: int) -> int:
-    """Return the place behind white space."""
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+def space(text: str, start: int) -> int:
+    """Return where the white space from a position on ends."""
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
 
 
 def _number(digits: str) -> Any:
@@ -102,102 +103,119 @@ def _number(digits: str) -> Any:
         return float(plain)
 
 
-def _string(text: str, at: int, *, is_strict: bool) -> tuple[str, int]:
-    quote = text[at]
-    if text.startswith(quote * 3, at):
-        end = text.find(quote * 3, at + 3)
+def _string(text: str, start: int, *, is_strict: bool) -> tuple[str, int]:
+    quote = text[start]
+    if text.startswith(quote * 3, start):
+        end = text.find(quote * 3, start + 3)
         if end < 0:
             raise NoLiteral("unterminated", len(text))
-        return text[at + 3 : end], end + 3
-    parts = list[str]()
-    place = at + 1
-    plain = _PARTS[quote]
-    while place < len(text):
-        run = plain.match(text, place)
+        return text[start + 3 : end], end + 3
+    pieces = list[str]()
+    cursor = start + 1
+    plain = _PLAIN_RUN[quote]
+    while cursor < len(text):
+        run = plain.match(text, cursor)
         if run is not None:
-            parts.append(run[0])
-            place = run.end()
-        elif text[place] == "\\":
-            part, place = _escape(text, place + 1)
-            parts.append(part)
-        elif is_strict or _AFTER_STRING.match(text, place + 1):
-            return "".join(parts), place + 1
-        elif _EXPRESSION.match(text, place + 1):
-            raise NoLiteral("an expression", place)
+            pieces.append(run[0])
+            cursor = run.end()
+        elif text[cursor] == "\\":
+            character, cursor = _escape(text, cursor + 1)
+            pieces.append(character)
+        elif is_strict or _AFTER_STRING.match(text, cursor + 1):
+            return "".join(pieces), cursor + 1
+        elif _EXPRESSION.match(text, cursor + 1):
+            raise NoLiteral("an expression", cursor)
         else:
-            parts.append(quote)
-            place += 1
+            pieces.append(quote)
+            cursor += 1
     raise NoLiteral("unterminated", len(text))
 
 
-def _escape(text: str, at: int) -> tuple[str, int]:
-    char = text[at : at + 1]
+def _escape(text: str, start: int) -> tuple[str, int]:
+    """Return the character that an escape writes, and where the escape ends."""
+    char = text[start : start + 1]
     if char in _HEX:
-        pair = _PAIR.match(text, at)
-        if pair is not None:  # JSON writes characters beyond 16 bits as two
-            return json.loads(f'"\\{pair[0]}"'), pair.end()
-        digits = text[at + 1 : at + 1 + _HEX[char]]
-        try:
-            return chr(int(digits, 16)), at + 1 + _HEX[char]
-        except (ValueError, OverflowError):
-            return "\\" + char, at + 1
-    if text.startswith("N{", at):
-        return _named_character(text, at)
-    if octal := _OCTAL.match(text, at):
-        char = chr(int(octal[0], 8))
-        at = octal.end() - 1
-    else:
-        char = _ESCAPES.get(char, "\\" + char)
-    return char, at + 1
+        return _hex_escape(text, start, char)
+    if text.startswith("N{", start):
+        return _named_character(text, start)
+    if octal := _OCTAL.match(text, start):
+        return chr(int(octal[0], 8)), octal.end()
+    return _ESCAPES.get(char, "\\" + char), start + 1
 
 
-def _named_character(text: str, at: int) -> tuple[str, int]:
-    """Return the character that an escape names, such as EM DASH; NoLiteral if none has the name."""
-    escape = _CHARACTER_NAME.match(text, at)
+def _hex_escape(text: str, start: int, char: str) -> tuple[str, int]:
+    pair = _SURROGATE_PAIR.match(text, start)
+    if pair is not None:  # JSON writes characters beyond 16 bits as two
+        return json.loads(f'"\\{pair[0]}"'), pair.end()
+    end = start + 1 + _HEX[char]
     try:
-        return unicodedata.lookup(escape["name"] if escape else ""), escape.end() if escape else at
+        return chr(int(text[start + 1 : end], 16)), end
+    except (ValueError, OverflowError):
+        return "\\" + char, start + 1
+
+
+def _named_character(text: str, start: int) -> tuple[str, int]:
+    """Return the character that an escape names, such as EM DASH; NoLiteral if none has the name."""
+    escape = _CHARACTER_NAME.match(text, start)
+    name = escape["name"] if escape else ""
+    try:
+        character = unicodedata.lookup(name)
     except KeyError:
-        raise NoLiteral("no character has this name", at) from None
+        raise NoLiteral("no character has this name", start) from None
+    return character, escape.end() if escape else start
 
 
-def _bracketed(text: str, at: int, close: str, level: int, *, is_strict: bool) -> tuple[Any, int]:
-    """Read what stands between brackets: an object, or a list of what is no pair of a key and a value."""
+def _bracket_content(text: str, start: int, closer: str, level: int, *, is_strict: bool) -> tuple[Any, int]:
+    """Read what brackets hold: an object, or a list of what is no pair of a key and a value."""
     items = list[Any]()
     pairs = list[tuple[str, Any]]()
-    at = space(text, at)
-    while not text.startswith(close, at):
-        item, at = literal_at(text, at, level, is_strict=is_strict)
-        at = space(text, at)
-        if close != "}" or items or not (pairs or text.startswith(":", at)):
+    cursor = space(text, start)
+    while not text.startswith(closer, cursor):
+        item, cursor = literal_at(text, cursor, level, is_strict=is_strict)
+        cursor = space(text, cursor)
+        may_be_key = closer == "}" and not items
+        if not may_be_key or not (pairs or text.startswith(":", cursor)):
             items.append(item)
-        elif isinstance(item, (list, dict)) or not text.startswith(":", at):
-            raise NoLiteral("not a key", at)
+        elif isinstance(item, (list, dict)) or not text.startswith(":", cursor):
+            raise NoLiteral("not a key", cursor)
         else:
-            value, at = literal_at(text, at + 1, level, is_strict=is_strict)
-            pairs.append((item if isinstance(item, str) else json.dumps(item), value))
-            at = space(text, at)
-        if text.startswith(",", at):
-            at = space(text, at + 1)
-        elif not text.startswith(close, at):
-            raise NoLiteral("expected a comma", at)
-    return (items if items or close != "}" else object_of(pairs)), at + 1
+            key = item if isinstance(item, str) else json.dumps(item)
+            value, cursor = literal_at(text, cursor + 1, level, is_strict=is_strict)
+            pairs.append((key, value))
+            cursor = space(text, cursor)
+        if text.startswith(",", cursor):
+            cursor = space(text, cursor + 1)
+        elif not text.startswith(closer, cursor):
+            raise NoLiteral("expected a comma", cursor)
+    if items or closer != "}":
+        return items, cursor + 1
+    return object_of(pairs), cursor + 1
 
 
 def types_of(schema: Any, root: Json) -> set[str]:
     """Return the JSON types that a schema allows, as far as it names them; an empty set for any type."""
     types = set[str]()
-    for here in _parts(schema, root):
-        kind = here.get("type")
-        types.update(word for word in (kind if is_array(kind) else [kind]) if isinstance(word, str))
-        if here.get("nullable") is True:
+    for subschema in _subschemas(schema, root):
+        declared = subschema.get("type")
+        names = declared if is_array(declared) else [declared]
+        types.update(name for name in names if isinstance(name, str))
+        if subschema.get("nullable") is True:
             types.add("null")
-        if "type" not in here and isinstance(here.get("enum", here.get("const")), (list, str)):
-            values: Any = here.get("enum", [here.get("const")])
-            types.update(_KINDS.get(type(value), "null") for value in values)
+        if "type" not in subschema:
+            types.update(_types_of_constants(subschema))
     return types
 
 
-_KINDS: dict[Any, str] = {
+def _types_of_constants(subschema: Json) -> Iterator[str]:
+    """Yield the types of what a schema without a type enumerates."""
+    if not isinstance(subschema.get("enum", subschema.get("const")), (list, str)):
+        return
+    constants: Any = subschema.get("enum", [subschema.get("const")])
+    for constant in constants:
+        yield _TYPE_NAMES.get(type(constant), "null")
+
+
+_TYPE_NAMES: dict[Any, str] = {
     bool: "boolean",
     int: "integer",
     float: "number",
@@ -207,47 +225,68 @@ _KINDS: dict[Any, str] = {
 }
 
 
-def _parts(schema: Any, root: Json) -> Iterator[Json]:
+def _subschemas(schema: Any, root: Json) -> Iterator[Json]:
     """Yield a schema and those that it combines or refers to."""
     pending = [schema]
     for _ in range(_SCHEMAS):
-        here = pending.pop() if pending else None
-        if is_object(here):
-            for keyword in ("anyOf", "oneOf", "allOf"):
-                pending.extend(here[keyword] if is_array(here.get(keyword)) else ())
-            if isinstance(here.get("$ref"), str):
-                pending.append(target_of(here["$ref"], root))
-            yield here
+        subschema = pending.pop() if pending else None
+        if not is_object(subschema):
+            continue
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            branches = subschema.get(keyword)
+            if is_array(branches):
+                pending.extend(branches)
+        if isinstance(subschema.get("$ref"), str):
+            pending.append(target_of(subschema["$ref"], root))
+        yield subschema
 
 
 def property_of(schema: Any, key: str, root: Json) -> Any:
     """Return the schema of a property; None if it is not declared."""
-    others: Any = None
-    for here in _parts(schema, root):
-        properties = here.get("properties")
-        others = here.get("additionalProperties")
+    additional: Any = None
+    for subschema in _subschemas(schema, root):
+        properties = subschema.get("properties")
+        additional = subschema.get("additionalProperties")
         if is_object(properties) and key in properties:
             return properties[key]
-    return others if is_object(others) else None
+    return additional if is_object(additional) else None
 
 
 def value_of(raw: str, schema: Any, root: Json) -> Any:
     """Return the value that a raw text is by its schema; the text itself where it is none."""
     types = types_of(schema, root)
-    word = raw.strip()
     if types == {"string"}:
         return raw
+    word = raw.strip()
     if _is_constant(word.lower(), types):
         return _CONSTANTS[word.lower()]
+    number = _number_of(word, types)
+    if number is not None:
+        return number
+    return _collection_of(raw, word, types)
+
+
+def _number_of(word: str, types: set[str]) -> int | float | None:
+    """Return the number that a word is where these types allow one."""
+    if len(word) > _MOST_DIGITS or types.isdisjoint(("integer", "number")):
+        return None
     pattern = _JSON_NUMBER if "string" in types else _DIGITS  # where it may be text, +33 and 1_000 are
-    is_number = types & {"integer", "number"} and len(word) <= _MOST_DIGITS and pattern.fullmatch(word)
-    number = _number(word) if is_number else None
-    if number is not None and number - number == 0 and ("number" in types or number == int(number)):
-        return number if "number" in types else int(number)
-    kinds: tuple[type, ...] = tuple(kind for kind in (list, dict) if not types or _KINDS[kind] in types)
+    if not pattern.fullmatch(word):
+        return None
+    number = _number(word)
+    is_finite = number - number == 0
+    if not is_finite:
+        return None
+    if "number" in types:
+        return number
+    return int(number) if number == int(number) else None
+
+
+def _collection_of(raw: str, word: str, types: set[str]) -> Any:
+    """Return the array or object that a word is where these types allow it; else the raw text."""
+    kinds: tuple[type, ...] = tuple(kind for kind in (list, dict) if not types or _TYPE_NAMES[kind] in types)
     if not kinds or word[:1] not in ("[", "{"):
         return raw
-    end = len(word)
     try:
         value: Any = decode(word)
     except ValueError:
@@ -255,16 +294,19 @@ def value_of(raw: str, schema: Any, root: Json) -> Any:
             value, end = literal_at(word, 0)
         except ValueError:
             return raw
-    return value if end == len(word) and isinstance(value, kinds) else raw
+        if end != len(word):
+            return raw
+    return value if isinstance(value, kinds) else raw
 
 
-def written(key: str, value: Any, schema: Json, marks: Iterable[str]) -> str | None:
+def text_of_value(key: str, value: Any, schema: Json, marks: Iterable[str]) -> str | None:
     """Return an argument as text that `value_of` reads back as the same value; None if there is none."""
     text = value if isinstance(value, str) else compact(value)
     if any(mark in text for mark in marks) or not re.fullmatch(r"[\w.-]{1,100}", key):
         return None
-    back = value_of(text, property_of(schema, key, schema), schema)
-    return text if type(back) is type(value) and compact(back) == compact(value) else None
+    read_back = value_of(text, property_of(schema, key, schema), schema)
+    is_same = type(read_back) is type(value) and compact(read_back) == compact(value)
+    return text if is_same else None
 
 
 def _is_constant(word: str, types: set[str]) -> bool:

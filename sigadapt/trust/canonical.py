@@ -38,22 +38,26 @@ def has_large_number(value: Any) -> bool:
 
 def as_a_browser_reads(value: Any) -> Any:
     """Return a value of JSON with every number as a double."""
+    return json.loads(json.dumps(value), parse_int=_as_double)
+
+
+def _as_double(digits: str) -> float | None:
     # What is too large, JavaScript reads as Infinity and writes as null.
-    return json.loads(
-        json.dumps(value), parse_int=lambda text: number if math.isfinite(number := float(text)) else None
-    )
+    number = float(digits)
+    return number if math.isfinite(number) else None
 
 
 def _within(value: Any) -> Any:
     """Return a value of JSON that RFC 8785 can write, and another one for another value."""
     if is_object(value):
-        return {key: _within(part) for key, part in value.items()}
+        return {key: _within(member) for key, member in value.items()}
     if is_sequence(value):
-        return [_within(part) for part in value]
+        return [_within(item) for item in value]
     if isinstance(value, str) and value.startswith("\0"):  # so that no text is taken for a number
         return f"\0{value}"
     if isinstance(value, float) and not math.isfinite(value):  # saved as null
         return None
     if not isinstance(value, (int, float)) or abs(value) <= _LARGEST:
         return value
-    return f"\0{value if isinstance(value, int) else rfc8785.dumps(value).decode()}"
+    digits = str(value) if isinstance(value, int) else rfc8785.dumps(value).decode()
+    return f"\0{digits}"

@@ -44,10 +44,10 @@ class _Form:
     """One way to write a secret: units, each with its pattern, and a pattern of what may follow them."""
 
     def __init__(
-        self, units: list[str], written: Callable[[str], str], tail: re.Pattern[str] = _NOTHING
+        self, units: list[str], pattern_of: Callable[[str], str], tail: re.Pattern[str] = _NOTHING
     ) -> None:
         self._units = units
-        self._written = written
+        self._pattern_of = pattern_of
         self._tail = tail
         self._head: re.Pattern[str] | None = None  # most forms are in no text
         self._runs: list[tuple[bool, list[str]]] = []
@@ -58,60 +58,67 @@ class _Form:
         runs = _PLAIN_RUN.findall("".join(self._units))
         return max(runs, key=len)[:_LONGEST_SAMPLE].lower() if runs else None
 
-    def find(self, text: str, at: int) -> _Span | None:
-        """Return where the form first begins in a text, from a place on, and where it ends."""
-        if self._head is None:
-            for is_plain, run in groupby(self._units, _is_plain):
-                units = [*run]
-                self._runs.append((is_plain, ["".join(units)] if is_plain else units))
-            self._head = re.compile("".join(map(self._written, self._units[:_HEAD])))
-        while found := self._head.search(text, at):
-            end = self._end(text, found.start())
+    def find(self, text: str, start: int) -> _Span | None:
+        """Return where the form first begins in a text, from a position on, and where it ends."""
+        head = self._head or self._compile()
+        while match := head.search(text, start):
+            end = self._end(text, match.start())
             if end is not None:
-                return found.start(), end
-            at = found.start() + 1
+                return match.start(), end
+            start = match.start() + 1
         return None
 
+    def _compile(self) -> re.Pattern[str]:
+        """Return the pattern of the head, and set the runs of units that are compared after it."""
+        for is_plain, run in groupby(self._units, _is_plain):
+            units = [*run]
+            if is_plain:
+                units = ["".join(units)]
+            self._runs.append((is_plain, units))
+        self._head = re.compile("".join(map(self._pattern_of, self._units[:_HEAD])))
+        return self._head
+
     def _end(self, text: str, start: int) -> int | None:
-        """Return where the form that begins at a place ends; None if it does not go on to its end."""
+        """Return where the form that begins at a position ends; None if it does not go on to its end."""
         ends = {start}
         for is_plain, run in self._runs:
             ends_of = self._plain_ends if is_plain else self._unit_ends
             for unit in run:
-                ends = {end for at in ends for end in ends_of(unit, text, at)}
+                ends = {end for unit_start in ends for end in ends_of(unit, text, unit_start)}
             if not ends:
                 return None
-        found = self._tail.match(text, max(ends))
-        return found and found.end()
+        tail = self._tail.match(text, max(ends))
+        return tail and tail.end()
 
-    def _plain_ends(self, literal: str, text: str, at: int) -> Iterator[int]:
-        """Yield the place where characters end that are written as they are, or each in another way."""
+    def _plain_ends(self, literal: str, text: str, start: int) -> Iterator[int]:
+        """Yield where characters end that are written as they are, or each in another way."""
         number = 0
+        cursor = start
         while number < len(literal):
-            same = _same_length(literal[number : number + _STRIDE], text, at)
-            number += same
-            at += same
-            if same == _STRIDE or number == len(literal):
+            length = _common_length(literal[number : number + _STRIDE], text, cursor)
+            number += length
+            cursor += length
+            if length == _STRIDE or number == len(literal):
                 continue
-            found = re.compile(self._written(literal[number])).match(text, at)
-            if found is None:
+            escape_form = re.compile(self._pattern_of(literal[number])).match(text, cursor)
+            if escape_form is None:
                 return
             number += 1
-            at = found.end()
-        yield at
+            cursor = escape_form.end()
+        yield cursor
 
-    def _unit_ends(self, unit: str, text: str, at: int) -> Iterator[int]:
-        """Yield the places where a unit may end whose escaped form begins as the unit itself."""
-        found = re.compile(self._written(unit)).match(text, at)
-        if found is None:
+    def _unit_ends(self, unit: str, text: str, start: int) -> Iterator[int]:
+        """Yield where a unit may end whose escaped form begins as the unit itself."""
+        match = re.compile(self._pattern_of(unit)).match(text, start)
+        if match is None:
             return
-        end = found.end()
+        end = match.end()
         yield end
-        more = _ESCAPING.get(unit[-1])
+        escaping = _ESCAPING.get(unit[-1])
         for _ in range(_MOST_ESCAPES):  # `%252525` and `&amp;amp;`, as far as the secret does not hold it
-            if more is None or not text.startswith(more, end):
+            if escaping is None or not text.startswith(escaping, end):
                 return
-            end += len(more)
+            end += len(escaping)
             yield end
 
 
@@ -120,19 +127,19 @@ def _is_plain(unit: str) -> bool:
     return len(unit) == 1 and unit not in _ESCAPING and unit != "\\"
 
 
-def _same_length(literal: str, text: str, at: int) -> int:
-    """Return how many characters of a literal are in a text at a place."""
-    if text.startswith(literal, at):
+def _common_length(literal: str, text: str, start: int) -> int:
+    """Return how many characters of a literal are in a text at a position."""
+    if text.startswith(literal, start):
         return len(literal)
-    low = 0
-    high = len(literal)
-    while high - low > 1:  # the first `low` are the same, the first `high` are not
-        middle = (low + high) // 2
-        if text.startswith(literal[:middle], at):
-            low = middle
+    shortest = 0
+    longest = len(literal)
+    while longest - shortest > 1:  # the first `shortest` are the same, the first `longest` are not
+        middle = (shortest + longest) // 2
+        if text.startswith(literal[:middle], start):
+            shortest = middle
         else:
-            high = middle
-    return low
+            longest = middle
+    return shortest
 
 
 class Echoes:
@@ -147,17 +154,15 @@ class Echoes:
 
     def spans(self, text: str) -> Iterator[_Span]:
         """Yield where secrets begin and end in a text."""
-        at = 0
         forms = self._candidates(text)
-        spans = [form.find(text, at) for form in forms]
-        while found := [span for span in spans if span is not None]:
-            span = min(found, key=lambda span: span[0])  # of several, that of the longest secret
-            yield span
-            at = span[1]
-            spans = [
-                form.find(text, at) if span is not None and span[0] < at else span
-                for form, span in zip(forms, spans, strict=True)
-            ]
+        spans = [form.find(text, 0) for form in forms]
+        while found_spans := [span for span in spans if span is not None]:
+            first = min(found_spans, key=lambda span: span[0])  # of several, that of the longest secret
+            yield first
+            end = first[1]
+            for number, span in enumerate(spans):
+                if span is not None and span[0] < end:
+                    spans[number] = forms[number].find(text, end)
 
     def _candidates(self, text: str) -> list[_Form]:
         """Return the forms that a text may hold, in order."""
@@ -167,52 +172,59 @@ class Echoes:
         if len(self._numbers) < len(text):
             samples = {sample for sample in self._numbers if sample is not None and sample in lower}
         else:
-            lengths = range(_SHORTEST_SAMPLE, _LONGEST_SAMPLE + 1)
-            pieces = (lower[at : at + length] for length in lengths for at in range(len(lower)))
-            samples = self._numbers.keys() & pieces
+            samples = self._numbers.keys() & _pieces_of(lower)
         numbers = [number for sample in (None, *samples) for number in self._numbers.get(sample, ())]
         return [self._forms[number] for number in sorted(numbers)]
 
     def hidden(self, text: str) -> str:
         """Return a text without secrets."""
         pieces: list[str] = []
-        at = 0
+        cursor = 0
         for start, end in self.spans(text):
-            pieces += [text[at:start], mask_of(text[start:end])]
-            at = end
-        return "".join([*pieces, text[at:]]) if pieces else text
+            pieces += [text[cursor:start], mask_of(text[start:end])]
+            cursor = end
+        return "".join([*pieces, text[cursor:]]) if pieces else text
 
-    def hidden_in(self, value: Any, place: tuple[str, ...], places: dict[str, None]) -> Any:
+    def hidden_in(self, value: Any, path: tuple[str, ...], masked_paths: dict[str, None]) -> Any:
         """Return a JSON value without secrets, and note where they were."""
         if is_object(value):
-            parts = {self.hidden(key): (key, part) for key, part in value.items()}
-            if parts.keys() != value.keys():
-                places[pointer(place)] = None
-            return {name: self.hidden_in(part, (*place, key), places) for name, (key, part) in parts.items()}
+            members = {self.hidden(key): (key, member) for key, member in value.items()}
+            if members.keys() != value.keys():
+                masked_paths[pointer(path)] = None
+            for name, (key, member) in members.items():
+                members[name] = self.hidden_in(member, (*path, key), masked_paths)
+            return members
         if is_array(value):
-            return [self.hidden_in(part, (*place, str(n)), places) for n, part in enumerate(value)]
+            return [self.hidden_in(item, (*path, str(n)), masked_paths) for n, item in enumerate(value)]
         if value is None or isinstance(value, bool):
             return value
         text = value if isinstance(value, str) else json.dumps(value)
         masked = self.hidden(text)
         if masked == text:
             return value
-        places[pointer(place)] = None
+        masked_paths[pointer(path)] = None
         return masked if isinstance(value, str) else json.loads(masked)
+
+
+def _pieces_of(text: str) -> Iterator[str]:
+    """Yield each piece of a text that is as long as a sample."""
+    for length in range(_SHORTEST_SAMPLE, _LONGEST_SAMPLE + 1):
+        for start in range(len(text)):
+            yield text[start : start + length]
 
 
 def _forms_of(secret: str) -> Iterator[_Form]:
     """Yield a secret as text, JSON, HTML, an address, base64 and hexadecimal digits write it."""
     octets = octets_of(secret)
-    yield _Form(_UNIT.findall(secret), _written_unit)
+    yield _Form(_UNIT.findall(secret), _unit_pattern)
     yield _Form([*octets.hex()], _hexadecimal)
-    # It may stand behind other octets, as a password behind a name.
+    # It may follow other octets, as a password follows a name.
     for shift, unknown in enumerate((0, 2, 3)):
         digits = b64encode(bytes(shift) + octets).decode()
-        known = digits[unknown:].rstrip("=")
+        certain = digits[unknown:].rstrip("=")
         if digits.endswith("="):  # the last character holds a part of what follows
-            known = known[:-1]
-        yield _Form([*known], _base64, _BASE64_TAIL)
+            certain = certain[:-1]
+        yield _Form([*certain], _base64, _BASE64_TAIL)
 
 
 def mask_of(secret: str) -> str:
@@ -222,17 +234,18 @@ def mask_of(secret: str) -> str:
 
 def octets_of(text: str) -> bytes:
     """Return a text in UTF-8. A header may be none, and a body may hold half of a surrogate pair."""
-    return text.encode("utf-8", "surrogatepass" if _HALF.search(text) else "surrogateescape")
+    errors = "surrogatepass" if _HALF.search(text) else "surrogateescape"
+    return text.encode("utf-8", errors)
 
 
-def _written_unit(unit: str) -> str:
+def _unit_pattern(unit: str) -> str:
     """Return a pattern of a character with the backslashes before it, escaped or not."""
     count = len(unit) - len(unit.lstrip("\\"))
-    backslashes = _written("\\", count) if count else ""
-    return backslashes + "".join(map(_written, unit[count:]))
+    backslashes = _character_pattern("\\", count) if count else ""
+    return backslashes + "".join(map(_character_pattern, unit[count:]))
 
 
-def _written(char: str, count: int = 1) -> str:
+def _character_pattern(char: str, count: int = 1) -> str:
     """Return a pattern of a character as itself, or as JSON, HTML and addresses escape it, also twice."""
     if char == "\\":
         plain = rf"\\{{{count},{9 * count}}}"
@@ -240,16 +253,16 @@ def _written(char: str, count: int = 1) -> str:
         plain = rf"\\{{0,8}}{re.escape(char)}"
     else:
         plain = re.escape(char)
-    return f"(?:{plain}|{_escaped(char, count)})"
+    return f"(?:{plain}|{_escape_pattern(char, count)})"
 
 
-def _escaped(char: str, count: int = 1) -> str:
+def _escape_pattern(char: str, count: int = 1) -> str:
     """Return a pattern of a character as JSON, HTML and addresses escape it."""
     octets = octets_of(char)
     units = char.encode("utf-16-be", "surrogatepass").hex()
     forms = [
         "".join(f"%(?:25){{0,3}}{octet:02x}" for octet in octets),
-        "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+        "".join(rf"\\{{1,8}}u{units[start : start + 4]}" for start in range(0, len(units), 4)),
         f"&(?:amp;){{0,3}}#(?:0{{0,5}}{ord(char)}|x0{{0,5}}{ord(char):x});",
     ]
     if char == " ":  # in a form
@@ -269,5 +282,5 @@ def _base64(char: str) -> str:
     return _BASE64.get(char) or char
 
 
-_BASE64 = {"+": f"(?:{_written('+')}|-)", "/": f"(?:{_written('/')}|_)"}
+_BASE64 = {"+": f"(?:{_character_pattern('+')}|-)", "/": f"(?:{_character_pattern('/')}|_)"}
 _BASE64_TAIL = re.compile(r"[\w+/-]?(?:=|%3[dD]|\\{1,8}u003[dD]){0,2}")

@@ -114,30 +114,32 @@ def drift_of(tools: Sources, pins: Pins) -> list[Drift]:
 
 
 def _readable(pins: Pins) -> Pins:
-    """Return pins of this version; of another one, nobody could tell a change."""
-    fields = [one for one in pins.values() if is_mapping(one)] if is_mapping(pins) else []
-    texts = [text for each in fields for text in each.values()]
-    if not is_mapping(pins) or len(fields) < len(pins):
-        reason = f"expected what pins_of returned, got {cut(repr(pins))}"
-    elif strange := [text for text in texts if not str(text).startswith(f"{_VERSION}:")]:
-        reason = f"the pin {cut(repr(strange[0]))} is not of version {_VERSION}, a whole SHA-256"
-    else:
-        return pins
+    """Return pins of this version; of another one, a change could not be told."""
+    if not is_mapping(pins) or not all(map(is_mapping, pins.values())):
+        raise _unreadable(f"expected what pins_of returned, got {cut(repr(pins))}")
+    for fields in pins.values():
+        for text in fields.values():
+            if not str(text).startswith(f"{_VERSION}:"):
+                raise _unreadable(f"the pin {cut(repr(text))} is not of version {_VERSION}, a whole SHA-256")
+    return pins
+
+
+def _unreadable(reason: str) -> InvalidOption:
     fix = "Review the tools, and save pins_of(tools) again."
-    raise InvalidOption(reason, code="unreadable_pins", field="pins", fix=fix)
+    return InvalidOption(reason, code="unreadable_pins", field="pins", fix=fix)
 
 
 def _differences(tool: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Drift]:
     for key in dict.fromkeys((*old, *new)):
-        at = (tool, key) if tool else (key, "")
+        tool_and_field = (tool, key) if tool else (key, "")
         if key not in new:
-            yield Drift(*at, "removed")
+            yield Drift(*tool_and_field, "removed")
         elif key not in old:
-            yield Drift(*at, "added")
+            yield Drift(*tool_and_field, "added")
         elif not tool:
             yield from _differences(key, old[key], new[key])
         elif old[key] != new[key]:
-            yield Drift(*at, "changed")
+            yield Drift(*tool_and_field, "changed")
 
 
 def pinned(pins: Pins, agree: "Agree | None" = None) -> Transform:
@@ -168,7 +170,7 @@ def _compare(
 ) -> ToolDecls | Awaitable[ToolDecls]:
     drifts = drift_of(decls, pins)
 
-    def answered(answer: object) -> ToolDecls:
+    def decide(answer: object) -> ToolDecls:
         if answer is True:  # a text such as "no" is true, and no consent
             return decls
         raise InvalidToolDecl(
@@ -179,54 +181,62 @@ def _compare(
             fix="Review them, and save pins_of(tools) again.",
         )
 
-    async def later(answer: Awaitable[bool]) -> ToolDecls:
-        return answered(await answer)
+    async def decide_later(answer: Awaitable[bool]) -> ToolDecls:
+        return decide(await answer)
 
     answer = agree(drifts) if drifts and agree is not None else not drifts
-    return later(answer) if isawaitable(answer) else answered(answer)
+    return decide_later(answer) if isawaitable(answer) else decide(answer)
 
 
 def _fields(entry: ToolDecl | NativeTool) -> Iterator[tuple[str, str]]:
     """Yield a pointer to each field of a tool, and its fingerprint."""
-    fields: Json
-    if isinstance(entry, NativeTool):
-        fields = _without_credentials(entry.spec)
-    else:
-        names = ("description", "parameters", "returns", "format", "strict", "long_running")
-        values = {name: getattr(entry, name) for name in names}
-        # What a function would decide, no hash can cover: it is a tool that may ask.
-        values["requires_confirmation"] = entry.requires_confirmation is not False
-        fields = {name: part for name, part in values.items() if part is not None and part is not False}
-        fields |= {"strict": False} if entry.strict is False else {}
-        extras = entry.extras or {}
-        if extras.get("outputSchema") == entry.returns:  # an MCP tool's own word for it
-            extras = {name: part for name, part in extras.items() if name != "outputSchema"}
-        fields |= extras if values.keys().isdisjoint(extras) and "" not in extras else {"": extras}
-    for place, value in _parts((), fields):
-        yield pointer(place), f"{_VERSION}:{hashlib.sha256(canonical(value)).hexdigest()}"
+    is_native = isinstance(entry, NativeTool)
+    fields = _without_credentials(entry.spec) if is_native else _declared_fields(entry)
+    for path, value in _leaves((), fields):
+        yield pointer(path), f"{_VERSION}:{hashlib.sha256(canonical(value)).hexdigest()}"
+
+
+def _declared_fields(decl: ToolDecl) -> Json:
+    """Return what a declaration says that reaches the model or decides what runs."""
+    names = ("description", "parameters", "returns", "format", "strict", "long_running")
+    declared = {name: getattr(decl, name) for name in names}
+    # What a function would decide, no hash can cover: it is a tool that may ask.
+    declared["requires_confirmation"] = decl.requires_confirmation is not False
+    fields: Json = {}
+    for name, value in declared.items():
+        if value is not None and value is not False:
+            fields[name] = value
+    if decl.strict is False:
+        fields["strict"] = False
+    extras = dict(decl.extras or {})
+    if extras.get("outputSchema") == decl.returns:  # an MCP tool's own word for it
+        extras.pop("outputSchema", None)
+    if declared.keys().isdisjoint(extras) and "" not in extras:
+        return fields | extras
+    return fields | {"": extras}
 
 
 def _without_credentials(value: Any) -> Any:
-    if is_object(value):
-        harmless = {
-            k: part for k, part in value.items() if isinstance(part, bool) or not _CREDENTIAL.fullmatch(k)
-        }
-        whole = _NAMED_BY_ITS_AUTHOR
-        return {key: part if key in whole else _without_credentials(part) for key, part in harmless.items()}
-    return [_without_credentials(part) for part in value] if is_array(value) else value
+    if is_array(value):
+        return [_without_credentials(item) for item in value]
+    if not is_object(value):
+        return value
+    harmless: Json = {}
+    for key, member in value.items():
+        if not isinstance(member, bool) and _CREDENTIAL.fullmatch(key):
+            continue
+        harmless[key] = member if key in _NAMED_BY_ITS_AUTHOR else _without_credentials(member)
+    return harmless
 
 
-_WHOLE = 2  # levels down to which a field has a fingerprint of its own: parameters, properties, a parameter
+_DEEPEST = 2  # levels down to which a field has its own fingerprint: parameters, properties, a parameter
 
 
-def _parts(place: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if (
-        value
-        and is_object(value)
-        and len(place) <= _WHOLE
-        and (len(place) < _WHOLE or place[-1] == "properties")
-    ):
-        for key, part in value.items():
-            yield from _parts((*place, key), part)
-    else:
-        yield place, value
+def _leaves(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the paths and values that have a fingerprint each."""
+    is_split = len(path) < _DEEPEST or (len(path) == _DEEPEST and path[-1] == "properties")
+    if not value or not is_object(value) or not is_split:
+        yield path, value
+        return
+    for key, member in value.items():
+        yield from _leaves((*path, key), member)

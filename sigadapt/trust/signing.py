@@ -15,7 +15,7 @@ The version is in what is hashed. What only v2 covers has no mark of v1, so old 
 import hashlib
 import hmac
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import dspy
@@ -107,17 +107,19 @@ def is_signed(
         InvalidHistory: as `sign`.
         InvalidOption: as `sign`.
     """
-    return next(unsigned(value, signatures, secret, context), None) is None
+    return next(unsigned_parts(value, signatures, secret, context), None) is None
 
 
-def unsigned(
+def unsigned_parts(
     value: object, signatures: Collection[str], secret: Secrets, context: str | None
 ) -> Iterator[Any]:
     """Yield each call, request, result, turn and run in a value that has no signature."""
     # The marks of the server's own secrets are made of the data and looked up. A look-up says nothing about a
     # mark that is nearly right, because a set compares hashes first, and one look-up a part is all the work
     # that a client can cause, whatever it sends as signatures.
-    marks = {each for each in signatures if isinstance(each, str)} if is_iterable(signatures) else set[str]()
+    marks: set[str] = set()
+    if is_iterable(signatures):
+        marks = {mark for mark in signatures if isinstance(mark, str)}
     keys = _keys(secret, context)
     for part in _parts_of(value):
         if not any(_mark(part, key) in marks for key in keys):
@@ -131,18 +133,28 @@ _Key: TypeAlias = "dict[str, hmac.HMAC]"
 def _keys(secret: object, context: object) -> list[_Key]:
     """Return the key of each secret."""
     secrets = secret if is_sequence(secret) else [secret]
-    keys = [each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in secrets]
-    valid = [key for key in keys if isinstance(key, bytes) and len(key) >= _SHORTEST_SECRET]
-    if not valid or len(valid) < len(keys):
-        raise InvalidOption(f"a secret has at least {_SHORTEST_SECRET} bytes", field="secret")
+    octets = list[bytes]()
+    for text in secrets:
+        key = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        if not isinstance(key, bytes) or len(key) < _SHORTEST_SECRET:
+            raise _short_secret()
+        octets.append(key)
+    if not octets:
+        raise _short_secret()
     if context is not None and not (isinstance(context, str) and is_unicode(context)):
         raise InvalidOption(f"a context is a text, not {cut(repr(context))}", field="context")
-    places = {
-        version: canonical({"sigadapt": version, "context": context}) + b"\n" for version in (_FIRST, _SECOND)
-    }
-    return [
-        {version: hmac.new(key, place, hashlib.sha256) for version, place in places.items()} for key in valid
-    ]
+    heads = dict[str, bytes]()
+    for version in (_FIRST, _SECOND):
+        heads[version] = canonical({"sigadapt": version, "context": context}) + b"\n"
+    return [_key(secret_octets, heads) for secret_octets in octets]
+
+
+def _key(secret: bytes, heads: Mapping[str, bytes]) -> _Key:
+    return {version: hmac.new(secret, head, hashlib.sha256) for version, head in heads.items()}
+
+
+def _short_secret() -> InvalidOption:
+    return InvalidOption(f"a secret has at least {_SHORTEST_SECRET} bytes", field="secret")
 
 
 def _mark(part: _Part, key: _Key) -> str:
@@ -155,31 +167,36 @@ def _parts_of(value: object, request_kind: str = "request") -> Iterator[_Part]:
     """Yield the parts of a value that are signed."""
     # `request_kind` is the kind of a call with the name of requests. What a model wrote in a turn is none.
     # The one place that walks a conversation here.
-    values = value if is_sequence(value) else [value]
-    for each in values:
-        if isinstance(each, ConfirmationNeeded):
-            turn = dspy.History(messages=[each.event])  # which may hold the results of earlier turns
-            yield from _parts_of(each.calls, "call")
-            yield from _parts_of([each.requests, each.history, turn])
-            yield _run(each)
-        elif isinstance(each, ToolCalls):
-            yield from _turn(each, _results_inside(each), request_kind)
-        elif isinstance(each, ToolResults):
-            for each_round in each.rounds:
+    for item in value if is_sequence(value) else [value]:
+        if isinstance(item, ConfirmationNeeded):
+            event = dspy.History(messages=[item.event])  # which may hold the results of earlier turns
+            yield from _parts_of(item.calls, "call")
+            yield from _parts_of([item.requests, item.history, event])
+            yield _run(item)
+        elif isinstance(item, ToolCalls):
+            yield from _turn(item, _results_inside(item), request_kind)
+        elif isinstance(item, ToolResults):
+            for turn in item.rounds:
                 # Calls that an agent's history answered bring their results along.
-                results = (*each_round.results, *_results_inside(each_round.calls))
-                yield from _turn(each_round.calls, results, "call")
-        elif isinstance(each, dspy.History):
-            for field in ({key: part} for event in each.messages for key, part in event.items()):
-                if (calls := collection_in(field)) is not None:
-                    yield from _parts_of(calls, "call")
-                yield from _parts_of(ToolResults(rounds=tuple(rounds_in(field, None))))
-        elif isinstance(each, ToolCall) and each.name == REQUEST:
-            yield from _turn([each], (), request_kind)
+                results = (*turn.results, *_results_inside(turn.calls))
+                yield from _turn(turn.calls, results, "call")
+        elif isinstance(item, dspy.History):
+            for event in item.messages:
+                yield from _event_parts(event)
+        elif isinstance(item, ToolCall) and item.name == REQUEST:
+            yield from _turn([item], (), request_kind)
         else:
-            raise _not_signable(
-                f"a {type(each).__name__} cannot be signed", "Give what the model made whole."
-            )
+            reason = f"a {type(item).__name__} cannot be signed"
+            raise _not_signable(reason, "Give what the model made whole.")
+
+
+def _event_parts(event: Json) -> Iterator[_Part]:
+    """Yield the parts of a history's event, field by field."""
+    for name, value in event.items():
+        field = {name: value}
+        if (calls := collection_in(field)) is not None:
+            yield from _parts_of(calls, "call")
+        yield from _parts_of(ToolResults(rounds=tuple(rounds_in(field, None))))
 
 
 def _results_inside(calls: ToolCalls) -> Sequence[Any]:
@@ -190,31 +207,36 @@ def _results_inside(calls: ToolCalls) -> Sequence[Any]:
 
 def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) -> Iterator[_Part]:
     """Yield the parts of one turn. A result holds its call as a hash, so that no call is written twice."""
-    every = calls.in_order() if isinstance(calls, ToolCalls) else calls
-    own_turn = calls.turn if isinstance(calls, ToolCalls) else None
+    turn_calls = calls.in_order() if isinstance(calls, ToolCalls) else calls
+    collection_turn = calls.turn if isinstance(calls, ToolCalls) else None
     hashes: dict[str, str] = {}
     turns: list[tuple[str | None, Turn]] = []
-    for call in every:
-        part = _canonical(_said(call, request_kind))
-        hashes[call.id] = hashlib.sha256(part).hexdigest()
-        yield _Part(part, call)
-        turn = call.turn if isinstance(call, ToolCall) else own_turn
+    for call in turn_calls:
+        content = _canonical(_call_content(call, request_kind))
+        hashes[call.id] = hashlib.sha256(content).hexdigest()
+        yield _Part(content, call)
+        turn = call.turn if isinstance(call, ToolCall) else collection_turn
         if turn is not None:
             turns.append((hashes[call.id], turn))
-    if own_turn is not None and all(turn != own_turn for _, turn in turns):
-        turns.append((None, own_turn))
+    if collection_turn is not None and all(turn != collection_turn for _, turn in turns):
+        turns.append((None, collection_turn))
     yield from _turn_parts(turns)
     for result in results:
-        if result.call_id not in hashes:
-            raise _not_signable(
-                f"a result of call {cut(repr(result.call_id))} has no such call", "Give it with its call."
-            )
-        # All fields, also those that a later version adds: none may be left out of a signature by oversight.
-        # What is empty of the fields that came after the first marks is left out, so that these verify.
-        fields = dict(result) if isinstance(result, ToolResult) else result.model_dump(mode="json")
-        fields = {name: part for name, part in fields.items() if part or name not in _LATER_FIELDS}
-        content = {"kind": "result", "call": hashes[result.call_id], "result": fields}
-        yield _Part(_canonical(content), result)
+        yield _result_part(result, hashes)
+
+
+def _result_part(result: Any, call_hashes: Mapping[str, str]) -> _Part:
+    if result.call_id not in call_hashes:
+        reason = f"a result of call {cut(repr(result.call_id))} has no such call"
+        raise _not_signable(reason, "Give it with its call.")
+    # All fields, also those that a later version adds: none may be left out of a signature by oversight.
+    # What is empty of the fields that came after the first marks is left out, so that these verify.
+    fields = dict(result) if isinstance(result, ToolResult) else result.model_dump(mode="json")
+    for name in _LATER_FIELDS:
+        if not fields.get(name):
+            fields.pop(name, None)
+    content = {"kind": "result", "call": call_hashes[result.call_id], "result": fields}
+    return _Part(_canonical(content), result)
 
 
 def _turn_parts(turns: list[tuple[str | None, Turn]]) -> Iterator[_Part]:
@@ -237,25 +259,27 @@ def _turn_fields(turn: Turn) -> Json:
     # The state as a value: storage may change the order of its keys.
     fields: Json = turn.model_dump(exclude={"state", "before"})
     fields |= {"state": turn.state, "before": [*map(_turn_fields, turn.before)]}
-    return {name: part for name, part in fields.items() if part}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _run(error: ConfirmationNeeded) -> _Part:
     """Return all of a run that waits, as it is saved, as one part."""
     try:
-        saved: Json = json.loads(error.model_dump_json())
-    except InvalidHistory as why:
-        raise _not_signable(why.reason, "Give inputs that JSON can hold.") from why
+        record: Json = json.loads(error.model_dump_json())
+    except InvalidHistory as fault:
+        raise _not_signable(fault.reason, "Give inputs that JSON can hold.") from fault
     # What is empty is left out, so that a later member leaves old marks as they are.
     run: Json = {}
-    for name, part in saved.items():
-        whole = {key: inner for key, inner in part.items() if inner is not None} if is_object(part) else part
-        if whole:
-            run[name] = whole
+    for name, value in record.items():
+        content = value
+        if is_object(value):
+            content = {key: member for key, member in value.items() if member is not None}
+        if content:
+            run[name] = content
     return _Part(_canonical({"kind": "run", "run": run}), error, _SECOND)
 
 
-def _said(call: ToolCall | InvalidToolCall, request_kind: str) -> Json:
+def _call_content(call: ToolCall | InvalidToolCall, request_kind: str) -> Json:
     """Return what is signed of a call."""
     if isinstance(call, RefusedToolCall):
         call = call.as_invalid()
@@ -287,20 +311,20 @@ def _not_signable(reason: str, fix: str) -> InvalidHistory:
     return InvalidHistory(reason, code="not_signable", fix=fix)
 
 
-def name_of(part: Any) -> str:
-    """Name a part that is not signed, and say if it may be the server's own, as a browser rounded it."""
-    if isinstance(part, (ToolCall, InvalidToolCall)):
-        what = f"call {cut(repr(part.id))} of {cut(repr(part.name))}"
-        value = getattr(part, "args", None)
-    elif isinstance(part, Turn):
-        what = "the provider state of a turn"
-        value = part.state
-    elif isinstance(part, ConfirmationNeeded):
-        what = "a run that waits"
+def name_of(subject: Any) -> str:
+    """Name what is not signed, and say if it may be the server's own, as a browser rounded it."""
+    if isinstance(subject, (ToolCall, InvalidToolCall)):
+        name = f"call {cut(repr(subject.id))} of {cut(repr(subject.name))}"
+        value = getattr(subject, "args", None)
+    elif isinstance(subject, Turn):
+        name = "the provider state of a turn"
+        value = subject.state
+    elif isinstance(subject, ConfirmationNeeded):
+        name = "a run that waits"
         value = None
     else:
-        what = f"the result of call {cut(repr(part.call_id))}"
-        value = part.value
-    is_refused = isinstance(part, RefusedToolCall)  # whose arguments cannot be read
-    rounds = not is_refused and has_large_number(value)
-    return f"{what}, in which a browser rounds a number over 2**53" if rounds else what
+        name = f"the result of call {cut(repr(subject.call_id))}"
+        value = subject.value
+    if isinstance(subject, RefusedToolCall) or not has_large_number(value):  # whose arguments are unreadable
+        return name
+    return f"{name}, in which a browser rounds a number over 2**53"

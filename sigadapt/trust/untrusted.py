@@ -18,11 +18,11 @@ from sigadapt.dspy_boundary.internals import TYPE_MARKER
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json
-from sigadapt.signatures.calls import RefusedToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.results import Round, ToolResults, result_text
 from sigadapt.signatures.transcript import collection_in, read, rounds_in
 from sigadapt.trust.canonical import as_a_browser_reads
-from sigadapt.trust.signing import Secrets, name_of, says_args, unsigned
+from sigadapt.trust.signing import Secrets, name_of, says_args, unsigned_parts
 
 _FIX = "Sign what the server made with sigadapt.trust.sign, and let the client send the signatures back."
 
@@ -65,6 +65,21 @@ def untrusted_history(
         Traceback (most recent call last):
         sigadapt.errors.InvalidHistory: event 0 has 'role', which is not a field of the conversation.
     """
+    rows = _rows(history, characters)
+    if len(rows) > events:
+        raise _refusal(f"the history has {len(rows):,} events, and at most {events:,} are taken")
+    plan = plan_of(signature)
+    inputs = {plan.tools, plan.history_fields.history} if plan else set[str | None]()
+    _check_fields(rows, {*signature.fields} - inputs)
+    results = plan and plan.history_fields.results
+    messages = [{key: _without_state(key, value, results) for key, value in event.items()} for event in rows]
+    clean = dspy.History(messages=messages)
+    _check_signatures(clean, signatures, secret, context)
+    return clean
+
+
+def _rows(history: str | bytes | Mapping[str, Any], characters: int) -> list[dict[str, Any]]:
+    """Return the events of a history that a client sent, if it is not too long."""
     text = history if isinstance(history, (str, bytes)) else result_text(history)
     if len(text) > characters:
         raise _refusal(f"the history has {len(text):,} characters, and at most {characters:,} are taken")
@@ -73,32 +88,35 @@ def untrusted_history(
         value = jiter.from_json(content, allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:
         raise InvalidHistory(f"it is not JSON: {cut(str(error))}", code="unreadable_history") from error
-    rows = read(dspy.History, value, None).messages
-    if len(rows) > events:
-        raise _refusal(f"the history has {len(rows):,} events, and at most {events:,} are taken")
-    plan = plan_of(signature)
-    inputs = {plan.tools, plan.history_fields.history} if plan else set[str | None]()
+    return read(dspy.History, value, None).messages
+
+
+def _check_fields(rows: list[dict[str, Any]], fields: set[str]) -> None:
+    """Refuse a key that is no field of the conversation, and text that DSPy would take for media."""
     for number, event in enumerate(rows):
-        for key, part in event.items():
-            if key not in signature.fields or key in inputs:
+        for key, value in event.items():
+            if key not in fields:
                 reason = f"event {number} has {cut(repr(key))}, which is not a field of the conversation"
                 raise _refusal(reason)
-            if TYPE_MARKER in compact(part):
+            if TYPE_MARKER in compact(value):
                 raise _refusal(f"{key!r} of event {number} has the marks of an image or a file")
-    results = plan and plan.history_fields.results
-    turns = [{key: _without_state(key, part, results) for key, part in event.items()} for event in rows]
-    clean = dspy.History(messages=turns)
-    # Without a secret, nothing is signed.
-    marks, key = ((), token_bytes()) if secret is None else (signatures, secret)
+
+
+def _check_signatures(
+    history: dspy.History, signatures: Collection[str], secret: Secrets | None, context: str | None
+) -> None:
+    """Refuse calls and results that this server did not sign."""
+    if secret is None:  # nothing is signed
+        signatures = ()
+        secret = token_bytes()
     try:
-        first = next(unsigned(clean, marks, key, context), None)
+        subject = next(unsigned_parts(history, signatures, secret, context), None)
     except InvalidHistory as error:
         if error.code != "not_signable":
             raise
         raise _refusal(error.reason) from error
-    if first is not None:
-        raise _refusal(f"it has calls or results that this server did not sign: {name_of(first)}", fix=_FIX)
-    return clean
+    if subject is not None:
+        raise _refusal(f"it has calls or results that this server did not sign: {name_of(subject)}", fix=_FIX)
 
 
 def _without_state(key: str, value: Any, results: str | None) -> Any:
@@ -106,31 +124,32 @@ def _without_state(key: str, value: Any, results: str | None) -> Any:
     calls = collection_in({key: value})
     if calls is not None:
         return _plain_calls(calls)
-    rounds = rounds_in({key: value}, results)
-    # A round holds its results itself. Calls may bring them too, for a reader that looks there.
-    plain = (
-        Round(calls=_plain_calls(each.calls, keeps_results=False), results=each.results) for each in rounds
-    )
-    return ToolResults(rounds=tuple(plain)) if rounds else value
+    rounds: list[Round] = []
+    for turn in rounds_in({key: value}, results):
+        # A round holds its results itself. Calls may bring them too, for a reader that looks there.
+        plain_calls = _plain_calls(turn.calls, keeps_results=False)
+        rounds.append(Round(calls=plain_calls, results=turn.results))
+    return ToolResults(rounds=tuple(rounds)) if rounds else value
 
 
 def _plain_calls(original: ToolCalls, *, keeps_results: bool = True) -> ToolCalls:
     """Return calls without state, and with arguments as their text has them where a browser rounded."""
     turn = Turn(text=original.text)
-    calls: list[Any] = []
-    for call in original:
-        plain = call.model_copy(update={"turn": turn})
-        calls.append(plain)
-        if isinstance(call, RefusedToolCall):  # whose arguments are no object
-            continue
-        args = parse_arguments(call.arguments)
-        if isinstance(args, dict) and equal_json(as_a_browser_reads(args), as_a_browser_reads(call.args)):
-            plain = calls[-1] = plain.model_copy(update={"args": args})
-        if says_args(plain):  # else what was altered is signed
-            calls[-1] = plain.model_copy(update={"altered": ()})
+    calls = [_plain_call(call.model_copy(update={"turn": turn})) for call in original]
     results = original.tool_call_results if keeps_results else None
-    others = {"invalid": original.invalid, "tool_call_results": results}
-    return ToolCalls.model_validate({"tool_calls": calls, "turn": turn, **others})
+    fields = {"tool_calls": calls, "turn": turn, "invalid": original.invalid, "tool_call_results": results}
+    return ToolCalls.model_validate(fields)
+
+
+def _plain_call(call: ToolCall) -> ToolCall:
+    if isinstance(call, RefusedToolCall):  # whose arguments are no object
+        return call
+    args = parse_arguments(call.arguments)
+    if isinstance(args, dict) and equal_json(as_a_browser_reads(args), as_a_browser_reads(call.args)):
+        call = call.model_copy(update={"args": args})
+    if says_args(call):  # else what was altered is signed
+        call = call.model_copy(update={"altered": ()})
+    return call
 
 
 def _refusal(reason: str, fix: str | None = None) -> InvalidHistory:

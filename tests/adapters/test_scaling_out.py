@@ -4,7 +4,6 @@ import copy
 import importlib.util
 import json
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +12,7 @@ from typing import Any
 import cloudpickle
 import dspy
 import pytest
+from processes import run_python
 from support import ADAPTERS, May, get_weather, lm_of
 
 import sigadapt
@@ -276,7 +276,6 @@ def test_a_program_of_one_process_runs_in_another(tmp_path: Path):
         program = dspy.Predict(local_signature())
         path = tmp_path / "program"
         path.write_bytes(cloudpickle.dumps((program, tools, adapter, lm_of(provider))))
-        command = [sys.executable, "-c", WORKER, str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        done = run_python("-c", WORKER, path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [["get_time", {"zone": "UTC"}], "unknown_tool"]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from commands.test_show import SERVER
 from internals import main
+from processes import run_python
 from support import LITELLM, NATIVE
 
 import sigadapt
@@ -164,9 +164,8 @@ def test_the_command_refuses_a_place_that_is_none(capsys: pytest.CaptureFixture[
 def test_the_command_runs_from_a_shell(tmp_path: Path):
     (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(Path(sigadapt.__file__).parents[1])}
-    command = [sys.executable, "-m", "sigadapt", "check", "mine:TOOLS"]
-    out = subprocess.check_output(command, text=True, cwd=tmp_path, env=env)  # noqa: S603
-    assert out.startswith("1 tool,")
+    done = run_python("-m", "sigadapt", "check", "mine:TOOLS", cwd=tmp_path, env=env, check=True)
+    assert done.stdout.startswith("1 tool,")
 
 
 DOTTED = {"name": "a.b", "description": "X."}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from internals import main
+from processes import run_python
 from support import bytes_of
 
 from sigadapt import __version__
@@ -26,10 +27,11 @@ def shell(*words: str, cwd: Path, terminal: bool = False, **more: str) -> "subpr
     path = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
     env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
     env |= {"PYTHONPATH": path, "COLUMNS": "80", "TERM": "xterm-256color", **more}
+    if not terminal:
+        return run_python("-m", "sigadapt", *words, cwd=cwd, env=env)
     command = [sys.executable, "-m", "sigadapt", *words]
-    if terminal:
-        code = f"import pty, sys; sys.exit(pty.spawn({command!r}) >> 8)"
-        command = [sys.executable, "-c", code]
+    code = f"import pty, sys; sys.exit(pty.spawn({command!r}) >> 8)"
+    command = [sys.executable, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, check=False)  # noqa: S603
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 from sigadapt.columns import calls_from_rows
 
@@ -34,8 +35,7 @@ def command(example: str, folder: Path, rows: int, *options: str) -> list[str]:
 def run(example: str, folder: Path, rows: int, *options: str) -> str:
     """Run an example, and return what it prints of its progress."""
     env = {**os.environ, "RAY_ADDRESS": ""}
-    line = command(example, folder, rows, *options)
-    done = subprocess.run(line, env=env, capture_output=True, text=True, check=False, timeout=240)  # noqa: S603
+    done = run_python(*command(example, folder, rows, *options)[1:], env=env)
     assert done.returncode == 0, done.stderr
     return done.stderr
 

@@ -37,13 +37,12 @@ def address() -> Iterator[str]:
 
 
 def _listening(port: int, server: subprocess.Popen[bytes]) -> str:
-    for _ in range(300):
+    while True:
         assert server.poll() is None
         with socket.socket() as client:
             if client.connect_ex(("127.0.0.1", port)) == 0:
                 return f"http://127.0.0.1:{port}"
         time.sleep(0.1)
-    raise TimeoutError("the example does not listen")
 
 
 @pytest.fixture

@@ -1,19 +1,19 @@
 """A log of any framework becomes a program, rows with gold calls, and a table of failures."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import main
+from processes import run_python
 
 from sigadapt import ToolDecls, ToolResults
-from sigadapt.logs.adopt import Adopted, adopted
+from sigadapt.logs.adopt import AdoptedLog, adopt_log
 from sigadapt.logs.exchanges import exchange_in
 from sigadapt.logs.talk import Talk
 from sigadapt.testing import Answer, LoopbackProvider
@@ -64,8 +64,8 @@ def talk(question: str, *steps: tuple[dict[str, Any], str], **beside: Any) -> li
     return pairs
 
 
-def found(pairs: list[dict[str, Any]]) -> Adopted:
-    return adopted(exchange_in(json.dumps(each)) for each in pairs)
+def found(pairs: list[dict[str, Any]]) -> AdoptedLog:
+    return adopt_log(exchange_in(json.dumps(each)) for each in pairs)
 
 
 GOOD = talk("Weather in Rome?", (asks("weather", {"city": "Rome"}, "c1"), "18 C"), (said(text="18."), ""))
@@ -242,7 +242,7 @@ MANY = [
 ]
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=share(10))
 @given(order=st.permutations(MANY))
 def test_split(order: list[Any]) -> None:
     """logs: No conversation is in both parts."""
@@ -331,9 +331,7 @@ def test_the_program(tmp_path: Path, capsys: Any) -> None:
     assert main(["adopt", str(log), "-o", str(tmp_path), "--json"]) == 0
     capsys.readouterr()
     code = "import program, dspy; print(isinstance(program.program, dspy.Module), len(program.TOOLS))"
-    ran = subprocess.run(  # noqa: S603  (this Python)
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    ran = run_python("-c", code, cwd=tmp_path, check=True)
     assert ran.stdout.split() == ["True", "2"]
     rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()]
     row = next(row for row in rows if row["results"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import dspy
 import pytest
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import PROVIDERS
@@ -244,7 +245,7 @@ def written(turns: list[Any], number: list[int]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("wire", NATIVE)
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=share(20))
 @given(turns=TURNS, last=st.tuples(TEXTS, ROUNDS), system=st.none() | TEXTS)
 def test_round_trip(wire: str, turns: list[Any], last: tuple[Any, Any], system: str | None) -> None:
     """logs: What sigadapt sent is read back."""

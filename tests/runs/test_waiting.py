@@ -4,8 +4,6 @@ import asyncio
 import json
 import logging
 import pickle
-import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from processes import run_python
 
 import sigadapt
 from sigadapt import (
@@ -209,9 +208,7 @@ def test_a_run_goes_on_in_another_process(tmp_path: Path):
     program.write_text(RESUMES, encoding="utf-8")
     with LoopbackProvider([DONE]) as provider:
         given = json.dumps({"error": error.model_dump_json(), "lm": provider.lm_options("anthropic")})
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, str(program)], input=given, capture_output=True, text=True, check=False
-        )
+        done = run_python(program, stdin=given)
         assert done.stdout.split("\n")[:2] == ["pay Ada 500 invoice", "done"], done.stderr
         asked, made, results = provider.received[0].body["messages"]
     assert "Pay Ada." in json.dumps(asked)

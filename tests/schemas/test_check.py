@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import jsonschema
 import pytest
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import Flaw
@@ -269,7 +270,7 @@ def is_unclear(parameters: dict[str, Any], args: dict[str, Any]) -> bool:
     return "uniqueItems" in json.dumps(parameters) and "true" in json.dumps(args) + json.dumps(parameters)
 
 
-@settings(max_examples=400)
+@settings(max_examples=share(400))
 @given(
     st.recursive(st.just({}), some, max_leaves=8), st.dictionaries(st.sampled_from("ab"), values, max_size=2)
 )
@@ -281,7 +282,7 @@ def test_arguments_are_judged_as_jsonschema_judges_them(part: dict[str, Any], ar
         assert (flaw(parameters, args) is None) == expected
 
 
-@settings(max_examples=300)
+@settings(max_examples=share(300))
 @given(
     st.dictionaries(
         st.sampled_from(["type", "properties", "$ref", "items", "anyOf", "$id", "pattern"]), values

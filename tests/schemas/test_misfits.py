@@ -1,13 +1,12 @@
 """What a bad call is told: the place and the reason, found in bounded work."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from internals import checking as schema
 from internals import pointer
+from processes import run_python
 
 from sigadapt import ToolDecl
 
@@ -74,8 +73,7 @@ def test_a_hostile_call_ends_in_a_process_of_its_own():
         "        decl = ToolDecl('f', parameters=filters(keyword))\n"
         "        assert decl.misfits(nested(depth)) == {'where'}\n"
     )
-    own = [sys.executable, "-c", code]
-    subprocess.run(own, check=True, timeout=120)  # noqa: S603  (its own code, above)
+    run_python("-c", code, check=True)
 
 
 def test_a_place_out_of_sight_is_told_by_the_innermost_around_it():

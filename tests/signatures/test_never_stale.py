@@ -19,7 +19,8 @@ import dspy
 import pydantic
 import pytest
 import typing_extensions
-from hypothesis import HealthCheck, settings
+from budgets import share
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from internals import describe_source, plan_of, prompt_of, tool_decl
@@ -113,9 +114,7 @@ class ChangingFunction(RuleBasedStateMachine):
 
 
 TestChangingFunction = ChangingFunction.TestCase
-TestChangingFunction.settings = settings(
-    max_examples=60, stateful_step_count=20, suppress_health_check=[HealthCheck.too_slow]
-)
+TestChangingFunction.settings = settings(max_examples=share(60), stateful_step_count=20)
 
 
 def decorated(function: Any) -> Any:
@@ -278,9 +277,7 @@ class ChangingWorld(RuleBasedStateMachine):
 
 
 TestChangingWorld = ChangingWorld.TestCase
-TestChangingWorld.settings = settings(
-    max_examples=30, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestChangingWorld.settings = settings(max_examples=share(30), stateful_step_count=20)
 
 
 def test_known_sources_are_not_read_again():

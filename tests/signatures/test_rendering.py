@@ -4,15 +4,14 @@ import html
 import io
 import json
 import re
-import subprocess
-import sys
 from typing import Any
 
 import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Cell, Excerpt, Rendered
+from internals import Cell, Excerpt, Rendering
+from processes import run_python
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -170,7 +169,7 @@ def test_a_narrow_terminal_shows_all_of_compact_arguments() -> None:
 )
 def test_an_excerpt_keeps_its_place_at_each_width(excerpt: Excerpt, width: int) -> None:
     """rendering: A narrow terminal loses neither the place nor the arguments."""
-    shown = Rendered("t", ("a",), [[[Cell("", excerpt=excerpt)]]]).rich()
+    shown = Rendering("t", ("a",), [[[Cell("", excerpt=excerpt)]]]).rich()
     lines = on_terminal(shown, width).splitlines()
     carets = next(number for number, line in enumerate(lines) if "^" in line)
     assert max(map(cell_len, lines)) <= width
@@ -288,7 +287,7 @@ def test_rich_is_imported_only_to_print() -> None:
         "sigadapt.ToolCalls([])._repr_html_(); after = set(sys.modules) - before;"
         "sys.exit(any(name.split('.')[0] == 'rich' for name in after))"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+    assert run_python("-c", code).returncode == 0
 
 
 def test_an_error_is_the_table_of_its_choice() -> None:

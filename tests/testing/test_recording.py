@@ -11,6 +11,7 @@ from urllib.parse import quote, quote_plus
 from urllib.request import Request, urlopen
 
 import dspy
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -267,6 +268,24 @@ def test_what_is_not_known_to_be_harmless_is_masked(tmp_path: Path) -> None:
     assert list(exchange.masked) == [*places, "/request/metadata", "/request/user", "/response"]
 
 
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://crm.test/Zq9xKey1", "https://crm.test/***"),
+        ("https://crm.test:8443/Zq9xKey1", "https://crm.test:8443/***"),
+        ("https://crm.test:8443/", "https://crm.test:8443/"),
+        ("https://crm.test:no/Zq9xKey1", "***"),
+        ("https://[crm.test/Zq9xKey1", "***"),
+        ("Zq9xKey1", "***"),
+    ],
+)
+def test_an_address_is_masked_but_for_its_host(url: str, kept: str, tmp_path: Path) -> None:
+    """loopback-provider: What is not known to be harmless is masked."""
+    exchange = recorded(tmp_path / "recording.jsonl", {}, {**BODY, "tools": [{**HOSTED, "server_url": url}]})
+    assert exchange.request["tools"][0]["server_url"] == kept
+    assert ("/request/tools/0/server_url" in exchange.masked) == (kept != url)
+
+
 def test_more_may_be_kept(tmp_path: Path) -> None:
     """loopback-provider: What is not known to be harmless is masked."""
     pointers = ("/request/metadata/pin", "/request/tools/1/headers")
@@ -313,6 +332,18 @@ def test_a_replayed_reply_is_the_same(wire: str, reply: Any, tmp_path: Path) -> 
                 assert isinstance(reply, Failure)
     (was,), (now,) = (list(exchanges_in(path.read_text("utf-8"))) for path in (first, second))
     assert (now.status, now.response) == (was.status, was.response)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503, 529])
+def test_a_replayed_status_is_the_recorded_one(status: int) -> None:
+    """loopback-provider: A recording is read back byte for byte."""
+    body = b'{"error": {"message": "No."}}'
+    exchange = Exchange("openai", "/v1/chat/completions", {}, status, "application/json", body)
+    with LoopbackProvider([exchange.reply]) as provider:
+        answer = httpx.post(
+            f"{provider.base_url('openai')}/chat/completions", json={"model": "m", "messages": []}
+        )
+    assert (answer.status_code, answer.content) == (status, body)
 
 
 @pytest.mark.parametrize("line", ["{}", "[]", "no", '{"wire": 1}', "\x00", '{"wire":"a","path":"b"}'])

@@ -11,6 +11,7 @@ import dspy
 import pydantic
 import pytest
 from browser_json import JSON
+from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from internals import Turn
@@ -142,7 +143,7 @@ def works(*doors: Callable[[], object]) -> None:
             door()
 
 
-SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=150)
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=share(150))
 
 
 @pytest.fixture(scope="module", params=["openai", "responses", "anthropic", "gemini"])

@@ -6,6 +6,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from browser_json import JSON, browser
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import Turn
@@ -109,7 +110,7 @@ def loaded_again(saved: Any) -> Any:
         return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=share(300))
 @given(st.sampled_from(places_in(SAVED)), st.just(...) | JSON | st.sampled_from(["c0", FORGED, {"a": 1}]))
 def test_a_change_anywhere_in_a_run_is_noticed(place: tuple[Any, ...], value: Any) -> None:
     """conversations: A signed run is covered whole."""

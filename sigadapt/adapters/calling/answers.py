@@ -1,6 +1,5 @@
 """Send the Request of a record, and read each Answer's Choice."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from sigadapt.adapters.outputs import sole_text_field
 from sigadapt.adapters.passes.adapter_search import SCHEMAS
 from sigadapt.adapters.passes.changed_tools import tools_hash
 from sigadapt.adapters.passes.names import name_restorer
-from sigadapt.adapters.passes.order import ANSWER_PASSES, CHECKS, AnswerPass
+from sigadapt.adapters.passes.order import CHECKS, read_calls
 from sigadapt.adapters.passes.prompts import read_calls_in_text
 from sigadapt.adapters.response.choice import Answer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered
@@ -21,7 +20,7 @@ from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.providers.provider import Reading
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.calls import ToolCall
 
 
 def send(record: CallRecord) -> Steps[list[Answer]]:
@@ -38,14 +37,16 @@ def read_choice(record: CallRecord, answer: Answer) -> Choice:
 
 def _choice_of(record: CallRecord, reading: Reading, raw: Any) -> Choice:
     sent = record.sent
-    reading, is_from_text = read_calls_in_text(reading, sent.calling, record.text_schemas)
+    is_from_text = False
+    if sent.calling.reads_text:
+        reading, is_from_text = read_calls_in_text(reading, sent.calling, record.text_schemas)
     if reading.calls and reading.state is not None and sent.is_native:
         reading = reading._replace(offered=tools_hash(sent.canonical))
     choice = choice_of(reading, raw, record.made_ids, record.earlier.ids)
     if choice.tool_calls is None:
         return choice
     calls = mark_recovered(choice.tool_calls) if is_from_text else choice.tool_calls
-    calls = _passed(ANSWER_PASSES, calls, record)
+    calls = read_calls(calls, record)
     return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
 
@@ -57,13 +58,9 @@ def checked_choice(record: CallRecord, choice: Choice) -> Choice:
     items: list[Any] = [*calls.tool_calls]
     if not all(isinstance(item, ToolCall) for item in items):  # the list is a hook's to change
         calls = rebuilt([*items, *calls.invalid], calls)
-    return replace(choice, tool_calls=_passed(CHECKS, calls, record))
-
-
-def _passed(passes: Sequence[AnswerPass], calls: ToolCalls, record: CallRecord) -> ToolCalls:
-    for change in passes:
-        calls = change(calls, record)
-    return calls
+    for check in CHECKS:
+        calls = check(calls, record)
+    return replace(choice, tool_calls=calls)
 
 
 def recover_hint(record: CallRecord, text: str) -> str:

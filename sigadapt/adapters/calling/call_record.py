@@ -14,7 +14,7 @@ from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.passes.adapter_search import SCHEMAS
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import MadeIds
-from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.response.text_choice import schemas_of
@@ -76,21 +76,14 @@ class CallRecord:
     earlier: EarlierAnswers = NO_ANSWERS
 
     @property
-    def request(self) -> Request:
-        """The canonical Request."""
-        return self.sent.canonical
-
-    @property
     def context(self) -> HookContext:
         """What the hooks are given."""
         return HookContext(model_of(self.call.lm), self.call.signature, self.decls, self.sent.changes)
 
     def for_candidate(self, number: int) -> "CallRecord":
         """Return the record of one candidate alone; listeners get only the calls of the first candidate."""
-        if self.controls.candidates == 1:
-            return self
         field = self.streamed_field if number == 0 else None
-        ids = MadeIds(self.request, number)
+        ids = MadeIds(self.sent.canonical, number)
         return replace(self, controls=self.controls.candidate(number), streamed_field=field, made_ids=ids)
 
     def text_schemas(self) -> dict[str, Json]:
@@ -100,7 +93,7 @@ class CallRecord:
     @property
     def tool_choice(self) -> str | Json | None:
         """The tool choice that the model was sent; None if none was, or the route dropped it."""
-        choice = self.request.get("tool_choice")
+        choice = self.sent.canonical.get("tool_choice")
         if choice is None or not self.sent.is_native:
             return choice
         runs_own = self.decls.tools is not self.decls.entries  # which may be what was required

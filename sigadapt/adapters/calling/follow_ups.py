@@ -46,8 +46,8 @@ def whole_answer(record: CallRecord, answer: Answer, searches: int = 0) -> Steps
         whole.choice = replace(choice, tool_calls=calls)
         return record, whole
     turn = calls.turn.model_copy(update={"before": ()})
-    rows = [*record.request["messages"], *turns_before(Turn(before=(turn,)))]
-    again = with_request(record, {**record.request, "messages": rows}, record.sent.calling)
+    rows = [*record.sent.canonical["messages"], *turns_before(Turn(before=(turn,)))]
+    again = with_request(record, {**record.sent.canonical, "messages": rows}, record.sent.calling)
     again = replace(again, earlier=record.earlier.with_search(turn))
     (latest,) = yield from send(again)
     return (yield from whole_answer(again, latest, searches + len(turn.searches)))
@@ -58,8 +58,10 @@ def _rest_of_turn(record: CallRecord, answer: Answer) -> Steps[Answer]:
     for count in range(1, record.call.adapter.options.max_pauses + 1):
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, record.route):
             break
-        again = with_request(record, with_paused_turn(record.request, answer.reading), record.sent.calling)
-        again.sent.changes = (*again.sent.changes, change_of_pause(record.request, count))
+        again = with_request(
+            record, with_paused_turn(record.sent.canonical, answer.reading), record.sent.calling
+        )
+        again.sent.changes = (*again.sent.changes, change_of_pause(record.sent.canonical, count))
         before = answer.reading
         (answer,) = yield from send(again)
         answer.reading = whole_turn(before, answer.reading)  # its Response holds only the last part
@@ -76,7 +78,7 @@ def reask_until_valid(record: CallRecord, answer: Answer, max_reasks: int) -> St
         calls = choice.tool_calls
         if calls is None or not calls.invalid or is_no_answer(choice):
             break
-        with_failures = with_request(record, asking_again(record.request, calls), record.sent.calling)
+        with_failures = with_request(record, asking_again(record.sent.canonical, calls), record.sent.calling)
         record = again = replace(with_failures, earlier=record.earlier.with_calls(calls))
         try:
             (response,) = yield from send(again)

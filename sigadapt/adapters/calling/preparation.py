@@ -67,7 +67,7 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
         route=route,
         controls=controls,
         streamed_field=plan.calls,
-        sent=RequestRecord(canonical=request, route=route, decls=decls, calling=calling),
+        sent=RequestRecord(canonical=request, request=request, route=route, calling=calling),
         made_ids=MadeIds(request),
         repairs=repairs,
     )
@@ -86,6 +86,7 @@ def with_request(record: CallRecord, request: Request, calling: Calling) -> Call
     """Return the record with another request, as its route takes it."""
     sent = RequestRecord(
         canonical=request,
+        request=request,
         route=record.route,
         decls=record.decls,
         calling=calling,

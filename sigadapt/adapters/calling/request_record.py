@@ -1,5 +1,6 @@
 """RequestRecord: what the passes over one Request share, and what they leave for its answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -7,6 +8,7 @@ from sigadapt.adapters.calling.calling import NATIVE, Calling
 from sigadapt.adapters.passes.adapter_search import AdapterSearch
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers.route import Route
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_decls import ToolDecls
 
 _NO_DECLS = ToolDecls()
@@ -17,6 +19,7 @@ class RequestRecord:
     """One Request on its way to a route: as it was made, and as each pass leaves it."""
 
     canonical: Request  # as the hooks changed it
+    request: Request  # what is sent
     route: Route
     decls: ToolDecls = _NO_DECLS
     calling: Calling = NATIVE
@@ -24,13 +27,8 @@ class RequestRecord:
     names: dict[str, str] = field(default_factory=dict[str, str])  # the aliases of tools, by declared name
     tokens: dict[str, str] = field(default_factory=dict[str, str])  # of MCP servers; only the body has them
     search: AdapterSearch | None = None  # of deferred tools that the adapter finds itself
-    offered: Request = field(init=False)  # the canonical Request, as it offers its deferred tools
-    request: Request = field(init=False)  # what is sent
+    offered_tools: Sequence[Json] = ()  # those that a prompt describes
     changes: tuple[Change, ...] = ()  # the differences between the canonical Request and what is sent
-
-    def __post_init__(self) -> None:
-        self.offered = self.canonical
-        self.request = self.canonical
 
     def note(self, where: str, what: Literal["renamed", "lowered", "dropped", "healed"], why: str) -> None:
         """Put a change on record."""

@@ -15,7 +15,7 @@ from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Await, Steps
-from sigadapt.signatures.calls import InvalidToolCall, Searched, ToolCall, ToolCalls, Turn, refused
+from sigadapt.signatures.calls import InvalidToolCall, SearchRecord, ToolCall, ToolCalls, Turn, refused
 from sigadapt.signatures.fewer_tools import known_names
 from sigadapt.signatures.tool_decl import ToolSearch
 from sigadapt.signatures.tool_decls import ToolDecls, made_once
@@ -99,7 +99,7 @@ class AdapterSearch(NamedTuple):
 
     def with_answers(self, calls: ToolCalls, searches_left: int) -> Steps[ToolCalls]:
         """Return calls whose turn has the answers of its searches, of which `searches_left` may be made."""
-        answers: list[Searched] = []
+        answers: list[SearchRecord] = []
         for search in calls.turn.searches:
             if search.note:
                 answers.append(search)
@@ -147,13 +147,13 @@ class AdapterSearch(NamedTuple):
             raise InvalidToolDecl(f"{subject} failed: {error!r}", code="search_failed") from error
 
 
-def _searched(call: ToolCall | InvalidToolCall) -> Searched:
+def _searched(call: ToolCall | InvalidToolCall) -> SearchRecord:
     """Return the search that a call of `search_tools` asks for."""
     query: Any = call.args.get("query") if isinstance(call, ToolCall) else None
     if not isinstance(query, str) or not query.strip():
         query = ""
     note = "" if query else _NO_QUERY
-    return Searched(
+    return SearchRecord(
         id=call.id, name=SEARCH, arguments=call.arguments, index=call.index, query=query, note=note
     )
 

@@ -29,10 +29,10 @@ from sigadapt.adapters.passes.names import (
 from sigadapt.adapters.passes.prompts import write_prompt
 from sigadapt.adapters.passes.server_tools import write_server_tools
 from sigadapt.adapters.passes.settings import (
-    add_tool_settings,
     drop_settings,
     fit_tool_choice,
     note_caveat,
+    note_tool_settings,
     refuse_unchosen_calls,
 )
 from sigadapt.adapters.passes.states import add_stand_ins, check_states, note_lost_state
@@ -68,7 +68,7 @@ _ROUTE_PASSES: tuple[RequestPass, ...] = (
     write_results,  # after the ids, which attachments name
     add_stand_ins,
     drop_searches,  # last of the tools, so that changes count them as they were
-    add_tool_settings,
+    note_tool_settings,
     note_caveat,
 )
 
@@ -107,9 +107,18 @@ def write_request(record: RequestRecord) -> RequestRecord:
     return record
 
 
+def read_calls(calls: ToolCalls, record: CallRecord) -> ToolCalls:
+    """Return the calls of an answer as the program gets them."""
+    if _comes_as_it_is(record):
+        return check_arguments(calls, record)
+    for read in ANSWER_PASSES:
+        calls = read(calls, record)
+    return calls
+
+
 def lower(request: Request, route: Route) -> RequestRecord:
     """Make a Request fit for a route whose tools are offered as they are."""
-    record = RequestRecord(canonical=request, route=route)
+    record = RequestRecord(canonical=request, request=request, route=route)
     if not _goes_as_it_is(record):
         for write in _ROUTE_PASSES:
             record.request = write(record.request, record)
@@ -119,10 +128,21 @@ def lower(request: Request, route: Route) -> RequestRecord:
 _SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
 
 
+def _comes_as_it_is(record: CallRecord) -> bool:
+    """Return whether one look shows that calls only have to be checked, as those of plain tools."""
+    sent = record.sent
+    options = record.call.adapter.options
+    if sent.names or sent.search or options.repair or options.unwrap or options.hooks:
+        return False
+    if "tool_choice" in sent.canonical or record.route.turns.writes_arguments:
+        return False
+    return all(decl.requires_confirmation is False for decl in record.decls.tools)
+
+
 def _goes_as_it_is(record: RequestRecord) -> bool:
     """Return whether one look shows that nothing has to be changed, as in questions with plain tools."""
     request = record.canonical
-    if not record.is_native or not _SETTINGS.isdisjoint(request):
+    if record.calling.mode != "native" or not _SETTINGS.isdisjoint(request):
         return False
     for row in request["messages"]:
         content = row.get("content")

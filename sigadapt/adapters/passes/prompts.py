@@ -65,6 +65,7 @@ def write_prompt(request: Request, record: RequestRecord) -> Request:
     has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in request["messages"])
     if record.is_native or not ("tools" in request or has_calls):
         return request
+    record.offered_tools = request.get("tools") or ()
     prompt, changes = prompted_request(request, calling.call_format)
     if calling.because:
         record.note("/tools", "lowered", calling.because)
@@ -76,7 +77,7 @@ def read_calls_in_text(
     reading: Reading, calling: Calling, schemas: Callable[[], Mapping[str, Json]]
 ) -> tuple[Reading, bool]:
     """Return the Reading with the calls that its text holds, and whether they came from the text."""
-    if reading.calls or not calling.reads_text:
+    if reading.calls:
         return reading, False
     if reading.text:
         result = with_calls_of_text(reading, schemas(), **calling.reads)

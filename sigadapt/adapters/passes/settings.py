@@ -91,8 +91,8 @@ def drop_settings(request: Request, record: RequestRecord) -> Request:
     return request
 
 
-def add_tool_settings(request: Request, record: RequestRecord) -> Request:
-    """Put on record the fields of the body that the provider needs beside its tools."""
+def note_tool_settings(request: Request, record: RequestRecord) -> Request:
+    """Record the fields of the body that the provider writes beside these tools."""
     provider = BY_WIRE.get(record.route.wire) if record.route.client == "lm15" else None
     settings = provider.settings_for(request) if provider is not None else {}
     if settings:

@@ -47,7 +47,6 @@ def offer_deferred_tools(request: Request, record: RequestRecord) -> Request:
         request = {**request, "tools": [*tools]}
     if deferred:
         request = _offer(request, tools, deferred, record)
-    record.offered = request
     return request
 
 

@@ -31,7 +31,7 @@ from sigadapt.adapters.options import Options
 from sigadapt.adapters.request.tool_choice import canonical_choice
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import is_mapping
-from sigadapt.signatures.rendering import Rendered
+from sigadapt.signatures.rendering import Rendering
 from sigadapt.signatures.tool_decls import ToolDecls
 
 
@@ -61,14 +61,14 @@ class Change(NamedTuple):
     what: Literal["renamed", "lowered", "dropped", "healed"]
     why: str
 
-    def _rendered(self) -> Rendered:
-        return Rendered(f"Change: {self.what}", lines=[("where", self.where), ("why", self.why)])
+    def _rendering(self) -> Rendering:
+        return Rendering(f"Change: {self.what}", lines=[("where", self.where), ("why", self.why)])
 
     def _repr_html_(self) -> str:
-        return self._rendered().html()
+        return self._rendering().html()
 
     def __rich__(self) -> Any:
-        return self._rendered().rich()
+        return self._rendering().rich()
 
 
 def build_request(

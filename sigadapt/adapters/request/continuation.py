@@ -6,7 +6,7 @@ from sigadapt.providers import BY_WIRE
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.values import in_paragraphs, join_texts
-from sigadapt.signatures.calls import Searched, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import SearchRecord, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -20,7 +20,7 @@ def asking_again(request: Request, calls: ToolCalls) -> Request:
     every = sorted([*calls.in_order(), *calls.turn.searches], key=lambda call: call.index)
     rows = [assistant_message(every, calls.turn, calls.text)]
     for call in every:
-        if isinstance(call, Searched):
+        if isinstance(call, SearchRecord):
             rows.append(search_message(call))
         elif isinstance(call, ToolCall):
             rows.append(result_message(ToolResult(call_id=call.id, name=call.name, value=_ACCEPTED)))

@@ -16,7 +16,7 @@ from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, is_object, listed, type_of
-from sigadapt.signatures.calls import InvalidToolCall, Repeat, Searched, ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import InvalidToolCall, Repeat, SearchRecord, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -267,7 +267,7 @@ def _round(each_round: Round, text: str | None) -> Iterator[Message]:
         in_order = sorted([*group, *turn.repeats, *turn.searches], key=lambda call: call.index)
         yield assistant_message(in_order, turn, turn.text if turn != last_turn else text)
         for call in in_order:
-            if isinstance(call, Searched):
+            if isinstance(call, SearchRecord):
                 yield search_message(call)
                 continue
             if not isinstance(call, Repeat):
@@ -298,7 +298,7 @@ def turns_before(turn: Turn) -> Iterator[Message]:
         yield from map(search_message, each.searches)
 
 
-def search_message(search: Searched) -> Message:
+def search_message(search: SearchRecord) -> Message:
     """Return the tool message that answers a search: a note, or references, which Claude can read."""
     references = [{"type": "tool_reference", "tool_name": name} for name in search.found]
     result = ToolResult(call_id=search.id, name=search.name, value=search.note or references)
@@ -306,7 +306,7 @@ def search_message(search: Searched) -> Message:
 
 
 def assistant_message(
-    calls: Iterable[ToolCall | InvalidToolCall | Repeat | Searched], turn: Turn, text: str | None
+    calls: Iterable[ToolCall | InvalidToolCall | Repeat | SearchRecord], turn: Turn, text: str | None
 ) -> Message:
     """Return the assistant message that replays a turn with calls (the same conversation)."""
     return {
@@ -326,7 +326,7 @@ def assistant_message(
     }
 
 
-def _acceptance(call: ToolCall | InvalidToolCall | Repeat | Searched) -> str:
+def _acceptance(call: ToolCall | InvalidToolCall | Repeat | SearchRecord) -> str:
     """Return the arguments that were accepted: as sent, or as repaired or unwrapped."""
     if not isinstance(call, ToolCall) or {"repaired", "unwrapped", "confirmed"}.isdisjoint(call.altered):
         return call.arguments

@@ -20,7 +20,7 @@ _FIX = (
 def refuse_large(record: RequestRecord, most: int, field: str) -> None:
     """Refuse a request whose tools are larger than a budget, and name the largest."""
     route = record.route
-    tools = record.request.get("tools") or record.offered.get("tools") or []
+    tools = record.request.get("tools") or record.offered_tools or []
 
     def bytes_by_name() -> dict[str, int]:
         read = [tool for tool in tools if not tool.get("defer_loading")]

@@ -27,15 +27,15 @@ from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider, Reading
-from sigadapt.schemas.arguments import Flaw, Unread
+from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_answer
+from sigadapt.signatures.rendering import Displayable, Rendering, rendered_answer
 from sigadapt.signatures.server.work import NO_WORK, Files, ServerToolCall, Sources
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Shown):
+class Choice(Displayable):
     """One candidate of a model's answer. `raw` does not count when two choices are compared.
 
     Args:
@@ -68,7 +68,7 @@ class Choice(Shown):
     sources: Sources = NO_WORK.sources
     files: Files = NO_WORK.files
 
-    def rendered(self, error: Exception | None = None) -> Rendered:
+    def rendered(self, error: Exception | None = None) -> Rendering:
         """Return what a notebook or a terminal shows of this choice, or of the error that carries it.
 
         Example:
@@ -77,7 +77,7 @@ class Choice(Shown):
         """
         return rendered_answer(self, error)
 
-    def _rendered(self) -> Rendered:
+    def _rendering(self) -> Rendering:
         return rendered_answer(self)
 
 
@@ -159,7 +159,7 @@ def choice_from_stream(events: str | bytes | Iterable[Any], *, dialect: str | No
 _MISSING_CALL = (
     None,
     None,
-    Unread("", Flaw("malformed_call", "the provider ended the turn for a tool call that did not come")),
+    UnreadCall("", Flaw("malformed_call", "the provider ended the turn for a tool call that did not come")),
 )
 
 

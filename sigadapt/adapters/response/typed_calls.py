@@ -25,7 +25,7 @@ import pydantic
 from sigadapt.errors import printable
 from sigadapt.providers.provider import FreeText, MalformedCall, Reading
 from sigadapt.providers.wire.values import in_paragraphs
-from sigadapt.schemas.arguments import CutOff, Flaw, Unread, check_decoded, holds_half, parse_arguments
+from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall, check_decoded, holds_half, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
 from sigadapt.signatures.calls import (
     NO_TURN,
@@ -58,7 +58,7 @@ def arguments_of(raw: Any) -> Arguments:
         why = f"the provider could not read the call that the model wrote: {cut(raw.message)}"
         return raw.message, Flaw("malformed_call", why)
     if type(raw) is not CutOff:
-        return raw if type(raw) is Unread else check_decoded(raw)
+        return raw if type(raw) is UnreadCall else check_decoded(raw)
     if isinstance(raw.sent, str) and type(raw.sent) is not FreeText:
         return str(raw.sent), parse_arguments(raw.sent, cut_off=True)
     text = str(raw.sent) if type(raw.sent) is FreeText else check_decoded(raw.sent)[0]

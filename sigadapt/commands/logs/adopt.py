@@ -9,8 +9,8 @@ from rich.table import Table
 
 from sigadapt.commands.printing import AsJson, counted, draw, emit, page, progress, quiet
 from sigadapt.errors import InvalidHistory
-from sigadapt.logs.adopt import adopted
-from sigadapt.logs.exchanges import Exchange, exchange_in
+from sigadapt.logs.adopt import adopt_log
+from sigadapt.logs.exchanges import LoggedExchange, exchange_in
 from sigadapt.signatures.places import printable
 from sigadapt.testing.private_files import open_private
 from sigadapt.trust.echoes import Echoes
@@ -37,39 +37,51 @@ def adopt(
     an OpenTelemetry span. Secrets are masked. What cannot be read is counted.
     """
     quiet()
-    texts = [path.read_bytes().decode("utf-8", "replace") for path in files]
-    lines = [line for text in texts for line in text.split("\n") if line.strip()]
-    exchanges: list[Exchange] = []
-    unread: list[str] = []
-    for number, line in enumerate(progress(lines, "Reading", len(lines)), 1):
-        try:
-            exchanges.append(exchange_in(line))
-        except Exception as error:  # a log may hold anything; it is counted, and told without a secret
-            sentence = f"line {number}: {error}"
-            unread.append(printable(Echoes(secrets_in({"": sentence})).hidden(sentence)))
+    exchanges, faults = _read(files)
     if not exchanges:
-        why = unread[0] if unread else "the files are empty"
-        raise InvalidHistory(f"no line holds a request and its answer: {why}", field="files")
-    result = adopted(exchanges)
+        reason = faults[0] if faults else "the files are empty"
+        raise InvalidHistory(f"no line holds a request and its answer: {reason}", field="files")
+    result = adopt_log(exchanges)
     counts = {
-        **{name: len(getattr(result, name)) for name in ("rows", "silences")},
-        **{name: getattr(result, name) for name in ("conversations", "drifted", "own_tools")},
+        "rows": len(result.rows),
+        "silences": len(result.silences),
+        "conversations": result.conversations,
+        "drifted": result.drifted,
+        "own_tools": result.own_tools,
         "heldout": sum(row["conversation"] in result.heldout for row in result.rows),
     }
-    sentence = f"{counted(len(exchanges), 'exchange')} read, {counted(len(unread), 'line')} not"
+    sentence = f"{counted(len(exchanges), 'exchange')} read, {counted(len(faults), 'line')} not"
     summary = Table("", "count", title=sentence)
     for name, meaning in _MEANINGS.items():
         summary.add_row(meaning, f"{counts[name]:,}")
     failures = Table("code", "tool", "place in the arguments", "calls", title="Calls that were not right")
-    for each in result.table():
-        failures.add_row(*(printable(str(each[key] or "")) for key in ("code", "tool", "path", "count")))
+    for failure in result.table():
+        cells = (failure["code"], failure["tool"], failure["path"], failure["count"])
+        failures.add_row(*(printable(str(cell or "")) for cell in cells))
     tables = [summary, failures] if result.failures else [summary]
-    report = Group(*tables, *(f"Not read: {each}" for each in unread[:5]))
+    report = Group(*tables, *(f"Not read: {fault}" for fault in faults[:5]))
     output.mkdir(parents=True, exist_ok=True)
     for name, text in {**result.files(), "report.html": page(report)}.items():
         with open_private(output / name, "w") as file:
             file.write(text)
     if as_json:
-        emit("adopt", read=len(exchanges), unread=len(unread), **counts, failures=result.table())
+        emit("adopt", read=len(exchanges), unread=len(faults), **counts, failures=result.table())
     else:
         draw(Group(report, f"Written: {output / 'program.py'}, and the rows beside it."))
+
+
+def _read(files: list[Path]) -> tuple[list[LoggedExchange], list[str]]:
+    """Return the exchanges of files, and a sentence for each line that holds none."""
+    lines: list[str] = []
+    for path in files:
+        text = path.read_bytes().decode("utf-8", "replace")
+        lines += [line for line in text.split("\n") if line.strip()]
+    exchanges: list[LoggedExchange] = []
+    faults: list[str] = []
+    for number, line in enumerate(progress(lines, "Reading", len(lines)), 1):
+        try:
+            exchanges.append(exchange_in(line))
+        except Exception as error:  # a log may hold anything; it is counted, and told without a secret
+            sentence = f"line {number}: {error}"
+            faults.append(printable(Echoes(secrets_in({"": sentence})).hidden(sentence)))
+    return exchanges, faults

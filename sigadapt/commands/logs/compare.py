@@ -5,8 +5,9 @@ import runpy
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import dspy
 import pydantic
@@ -30,7 +31,9 @@ def compare(
     folder: FolderOption,
     model: Annotated[list[str], typer.Option(help="A model of dspy.LM, or module:name of a dspy.LM.")],
     threads: Annotated[int, typer.Option(help="How many rows are asked at once.", min=1)] = 4,
-    again: Annotated[bool, typer.Option("--again", help="Ask rows again that an earlier run asked.")] = False,
+    asks_again: Annotated[
+        bool, typer.Option("--again", help="Ask rows again that an earlier run asked.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask models with recorded rows: the same call, other arguments, another tool, a bad call, none.
@@ -41,54 +44,68 @@ def compare(
     program, tools = adopted_program(folder)
     gold = [*rows_in(folder / "train.jsonl"), *rows_in(folder / "heldout.jsonl")]
     silences = rows_in(folder / "silences.jsonl")
-    if not gold and not silences:
+    rows = [*gold, *silences]
+    if not rows:
         raise InvalidOption("there are no rows to ask with", field="folder", fix="Run sigadapt adopt first.")
     models = {name: model_of(name) for name in dict.fromkeys(model)}
     _, count = token_counter()
     tools_size = count(compact(tools.to_openai()))
-    tokens = sum(tools_size + count(compact(row)) for row in (*gold, *silences)) * len(models)
-    rows = len(gold) + len(silences)
-    complain(f"{rows * len(models):,} requests at most, about {tokens:,} input tokens in all")
+    tokens = sum(tools_size + count(compact(row)) for row in rows) * len(models)
+    complain(f"{len(rows) * len(models):,} requests at most, about {tokens:,} input tokens in all")
     agreements: list[Agreement] = []
     for name, lm in models.items():
-        journal = folder / f"asked-{short_hash(compact([name, lm.model, tools.fingerprint()]))}.jsonl"
-        before = {} if again else asked_before(rows_in(journal))
-
-        def answer(
-            row: Json, lm: Any = lm, before: dict[str, Reply] = before, journal: Path = journal
-        ) -> Reply:
-            key = short_hash(compact(row))
-            if key in before:
-                return before[key]
-            result = ask(program, lm, row, tools)
-            if result.outcome != "error":
-                with open_private(journal, "a") as file:
-                    file.write(f"{compact({'row': key, 'asked': asdict(result)})}\n")
-            return result
-
+        path = folder / f"asked-{short_hash(compact([name, lm.model, tools.fingerprint()]))}.jsonl"
+        earlier_replies = {} if asks_again else asked_before(rows_in(path))
+        journal = _Journal(path, earlier_replies)
+        answer = partial(_answer, program=program, lm=lm, tools=tools, journal=journal)
         pool = ThreadPoolExecutor(threads)
         try:
-            every = [*progress(pool.map(answer, [*gold, *silences]), name, rows)]
+            replies = [*progress(pool.map(answer, rows), name, len(rows))]
         finally:
             pool.shutdown(cancel_futures=True)  # who stops it pays no more
-        agreements.append(Agreement(name, every[: len(gold)], every[len(gold) :]))
-    documents = [each.document() for each in agreements]
+        agreements.append(Agreement(name, replies[: len(gold)], replies[len(gold) :]))
+    documents = [agreement.document() for agreement in agreements]
     tests = sign_tests(agreements)
     if as_json:
         emit("compare", models=documents, sign_tests=tests)
-        return
+    else:
+        _print_report(agreements, documents, tests)
+
+
+class _Journal(NamedTuple):
+    """The file of a model's replies, and those of an earlier run, by the hashes of their rows."""
+
+    path: Path
+    replies: dict[str, Reply]
+
+
+def _answer(row: Json, *, program: Any, lm: Any, tools: Any, journal: _Journal) -> Reply:
+    """Return the reply to a row: the earlier one, or a new one, which is written to the journal."""
+    key = short_hash(compact(row))
+    if key in journal.replies:
+        return journal.replies[key]
+    reply = ask(program, lm, row, tools)
+    if reply.outcome != "error":
+        with open_private(journal.path, "a") as file:
+            file.write(f"{compact({'row': key, 'asked': asdict(reply)})}\n")
+    return reply
+
+
+def _print_report(agreements: list[Agreement], documents: list[Json], tests: list[Json]) -> None:
     columns = ("rows", *OUTCOMES, "called_anyway", "changes", "input_tokens", "output_tokens", "cost")
-    table = Table("", *(each["model"] for each in documents), title="Agreement with what was recorded")
+    models = [document["model"] for document in documents]
+    table = Table("", *models, title="Agreement with what was recorded")
     for name in columns:
-        table.add_row(name.replace("_", " "), *(_number(each[name]) for each in documents))
+        table.add_row(name.replace("_", " "), *(_number(document[name]) for document in documents))
     draw(table)
     for test in tests:
         first, second = test["models"]
         alone = f"{first} alone {test['first_alone']}, {second} alone {test['second_alone']}"
         say(f"The same call: {alone}; by chance with p = {test['p']:.3g}")
-    for each in agreements:
-        for asked in [row for row in each.rows if row.outcome not in ("same_call", "none")][:5]:
-            say(f"{each.model}: {asked.outcome.replace('_', ' ')}: {printable(asked.why)}")
+    for agreement in agreements:
+        other_replies = [reply for reply in agreement.rows if reply.outcome not in ("same_call", "none")]
+        for reply in other_replies[:5]:
+            say(f"{agreement.model}: {reply.outcome.replace('_', ' ')}: {printable(reply.why)}")
 
 
 def asked_before(journal: list[Json]) -> dict[str, Reply]:
@@ -134,4 +151,6 @@ def model_of(name: str) -> Any:
 
 
 def _number(value: Any) -> str:
-    return "unknown" if value is None else f"${value:.4f}" if isinstance(value, float) else f"{value:,}"
+    if value is None:
+        return "unknown"
+    return f"${value:.4f}" if isinstance(value, float) else f"{value:,}"

@@ -12,7 +12,7 @@ from sigadapt.commands.logs.compare import FolderOption, adopted_program, model_
 from sigadapt.commands.printing import AsJson, complain, draw, emit, page, quiet, waiting
 from sigadapt.errors import InvalidOption
 from sigadapt.logs.compare import sign_test
-from sigadapt.logs.improve import improve as improved
+from sigadapt.logs.improve import improve as improve_texts
 from sigadapt.signatures.places import printable
 from sigadapt.testing.private_files import open_private
 from sigadapt.tool_texts import texts_of
@@ -44,24 +44,27 @@ def improve(
     start = texts_of(texts, tools) if texts else {}
     complain(f"at most {budget:,} requests")
     with waiting("rewriting texts ..."):
-        result = improved(tools, train, heldout, lm=lm, reflection=reflection, budget=budget, texts=start)
+        result = improve_texts(
+            tools, train, heldout, lm=lm, reflection=reflection, budget=budget, texts=start
+        )
     document = result.document()
     measures = {key: value for key, value in document.items() if key != "texts"} | {"model": model}
     measures["p"] = sign_test(document["better"], document["worse"])
     text_file = {"format": 1, "texts": result.texts, "made_for": tools.fingerprint(), "measured": measures}
-    place = output or folder / "tool_texts.json"
-    place.write_text(json.dumps(text_file, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path = output or folder / "tool_texts.json"
+    path.write_text(json.dumps(text_file, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     counts = Table("", "count", title="Held-out rows: the same call as recorded")
     for key in ("rows", "before", "after", "better", "worse", "requests"):
         counts.add_row(key, f"{document[key]:,}")
     steps = Table("text", "before", "now", "rows", "", title="Texts, in the order in which they were tried")
     for step in result.steps:
         cells = (printable(str(step.get(key, ""))) for key in ("text", "before", "now", "rows"))
-        steps.add_row(*cells, "kept" if step["kept"] else f"undone: {step['why']}")
+        outcome = "kept" if step["kept"] else f"undone: {step['why']}"
+        steps.add_row(*cells, outcome)
     rendering = Group(counts, steps, *(printable(f"{name}: {text}") for name, text in result.texts.items()))
     with open_private(report or folder / "report.html", "w") as file:
         file.write(page(rendering))
     if as_json:
         emit("improve", **document)
     else:
-        draw(Group(rendering, f"Written: {place}. Review it before you use it."))
+        draw(Group(rendering, f"Written: {path}. Review it before you use it."))

@@ -8,5 +8,5 @@ from sigadapt.signatures.calls.tool_call import refused as refused
 from sigadapt.signatures.calls.tool_calls import ToolCalls as ToolCalls
 from sigadapt.signatures.calls.turn import NO_TURN as NO_TURN
 from sigadapt.signatures.calls.turn import Repeat as Repeat
-from sigadapt.signatures.calls.turn import Searched as Searched
+from sigadapt.signatures.calls.turn import SearchRecord as SearchRecord
 from sigadapt.signatures.calls.turn import Turn as Turn

@@ -4,11 +4,11 @@ import pydantic
 
 from sigadapt.errors import CallCode, printable
 from sigadapt.schemas.json_values import cut
-from sigadapt.signatures.rendering import Shown, rendered_call
-from sigadapt.signatures.saved_model import Saved
+from sigadapt.signatures.rendering import Displayable, rendered_call
+from sigadapt.signatures.saved_model import SaveableModel
 
 
-class InvalidToolCall(Shown, Saved):
+class InvalidToolCall(Displayable, SaveableModel):
     """One call that the model made and that cannot be used, kept exactly as sent (nothing silent).
 
     Args:
@@ -47,4 +47,4 @@ class InvalidToolCall(Shown, Saved):
 
     __repr__ = __str__
 
-    _rendered = rendered_call
+    _rendering = rendered_call

@@ -69,26 +69,35 @@ def _read(item: object, turn: Turn, position: int) -> ToolCall | InvalidToolCall
     if isinstance(item, ToolCall):
         return item if item.turn != NO_TURN or turn == NO_TURN else item.model_copy(update={"turn": turn})
     is_of_dspy = isinstance(item, dspy.ToolCalls.ToolCall)
-    fields = _with_id(vars(item) if is_of_dspy else item)
+    source = vars(item) if is_of_dspy else item
+    fields = _with_id(source)
     if fields is None:
         raise ValueError(f"expected a call or a mapping with `name` and `args`, got {type_of(item)}")
-    beside = {} if turn == NO_TURN else {"turn": turn}
+    context: dict[str, Any] = {"index": position}
+    if turn != NO_TURN:
+        context["turn"] = turn
+    call = _call_of(fields, context, is_of_dspy=is_of_dspy)
+    if not fields["id"]:
+        call.model_fields_set.discard("id")
+    return call
+
+
+def _call_of(
+    fields: dict[str, Any], context: dict[str, Any], *, is_of_dspy: bool
+) -> ToolCall | InvalidToolCall:
+    """Return the call of a mapping, in OpenAI's shapes or in sigadapt's, with its turn and position."""
     function = fields.get("function")
     custom = fields.get("custom")
     if is_of_dspy and fields.get("name") == REQUEST:  # a model wrote it, and would confirm its own call
         function = {"name": REQUEST, "arguments": fields.get("args")}
     if is_object(function):
-        call = _of_openai(function, {"id": fields["id"], "index": position, **beside})
-    elif fields.get("type") == "custom" and is_object(custom):
+        return _of_openai(function, {"id": fields["id"], **context})
+    if fields.get("type") == "custom" and is_object(custom):
         text = custom.get("input") or ""
         custom_fields = {"name": custom.get("name"), "args": {"input": text}, "arguments": text}
-        call = ToolCall.model_validate({"id": fields["id"], "index": position, **beside, **custom_fields})
-    else:
-        kind = RefusedToolCall if "code" in fields else ToolCall
-        call = kind.model_validate({"index": position, **beside, **fields})
-    if not fields["id"]:
-        call.model_fields_set.discard("id")
-    return call
+        return ToolCall.model_validate({"id": fields["id"], **context, **custom_fields})
+    kind = RefusedToolCall if "code" in fields else ToolCall
+    return kind.model_validate({**context, **fields})
 
 
 def _with_id(item: object) -> dict[str, Any] | None:
@@ -96,17 +105,20 @@ def _with_id(item: object) -> dict[str, Any] | None:
     return {**item, "id": item.get("id") or ""} if is_mapping(item) else None
 
 
-def _of_openai(function: dict[str, Any], beside: dict[str, Any]) -> ToolCall | InvalidToolCall:
+def _of_openai(function: dict[str, Any], context: dict[str, Any]) -> ToolCall | InvalidToolCall:
     """Read a call in the shape of OpenAI's chat completions, whose arguments are JSON text."""
     name = function.get("name")
-    raw = function.get("arguments")
-    text = raw if isinstance(raw, str) else compact({} if raw is None else raw)
+    text = function.get("arguments")
+    if text is None:
+        text = "{}"
+    elif not isinstance(text, str):
+        text = compact(text)
     args = parse_arguments(text)
     if not isinstance(name, str) or not name:
         args = Flaw("missing_name", f"the call has no name; its arguments: {cut(text)}")
     elif name == REQUEST:  # a model wrote it, and would confirm its own call
         args = Flaw("unknown_tool", f"the name {name!r} is reserved")
-    fields = {**beside, "name": name or None, "arguments": text}
+    fields = {**context, "name": name or None, "arguments": text}
     if isinstance(args, Flaw):
         return InvalidToolCall.model_validate({**fields, **args._asdict()})
     call = ToolCall.model_validate({**fields, "args": args})

@@ -52,14 +52,19 @@ class RefusedToolCall(ToolCall):
     def of(cls, call: InvalidToolCall, turn: Turn) -> "RefusedToolCall":
         """Return a bad call, with the turn it was made in, for such a loop."""
         args = parse_arguments(call.arguments)
-        fields = {**dict(call), "name": call.name or "unnamed", "turn": turn}
-        return cls.model_validate({**fields, "args": args if isinstance(args, dict) else {}})
+        if not isinstance(args, dict):
+            args = {}
+        fields = {**dict(call), "name": call.name or "unnamed", "turn": turn, "args": args}
+        return cls.model_validate(fields)
 
     def saved_beside(self, turn: Turn) -> dict[str, Any]:
         """Return the call as a dict, with what is wrong with it."""
-        flaw = {"code": self.code, "message": self.message, "path": self.path}
         fields = {**super().saved_beside(turn), "args": dict(self.args.items())}
-        return fields | {key: part for key, part in flaw.items() if part is not None}
+        for name in ("code", "message", "path"):
+            value = getattr(self, name)
+            if value is not None:
+                fields[name] = value
+        return fields
 
     @pydantic.model_validator(mode="after")
     def _refuse_args(self) -> Self:

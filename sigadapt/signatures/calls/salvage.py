@@ -34,16 +34,16 @@ def repair(calls: ToolCalls) -> ToolCalls:
 def without_leaked_tokens(calls: ToolCalls, names: Container[str]) -> ToolCalls:
     """Cut off the template's tokens that a server left in names. Such calls are marked `repaired`."""
 
-    def repaired(call: Any) -> Any:
+    def repair_name(call: Any) -> Any:
         name = name_before_token(call.name, names) if call.name else call.name
         if name == call.name:
             return call
         return call.model_copy(update={"name": name, "altered": (*call.altered, "repaired")})
 
-    good = [repaired(call) for call in calls.tool_calls]
-    bad = tuple(map(repaired, calls.invalid))
+    good = [repair_name(call) for call in calls.tool_calls]
+    bad = tuple(map(repair_name, calls.invalid))
     pairs = zip((*good, *bad), (*calls.tool_calls, *calls.invalid), strict=True)
-    if all(after is before for after, before in pairs):
+    if all(new_call is call for new_call, call in pairs):
         return calls
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
 
@@ -61,12 +61,12 @@ def unwrap(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
     # although its schema does not allow a string. Only a value that fits the schema after decoding is
     # changed.
 
-    def decoded(call: InvalidToolCall) -> dict[str, Any] | None:
+    def decode_arguments(call: InvalidToolCall) -> dict[str, Any] | None:
         text = _decoded_text(call.arguments) if call.code == "not_an_object" else None
-        inner = parse_arguments(text) if isinstance(text, str) else None
-        return inner if isinstance(inner, dict) and not decls.flaw_of(call.name or "", inner) else None
+        args = parse_arguments(text) if isinstance(text, str) else None
+        return args if isinstance(args, dict) and not decls.flaw_of(call.name or "", args) else None
 
-    calls = _salvage(calls, decoded, "unwrapped")
+    calls = _salvage(calls, decode_arguments, "unwrapped")
     return calls.model_copy(update={"tool_calls": [_unwrap(call, decls) for call in calls]})
 
 
@@ -103,23 +103,26 @@ def _is_choice(text: str, value: dict[str, Any]) -> bool:
     """Return whether a text holds a key, or an object in a row, more often than the object made of it."""
     # json_repair keeps the last of two in silence. Its strict mode refuses only some of them.
     object_text = text[max(text.find("{"), 0) :]
-    if len(_ROW.findall(object_text)) > len(_ROW.findall(compact(value))):
+    repaired_text = compact(value)
+    if len(_ROW.findall(object_text)) > len(_ROW.findall(repaired_text)):
         return True
-    texts = (
-        _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", each)
-        for each in (object_text, compact(value))
-    )
-    before, after = (Counter(_TOKEN.findall(text)) for text in texts)
+    original_counts = _token_counts(object_text)
+    repaired_counts = _token_counts(repaired_text)
     pending: list[Any] = [value]
     while pending:
         item = pending.pop()
-        if is_object(item):
-            if any(before[token] > after[token] for key in item for token in _TOKEN.findall(key)):
-                return True
-            pending.extend(item.values())
-        elif is_array(item):
+        if is_array(item):
             pending.extend(item)
+        elif is_object(item):
+            for key in item:
+                if any(original_counts[token] > repaired_counts[token] for token in _TOKEN.findall(key)):
+                    return True
+            pending.extend(item.values())
     return False
+
+
+def _token_counts(text: str) -> Counter[str]:
+    return Counter(_TOKEN.findall(_ESCAPE.sub(lambda escape: chr(int(escape[1] or "20", 16)), text)))
 
 
 def _unwrap(call: ToolCall, decls: ToolDecls) -> ToolCall:
@@ -128,7 +131,9 @@ def _unwrap(call: ToolCall, decls: ToolDecls) -> ToolCall:
     decl = decls[call.name]
     texts = {name: _decoded_text(call.args[name]) for name in decl.misfits(call.args)}
     values = {name: value for name, value in texts.items() if value is not None}
-    misfits = decl.misfits({**call.args, **values}) if values else frozenset(values)
+    if not values:
+        return call
+    misfits = decl.misfits({**call.args, **values})
     fitting = {name: value for name, value in values.items() if name not in misfits}
     if not fitting:
         return call
@@ -138,5 +143,7 @@ def _unwrap(call: ToolCall, decls: ToolDecls) -> ToolCall:
 
 def _decoded_text(value: Any) -> Any:
     """Return the value of a JSON text; None if the argument is not one. `null` gives None too."""
-    whole = parse_arguments(f'{{"_":{value}}}') if isinstance(value, str) else None
-    return whole["_"] if isinstance(whole, dict) and whole.keys() == {"_"} else None
+    if not isinstance(value, str):
+        return None
+    wrapper = parse_arguments(f'{{"_":{value}}}')
+    return wrapper["_"] if isinstance(wrapper, dict) and wrapper.keys() == {"_"} else None

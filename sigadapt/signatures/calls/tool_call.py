@@ -19,7 +19,7 @@ from sigadapt.signatures.binding import bound_arguments, without_own_defaults
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id
-from sigadapt.signatures.rendering import Shown, rendered_call
+from sigadapt.signatures.rendering import Displayable, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import asking_of, by_name, nobody_to_ask
@@ -32,7 +32,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
 
 
-class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
+class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
     """One call that the model made, decoded, and unchanged unless `altered` says otherwise (nothing silent).
 
     Args:
@@ -62,7 +62,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
     altered: tuple[str, ...] = ()
     turn: Turn = NO_TURN
 
-    _rendered = rendered_call
+    _rendering = rendered_call
 
     @property
     def is_custom(self) -> bool:
@@ -144,7 +144,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             )
         decls = decls_of(functions)
         arguments = self.bind(decls)
-        value = watched(self, sync_entry(function_of_call(self, decls)))(**arguments)
+        value = with_watcher(self, sync_entry(function_of_call(self, decls)))(**arguments)
         return _outputs_later(value) if isawaitable(value) else program_outputs(value)
 
     @property
@@ -154,7 +154,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
         Raises:
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
         """
-        self._requested()
+        self._requested_call()
         return printable(str(self.args.get("hint") or ""), also="\n")
 
     @property
@@ -172,7 +172,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             >>> request.hint, request.call
             ('Run pay?', pay(to='Ada', eur=10))
         """
-        return self._requested()
+        return self._requested_call()
 
     def approved(self) -> "ToolCall":
         """Answer yes to a request for confirmation: return its call, which `execute` then runs.
@@ -193,7 +193,7 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             >>> request.approved() == calls[0]
             True
         """
-        call = self._requested()
+        call = self._requested_call()
         mark_approved(call)
         return call
 
@@ -214,9 +214,9 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
             >>> result.call_id, result.value, result.is_error
             ('call_1', 'Too expensive.', True)
         """
-        return ToolResult.failed(self._requested(), reason)
+        return ToolResult.failed(self._requested_call(), reason)
 
-    def _requested(self) -> "ToolCall":
+    def _requested_call(self) -> "ToolCall":
         call = self.args.get("call")
         if self.name == REQUEST and is_object(call) and not was_sent(self):
             with suppress(pydantic.ValidationError):
@@ -278,7 +278,8 @@ class ToolCall(Shown, OwnErrors, dspy.ToolCalls.ToolCall):
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{key}={cut(repr(value))}" for key, value in self.args.items())
-        return printable(f"{self.name}({cut(arguments) if arguments else ''})")
+        shown = cut(arguments) if arguments else ""
+        return printable(f"{self.name}({shown})")
 
     __repr__ = __str__
 
@@ -298,7 +299,7 @@ def id_of_request(call: ToolCall, args: Json) -> str:
 
 
 def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
-    """Return the function that runs a call, if nobody has to be asked any more."""
+    """Return the function that runs a call, if no person has to be asked any more."""
     if call.name not in decls:
         raise InvalidToolDecl(
             "its program runs it, and it was declared without a function",
@@ -307,15 +308,17 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
             fix="Run it yourself, with the arguments of call.bind(decls).",
         )
     decl = decls[call.name]
+    asking = asking_of(decl.func)
     if _APPROVED.get((id(call), id_of_request(call, call.args))) is not call:
-        if decl.requires_confirmation is not False and asking_of(decl.func) is None:
+        if decl.requires_confirmation is not False and asking is None:
             raise nobody_to_ask(decl.name)
         return decl.raw.function
-    asking = asking_of(decl.func)
-    return by_name(asking.behind if asking else RawDecl(decl.name, func=decl.func).function)
+    if asking is not None:
+        return by_name(asking.behind)
+    return by_name(RawDecl(decl.name, func=decl.func).function)
 
 
-def watched(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_watcher(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call's function so that a run that is watched emits its result (`runs/watching.py`)."""
     run_and_emit = getattr(settings.send_stream, "run_and_emit", None)
     if run_and_emit is None:

@@ -20,7 +20,7 @@ from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, id_of_request, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
-from sigadapt.signatures.rendering import Shown, rendered_calls
+from sigadapt.signatures.rendering import Displayable, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, awaited_decls, decls_of
@@ -32,7 +32,7 @@ _RUNNING = "sigadapt.signatures.tool_results.running"
 """The file of `run` and `arun`, above this one: results are made of calls. Only who runs calls needs it."""
 
 
-class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
+class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
     """The calls of one turn. `len`, iteration and indexing count the valid calls, in order; truth counts all.
 
     Args:
@@ -103,8 +103,8 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         # What was said beside the calls is compared only between calls that a model sent.
         if not isinstance(other, dspy.ToolCalls):
             return NotImplemented
-        every = [*self.tool_calls, *other.tool_calls]
-        if isinstance(other, ToolCalls) and every and all(map(was_sent, every)):
+        all_calls = [*self.tool_calls, *other.tool_calls]
+        if isinstance(other, ToolCalls) and all_calls and all(map(was_sent, all_calls)):
             return super().__eq__(other)
         return (
             self.invalid == getattr(other, "invalid", ())
@@ -133,7 +133,7 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
     def __repr__(self) -> str:
         return f"ToolCalls([{', '.join(map(repr, self.in_order()))}])"
 
-    _rendered = rendered_calls
+    _rendering = rendered_calls
 
     def in_order(self) -> "list[ToolCall | InvalidToolCall]":
         """Return all calls, valid and invalid, in the order in which the provider sent them."""
@@ -185,11 +185,11 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         """
         if not self.invalid:
             return self
-        every = [
-            call if isinstance(call, ToolCall) else RefusedToolCall.of(call, self.turn)
-            for call in self.in_order()
-        ]
-        return self.model_copy(update={"tool_calls": every, "invalid": ()})
+        calls = self.in_order()
+        for n, call in enumerate(calls):
+            if isinstance(call, InvalidToolCall):
+                calls[n] = RefusedToolCall.of(call, self.turn)
+        return self.model_copy(update={"tool_calls": calls, "invalid": ()})
 
     def awaiting_confirmation(self, decls: Sources) -> "ToolCalls":
         """Return the calls that a person must approve, each wrapped in a request for confirmation.
@@ -222,9 +222,13 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         """
         tools = decls_of(decls)
         # The turn's words and state stand once, beside the requests: a long turn may have many calls.
-        questions = [(call, *question_about(call, tools)) for call in self.tool_calls]
-        requests = [request_for(call, args, why, tools) for call, args, why in questions if why is not None]
-        return ToolCalls(tool_calls=requests, turn=self.turn if requests else NO_TURN)
+        requests: list[ToolCall] = []
+        for call in self.tool_calls:
+            args, question = question_about(call, tools)
+            if question is not None:
+                requests.append(request_for(call, args, question, tools))
+        turn = self.turn if requests else NO_TURN
+        return ToolCalls(tool_calls=requests, turn=turn)
 
     def run(
         self,
@@ -301,7 +305,9 @@ class ToolCalls(Shown, OwnErrors, dspy.ToolCalls):
         invalid = tuple(call for call in calls if isinstance(call, InvalidToolCall))
         if turn == NO_TURN and valid:
             turn = valid[0].turn
-        content = {**fields, "tool_calls": valid, "turn": turn, **({"invalid": invalid} if invalid else {})}
+        content = {**fields, "tool_calls": valid, "turn": turn}
+        if invalid:
+            content["invalid"] = invalid
         results: object = fields.get("tool_call_results")
         if results is not None:  # DSPy leaves saved ones as they are
             content["tool_call_results"] = dspy.ToolCallResults.model_validate(results)
@@ -333,7 +339,8 @@ def request_for(call: ToolCall, args: Json, question: Confirmation, tools: ToolD
     """Return the request for confirmation of a call with these arguments."""
     call_fields = call.saved_beside(call.turn) | {"args": args}
     if not equal_json(args, call.args):  # whose text would say something else
-        call_fields = {key: part for key, part in call_fields.items() if key not in ("arguments", "text")}
+        call_fields.pop("arguments", None)
+        call_fields.pop("text", None)
     request_args = {"call": call_fields, "hint": question.hint, "payload": question.payload}
     if call.name in tools:
         request_args["pin"] = pin_of(tools[call.name])

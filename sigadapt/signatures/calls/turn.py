@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pydantic
 
-from sigadapt.signatures.saved_model import Saved, order_of
+from sigadapt.signatures.saved_model import SaveableModel, order_of
 
 
-class Repeat(Saved):
+class Repeat(SaveableModel):
     """A call that an answer to a reask made again; `of` is the id of the call whose result it gets."""
 
     id: str
@@ -21,7 +21,7 @@ class Repeat(Saved):
     of: str
 
 
-class Searched(Saved):
+class SearchRecord(SaveableModel):
     """A search for deferred tools that the model asked for and the adapter answered.
 
     `found` has the names of tools, and `note` what the model reads if there are none to show.
@@ -36,7 +36,7 @@ class Searched(Saved):
     note: str = ""
 
 
-class Turn(Saved):
+class Turn(SaveableModel):
     """What the model said beside its calls, and the provider state to send back on the next turn.
 
     Args:
@@ -56,7 +56,7 @@ class Turn(Saved):
     state: dict[str, Any] | None = None
     repeats: tuple[Repeat, ...] = ()
     offered: str | None = None
-    searches: tuple[Searched, ...] = ()
+    searches: tuple[SearchRecord, ...] = ()
     before: tuple["Turn", ...] = ()
     routed: dict[str, str] = pydantic.Field(default_factory=dict[str, str])
     request_hash: str | None = None

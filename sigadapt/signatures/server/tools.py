@@ -36,17 +36,21 @@ class ServerTool(NativeTool):
     local: object = None
 
     def __post_init__(self) -> None:
-        options = {each.name: getattr(self, each.name) for each in fields(self)[2:] if each.name != "token"}
+        names = [declared.name for declared in fields(self)[2:] if declared.name != "token"]
+        options = {name: getattr(self, name) for name in names}
         for name in _LISTS & options.keys():
             if isinstance(options[name], str):
                 fix = f"Write {name}=[{options[name]!r}]."
-                why = f"{name!r} is a list, not a text"
+                reason = f"{name!r} is a list, not a text"
                 kind = type(self).__name__
-                raise InvalidToolDecl(why, code="invalid_field", tool=kind, fix=fix)
+                raise InvalidToolDecl(reason, code="invalid_field", tool=kind, fix=fix)
         stand_in = None if self.local is None else ToolDecl.of(self.local)
         options["local"] = stand_in and stand_in.to_openai()
-        spec = {_WORDS.get(name, name): value for name, value in options.items() if value not in (None, {})}
-        object.__setattr__(self, "spec", {"type": SERVER_TOOL, "tool": type(self).__name__, **spec})
+        spec: Json = {"type": SERVER_TOOL, "tool": type(self).__name__}
+        for name, value in options.items():
+            if value not in (None, {}):
+                spec[_WORDS.get(name, name)] = value
+        object.__setattr__(self, "spec", spec)
         object.__setattr__(self, "stand_in", stand_in)
         super().__post_init__()
 
@@ -121,11 +125,14 @@ class McpServer(ServerTool):
         return () if options.get("require_approval") == "never" else (MCP_APPROVAL,)
 
 
+_KINDS = (WebSearch, WebFetch, CodeExecution, ImageGeneration, FileSearch, McpServer)
+
+
 def native_tool(spec: Json) -> NativeTool:
     """Return the tool that a dict describes for which `is_native` holds, such as one that was saved."""
-    kinds = WebSearch, WebFetch, CodeExecution, ImageGeneration, FileSearch, McpServer
-    kind = next((each for each in kinds if each.__name__ == spec.get("tool")), None)
+    tools = {kind.__name__: kind for kind in _KINDS}
+    kind = tools.get(str(spec.get("tool")))
     if spec.get("type") != SERVER_TOOL or kind is None:
         return NativeTool(spec)
     names = {word: name for name, word in _WORDS.items()}
-    return kind(**{names.get(key, key): part for key, part in spec.items() if key not in ("type", "tool")})
+    return kind(**{names.get(key, key): value for key, value in spec.items() if key not in ("type", "tool")})

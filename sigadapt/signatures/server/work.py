@@ -14,12 +14,16 @@ import pydantic
 from sigadapt.errors import printable
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import is_object
-from sigadapt.signatures.saved_model import Saved
+from sigadapt.signatures.saved_model import SaveableModel
 
 _T = TypeVar("_T")
-_Text = Annotated[
-    str | None, pydantic.BeforeValidator(lambda value: value if isinstance(value, str) and value else None)
-]
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+_Text = Annotated[str | None, pydantic.BeforeValidator(_text_or_none)]
 _KINDS = {
     **dict.fromkeys(("tool_search", "mcp", "shell"), ""),
     **dict.fromkeys(("x_", "view_x"), "x_search"),
@@ -38,7 +42,7 @@ _STATUSES: dict[str, _Status] = {
 }
 
 
-class ServerToolCall(Saved):
+class ServerToolCall(SaveableModel):
     """A call of a tool that the provider ran itself, so that there is nothing to run or to answer.
 
     `kind` is `web_search`, `web_fetch`, `code_execution`, `file_search`, `image_generation`, `mcp`,
@@ -53,7 +57,7 @@ class ServerToolCall(Saved):
     input: dict[str, Any] = pydantic.Field(default_factory=dict)
 
 
-class Source(Saved):
+class Source(SaveableModel):
     """A page or a document that a provider's tool found, or that the answer cites.
 
     `id` is the provider's, for a document without a `url`. `cited` is false for what the model has only seen.
@@ -75,7 +79,7 @@ class Source(Saved):
         return printable(", ".join(filter(None, (self.title, self.url or self.id))) or "unnamed source")
 
 
-class File(Saved):
+class File(SaveableModel):
     """A file that a provider's tool made: its `data` in Base64, or a `url`, or the provider's `id` for it.
 
     Example:
@@ -104,8 +108,8 @@ class _Several(pydantic.RootModel[tuple[_T, ...]], Generic[_T]):
     def __iter__(self) -> Iterator[_T]:  # pyright: ignore[reportIncompatibleMethodOverride]  (its items)
         return iter(self.root)
 
-    def __getitem__(self, place: int) -> _T:
-        return self.root[place]
+    def __getitem__(self, index: int) -> _T:
+        return self.root[index]
 
 
 class Sources(_Several[Source]):
@@ -150,16 +154,20 @@ class Findings:
 
     def call(self, name: Any, call_id: Any, status: Any, args: Any, kind: Any = None) -> None:
         """Add a call; `kind` is what says it, if the name does not."""
+        kind = str(kind or name).lower()
+        beginning = next((beginning for beginning in _KINDS if kind.startswith(beginning)), None)
+        if beginning is not None:
+            kind = _KINDS[beginning] or beginning
         value = parse_arguments(args) if isinstance(args, str) else args
-        start = str(kind or name).lower()
-        begins = next((begins for begins in _KINDS if start.startswith(begins)), None)
+        if not is_object(value):
+            value = {"input": args} if args else {}
         call = ServerToolCall(
-            kind=start if begins is None else _KINDS[begins] or begins,
+            kind=kind,
             name=str(name),
             id=call_id,
             # Any other word means that the provider is not done, such as `in_progress`.
             status=_STATUSES.get(str(status).lower(), "pending"),
-            input=value if is_object(value) else {"input": args} if args else {},
+            input=value,
         )
         self.calls.append(call)
 
@@ -169,11 +177,14 @@ class Findings:
         """Add a source, once: it is found first, and then cited several times."""
         quotes = (quote,) if isinstance(quote, str) and quote else ()
         new = Source(url=url, title=title, cited=cited, quotes=quotes, id=file_id)
-        same = new.url or (new.id or new.title or new.quote,)
-        before = self.sources.get(same, new)
-        update = {"title": before.title or new.title, "cited": before.cited or cited}
-        quotes = tuple(dict.fromkeys((*before.quotes, *quotes)))
-        self.sources[same] = before.model_copy(update={**update, "quotes": quotes})
+        key = new.url or (new.id or new.title or new.quote,)
+        source = self.sources.get(key, new)
+        update = {
+            "title": source.title or new.title,
+            "cited": source.cited or cited,
+            "quotes": tuple(dict.fromkeys((*source.quotes, *quotes))),
+        }
+        self.sources[key] = source.model_copy(update=update)
 
     def file(self, place: Any, media_type: Any, file_id: Any = None, name: Any = None) -> None:
         """Add a file, whose place is a data URL, an address or Base64."""

@@ -55,31 +55,47 @@ class Schemas(NamedTuple):
 
     def as_object(self, required: list[str], *, is_open: bool) -> Json:
         """Return the schema of an object with these properties."""
-        return {
-            "type": "object",
-            "properties": self.properties,
-            **({"required": required} if required else {}),
-            **({} if is_open else {"additionalProperties": False}),
-            **({"$defs": self.defs} if self.defs else {}),
-        }
+        schema: Json = {"type": "object", "properties": self.properties}
+        if required:
+            schema["required"] = required
+        if not is_open:
+            schema["additionalProperties"] = False
+        if self.defs:
+            schema["$defs"] = self.defs
+        return schema
 
 
 def schemas_of(types: Mapping[str, Any]) -> Schemas:
     """Derive the JSON Schemas of named types, with at most one run of pydantic."""
-    plain = {name: plain_schema(annotation) for name, annotation in types.items()}
-    schemas = {name: schema for name, schema in plain.items() if schema is not None}
-    others = {name: types[name] for name in types if name not in schemas}
-    if not others:
+    schemas: dict[str, Json] = {}
+    complex_types: dict[str, Any] = {}
+    for name, annotation in types.items():
+        schema = plain_schema(annotation)
+        if schema is None:
+            complex_types[name] = annotation
+        else:
+            schemas[name] = schema
+    if not complex_types:
         return Schemas(schemas, {}, [], used_pydantic=False)
     try:
-        by_pydantic, defs = _by_pydantic(others)
+        by_pydantic, defs = _by_pydantic(complex_types)
     except UNDERIVABLE as error:
-        each = {name: _problem(annotation) for name, annotation in others.items()}
-        problems = {name: why for name, why in each.items() if why} or dict.fromkeys(each, first_line(error))
-        reasons = [f"'{name}' has no JSON Schema ({why})" for name, why in problems.items()]
+        reasons = [
+            f"'{name}' has no JSON Schema ({problem})"
+            for name, problem in _problems(complex_types, error).items()
+        ]
         return Schemas(schemas, {}, reasons, used_pydantic=True)
     schemas |= by_pydantic
     return Schemas({name: schemas[name] for name in types}, defs, [], used_pydantic=True)
+
+
+def _problems(types: Mapping[str, Any], error: Exception) -> dict[str, str]:
+    """Return why types have no schema, each alone; if each has one, the error of all together."""
+    problems: dict[str, str] = {}
+    for name, annotation in types.items():
+        if problem := _problem(annotation):
+            problems[name] = problem
+    return problems or dict.fromkeys(types, first_line(error))
 
 
 def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:
@@ -87,7 +103,7 @@ def schema_of(annotation: Any, mode: JsonSchemaMode) -> Json:
     plain = plain_schema(annotation)
     if plain is not None:
         return plain
-    schema = pydantic.TypeAdapter(annotation).json_schema(mode=mode, schema_generator=Untitled)
+    schema = pydantic.TypeAdapter(annotation).json_schema(mode=mode, schema_generator=PlainSchemaGenerator)
     without_titles(schema.get("$defs", {}))
     return schema
 
@@ -109,12 +125,13 @@ def plain_schema(annotation: Any) -> Json | None:
         schema = {"const": args[0]} if len(args) == 1 else {"enum": list(args)}
         schema["type"] = "string"
     elif origin in (Union, UnionType) and len(args) == 2 and NoneType in args:
-        inner = plain_schema(args[0] if args[1] is NoneType else args[1])
-        schema = {"anyOf": [inner, {"type": "null"}]} if inner else None
-    elif origin is list and (inner := plain_schema(args[0])) is not None:
-        schema = {"type": "array", "items": inner}
-    elif origin is dict and args[0] is str and (inner := plain_schema(args[1])) is not None:
-        schema = {"type": "object", "additionalProperties": inner or True}
+        alternative = args[0] if args[1] is NoneType else args[1]
+        member = plain_schema(alternative)
+        schema = {"anyOf": [member, {"type": "null"}]} if member else None
+    elif origin is list and (items := plain_schema(args[0])) is not None:
+        schema = {"type": "array", "items": items}
+    elif origin is dict and args[0] is str and (values := plain_schema(args[1])) is not None:
+        schema = {"type": "object", "additionalProperties": values or True}
     return schema
 
 
@@ -130,7 +147,7 @@ def jsonable(value: Any) -> Any:
     return json_value
 
 
-class Untitled(GenerateJsonSchema):
+class PlainSchemaGenerator(GenerateJsonSchema):
     """Pydantic's schema generator, without the titles that it makes from field names.
 
     Nor does it offer a model the fields of a dataclass that its constructor does not take (`init=False`).
@@ -158,7 +175,9 @@ def without_titles(defs: Json) -> Json:
 def _by_pydantic(types: dict[str, Any]) -> tuple[dict[str, Json], Json]:
     inputs: list[tuple[str, JsonSchemaMode, pydantic.TypeAdapter[Any]]]
     inputs = [(name, "validation", pydantic.TypeAdapter(types[name])) for name in types]
-    schemas, definitions = pydantic.TypeAdapter[Any].json_schemas(inputs, schema_generator=Untitled)
+    schemas, definitions = pydantic.TypeAdapter[Any].json_schemas(
+        inputs, schema_generator=PlainSchemaGenerator
+    )
     return {name: schemas[name, "validation"] for name in types}, without_titles(definitions.get("$defs", {}))
 
 

@@ -30,7 +30,7 @@ class _BothForms:
         return self._function(**arguments)
 
 
-class _Invoked:
+class _Invocation:
     """A tool of a class of its own, which has no function to call: LangChain invokes it."""
 
     def __init__(self, tool: Any) -> None:
@@ -57,7 +57,7 @@ def _function_of(source: Any) -> Callable[..., Any]:
     if source.response_format == "content_and_artifact":
         functions = [_with_message(function) for function in functions]
     if not functions:
-        return _Invoked(source)
+        return _Invocation(source)
     return functions[0] if len(functions) == 1 else _BothForms(*functions)
 
 

@@ -9,7 +9,12 @@ import pydantic
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.sources.annotations import UNDERIVABLE, Untitled, first_line, without_titles
+from sigadapt.signatures.sources.annotations import (
+    UNDERIVABLE,
+    PlainSchemaGenerator,
+    first_line,
+    without_titles,
+)
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
@@ -30,7 +35,7 @@ def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[
 def schema_of_model(model: type[pydantic.BaseModel]) -> Json:
     """Return the JSON Schema of a model, without generated titles and without the model's docstring."""
     try:
-        schema = model.model_json_schema(schema_generator=Untitled)
+        schema = model.model_json_schema(schema_generator=PlainSchemaGenerator)
     except UNDERIVABLE as error:
         raise InvalidToolDecl(
             f"its fields have no JSON Schema ({first_line(error)})",

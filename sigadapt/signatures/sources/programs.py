@@ -65,7 +65,9 @@ def types_of(program: dspy.Module | type[dspy.Signature]) -> callables.Types:
         if (forward := _forward(module)) is not None:
             return callables.types_of(forward)
         signature = _signature(module)
-    return callables.Types(_types(signature.input_fields) if _is_signature(signature) else {})
+    if not _is_signature(signature):
+        return callables.Types({})
+    return callables.Types(_types(signature.input_fields))
 
 
 def _is_signature(source: object) -> TypeGuard[type[dspy.Signature]]:
@@ -124,10 +126,12 @@ def _returns(fields: Mapping[str, FieldInfo]) -> Json | None:
 
 
 def _types(fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
-    return {
-        name: Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
-        for name, field in fields.items()
-    }
+    types: dict[str, Any] = {}
+    for name, field in fields.items():
+        types[name] = field.annotation
+        if field.metadata:
+            types[name] = Annotated[(field.annotation, *field.metadata)]
+    return types
 
 
 def _object(schemas: Schemas, fields: Mapping[str, FieldInfo], *, is_open: bool) -> Json:

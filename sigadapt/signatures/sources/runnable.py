@@ -228,28 +228,30 @@ def by_name(func: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(func)
     except (ValueError, TypeError):
         return func
-    every = list(signature.parameters.values())
-    first = [each for each in every if each.kind is each.POSITIONAL_ONLY]
-    fields = {each.name: each.default for each in every if isinstance(each.default, FieldInfo)}
-    fields = {name: field for name, field in fields.items() if not field.is_required()}
-    if not first and not fields:
+    parameters = list(signature.parameters.values())
+    positional = [parameter for parameter in parameters if parameter.kind is parameter.POSITIONAL_ONLY]
+    fields: dict[str, FieldInfo] = {}
+    for parameter in parameters:
+        if isinstance(parameter.default, FieldInfo) and not parameter.default.is_required():
+            fields[parameter.name] = parameter.default
+    if not positional and not fields:
         return func
 
     def run(**kwargs: Any) -> Any:
         for name, field in fields.items():
             if name not in kwargs:
                 kwargs[name] = field.get_default(call_default_factory=True, validated_data=kwargs)
-        values = [kwargs.pop(each.name, each.default) for each in first]
+        values = [kwargs.pop(parameter.name, parameter.default) for parameter in positional]
         missing = [n for n, value in enumerate(values) if value is inspect.Parameter.empty]
-        return func(*values[: missing[0] if missing else None], **kwargs)
+        if missing:  # the function says itself what it lacks
+            del values[missing[0] :]
+        return func(*values, **kwargs)
 
+    for n, parameter in enumerate(parameters):
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            parameters[n] = parameter.replace(kind=parameter.POSITIONAL_OR_KEYWORD)
     wrapper: Any = functools.update_wrapper(run, func)
-    wrapper.__signature__ = signature.replace(
-        parameters=[
-            each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
-            for each in every
-        ]
-    )
+    wrapper.__signature__ = signature.replace(parameters=parameters)
     return wrapper
 
 

@@ -20,7 +20,7 @@ from dspy.adapters import utils
 from dspy.adapters.types.base_type import Type
 
 from sigadapt.schemas.json_values import compact, is_object, is_sequence
-from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, marked, saved
+from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, parts_in_mark, saved_parts
 from sigadapt.signatures.tool_results.tool_output import output_of, parts_of_block
 
 PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -38,15 +38,15 @@ def content_of(value: Any) -> list[Part] | None:
     # the MCP SDK, and the results of MCP and LangChain. They may stand alone, in a list with texts, or
     # anywhere inside a value.
     if type(value) is str:
-        return saved(value) if value.startswith(START) else None
+        return saved_parts(value) if value.startswith(START) else None
     try:
         if _MARK not in orjson.dumps(value, option=PLAIN):
             return None
     except TypeError:
         pass  # not plain JSON: it may hold anything
     output = output_of(value)
-    parts = _parts(value) if output is None else output.parts
-    return parts if any(map(_media, parts)) else None
+    content = _parts(value) if output is None else output.parts
+    return content if any(map(_is_media, content)) else None
 
 
 def as_content(value: Any) -> list[Part]:
@@ -63,28 +63,32 @@ def is_content(value: Any) -> bool:
 
 def refers(value: Any) -> bool:
     """Return whether content holds more than data: an address, the id of a file, a provider's block."""
-    return is_content(value) and any(_media(part) and "data" not in part for part in value)
+    return is_content(value) and any(_is_media(part) and "data" not in part for part in value)
 
 
-def text_of(parts: list[Part]) -> str:
+def text_of(content: list[Part]) -> str:
     """Return content as text, with each image, file or audio named in its place."""
-    return "\n".join(_texts(parts, 1))
+    return "\n".join(_texts(content, 1))
 
 
-def _texts(parts: list[Part], number: int) -> Iterator[str]:
-    for part in parts:
-        if _media(part):
+def _texts(content: list[Part], number: int) -> Iterator[str]:
+    for part in content:
+        if _is_media(part):
             yield name_of(part, number)
             number += 1
         else:
             yield part["text"] if part["type"] == "text" else compact(part["value"])
 
 
-def json_of(parts: list[Part]) -> Any:
+def json_of(content: list[Part]) -> Any:
     """Return content as one JSON value: the JSON in it, else its text, else the names of what it holds."""
-    values = [part["value"] if part["type"] == "json" else part["text"] for part in parts if not _media(part)]
-    if all(isinstance(each, str) for each in values):
-        return "\n".join(values) if values else text_of(parts)
+    plain_parts = [part for part in content if not _is_media(part)]
+    keys = {"json": "value", "text": "text"}
+    values: list[Any] = [part[keys[part["type"]]] for part in plain_parts]
+    if not values:
+        return text_of(content)
+    if all(isinstance(value, str) for value in values):
+        return "\n".join(values)
     return values[0] if len(values) == 1 else values
 
 
@@ -94,22 +98,24 @@ def name_of(part: Part, number: int) -> str:
     return f"[{part['type']} {number}{name}]"
 
 
-def _media(part: Part) -> bool:
+def _is_media(part: Part) -> bool:
     return part["type"] in PLACED
 
 
-def _is_part(part: Any) -> bool:
-    if not is_object(part):
+def _is_part(value: Any) -> bool:
+    if not is_object(value):
         return False
-    if part.get("type") in MEDIA:
-        sources = [key for key in _SOURCES if key in part]
-        are_texts = all(isinstance(value, str) for value in part.values())
-        return are_texts and len(sources) == 1 and ("mime_type" in part or sources != ["data"])
-    if part.get("type") == "block":
-        return is_object(part.get("value"))
-    return (part.get("type") == "text" and isinstance(part.get("text"), str)) or (
-        part.get("type") == "json" and "value" in part
-    )
+    kind = value.get("type")
+    if kind == "text":
+        return isinstance(value.get("text"), str)
+    if kind == "json":
+        return "value" in value
+    if kind == "block":
+        return is_object(value.get("value"))
+    if kind not in MEDIA or not all(isinstance(field, str) for field in value.values()):
+        return False
+    sources = [key for key in _SOURCES if key in value]
+    return len(sources) == 1 and ("mime_type" in value or sources != ["data"])
 
 
 def _parts(value: Any) -> list[Part]:
@@ -119,47 +125,47 @@ def _parts(value: Any) -> list[Part]:
     if not any(media_by_item):
         items = [value]
         media_by_item = [None]
-    parts: list[Part] = []
+    content: list[Part] = []
     for item, item_parts in zip(items, media_by_item, strict=True):
         if item_parts is not None:
-            parts += item_parts
+            content += item_parts
         elif isinstance(item, str):
-            parts.append({"type": "text", "text": item})
+            content.append({"type": "text", "text": item})
         else:
             media: list[Part] = []
-            json_value = _with_names(item, media, sum(map(_media, parts)))
-            parts += [{"type": "json", "value": json_value}, *media]
-    return parts
+            json_value = _with_names(item, media, sum(map(_is_media, content)))
+            content += [{"type": "json", "value": json_value}, *media]
+    return content
 
 
 def _find_parts(item: Any) -> list[Part] | None:
     """Return the parts that an item is by itself; None if it is a text or JSON, whatever it holds."""
     if isinstance(item, str):
-        return saved(item)
+        return saved_parts(item)
     if isinstance(item, Type):
         text = utils.serialize_for_json(item)
-        return marked(text) if isinstance(text, str) else None
+        return parts_in_mark(text) if isinstance(text, str) else None
     output = output_of(item)
     return parts_of_block(item) if output is None else output.parts
 
 
-def _with_names(item: Any, media: list[Part], before: int) -> Any:
+def _with_names(item: Any, media: list[Part], first_number: int) -> Any:
     """Return a value as JSON with the name of each image, file or audio in its place, and fill `media`."""
 
-    def named(value: Any) -> Any:
-        parts = _find_parts(value)
-        if parts is not None:
-            text = " ".join(_texts(parts, before + len(media) + 1))
-            media.extend(filter(_media, parts))
+    def with_names(value: Any) -> Any:
+        content = _find_parts(value)
+        if content is not None:
+            text = " ".join(_texts(content, first_number + len(media) + 1))
+            media.extend(filter(_is_media, content))
             return text
         if type(value) in (list, tuple):
-            return [named(each) for each in value]
+            return [with_names(item) for item in value]
         if is_object(value) and type(value) is dict:
-            return {key: named(each) for key, each in value.items()}
+            return {key: with_names(member) for key, member in value.items()}
         return value
 
     try:
-        item = named(item)
+        item = with_names(item)
     except RecursionError:  # deeper than any JSON, or a circle; DSPy makes a text of it
         media.clear()
-    return named(utils.serialize_for_json(item))
+    return with_names(utils.serialize_for_json(item))

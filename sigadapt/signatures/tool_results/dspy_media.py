@@ -22,13 +22,15 @@ Part: TypeAlias = Json
 MEDIA = frozenset({"image", "audio", "file"})
 
 
-def saved(text: str) -> list[Part] | None:
+def saved_parts(text: str) -> list[Part] | None:
     """Return what a text is that DSPy saved of one of its types, with its data; None for any other text."""
-    parts = marked(text)
-    return None if parts is None or any("data" not in part for part in parts) else parts
+    content = parts_in_mark(text)
+    if content is None or any("data" not in part for part in content):
+        return None
+    return content
 
 
-def marked(text: str) -> list[Part] | None:
+def parts_in_mark(text: str) -> list[Part] | None:
     """Return the content of a text that is wholly one of DSPy's types as DSPy writes it; else None."""
     if not text.startswith(START) or not text.endswith(_END) or text.count(START) != 1:
         return None
@@ -46,23 +48,24 @@ def part_of_chat(block: Any) -> Part | None:
     # Source: OpenAI's chat completions reference (text, image_url, input_audio, file).
     kind = block.get("type") if is_object(block) else None
     content = block.get(kind) if isinstance(kind, str) else None
-    within: Json = content if is_object(content) else {}
-    url = within.get("url", content)
+    fields: Json = content if is_object(content) else {}
+    url = fields.get("url", content)
     if kind == "text" and isinstance(content, str):
         return {"type": "text", "text": content}
     if kind == "image_url" and isinstance(url, str):
         return part_at("image", url)
-    if kind == "input_audio" and isinstance(within.get("data"), str):
-        return {
-            "type": "audio",
-            "mime_type": f"audio/{within.get('format') or 'wav'}",
-            "data": within["data"],
-        }
-    name = {"name": within["filename"]} if isinstance(within.get("filename"), str) else {}
-    if kind == "file" and isinstance(within.get("file_data"), str):
-        return {**part_at("file", within["file_data"], name.get("name")), **name}
-    if kind == "file" and isinstance(within.get("file_id"), str):
-        return {"type": "file", "file_id": within["file_id"], **name}
+    if kind == "input_audio" and isinstance(fields.get("data"), str):
+        mime = f"audio/{fields.get('format') or 'wav'}"
+        return {"type": "audio", "mime_type": mime, "data": fields["data"]}
+    return _chat_file(fields) if kind == "file" else None
+
+
+def _chat_file(fields: Json) -> Part | None:
+    name = {"name": fields["filename"]} if isinstance(fields.get("filename"), str) else {}
+    if isinstance(fields.get("file_data"), str):
+        return {**part_at("file", fields["file_data"], name.get("name")), **name}
+    if isinstance(fields.get("file_id"), str):
+        return {"type": "file", "file_id": fields["file_id"], **name}
     return None
 
 

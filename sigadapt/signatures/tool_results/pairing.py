@@ -39,7 +39,7 @@ _SAVED = (
 value stand, and all the keys it may have."""
 
 
-class _Given(NamedTuple):
+class _ResultItem(NamedTuple):
     """A value, which is plain unless it says which call it answers; DSPy's result may leave that out."""
 
     call_id: str | None
@@ -82,7 +82,7 @@ def result_of(call: AnyCall, value: Any) -> ToolResult:
         return result_of(call, value.value).model_copy(update={"note": value.note})
     if isinstance(value, ToolResult):  # the tool itself says what its value is
         return value.model_copy(update={"call_id": call.id, "name": call.name or "unnamed"})
-    return _result(call, _Given(None, None, value, is_plain=True), None)
+    return _result(call, _ResultItem(None, None, value, is_plain=True), None)
 
 
 def in_order(turn: ToolCalls, results: Sequence[ToolResult]) -> tuple[ToolResult, ...]:
@@ -105,51 +105,60 @@ def no_result_error(call: AnyCall) -> InvalidHistory:
     )
 
 
-def _by_id(turn: ToolCalls, items: Any, what: str) -> dict[str, _Given]:
-    """What was given, by the id of the call it belongs to."""
+def _by_id(turn: ToolCalls, items: Any, noun: str) -> dict[str, _ResultItem]:
+    """Return the values, by the id of the call that each belongs to."""
     calls: dict[str, AnyCall] = {call.id: call for call in turn.in_order()}
-    by_id: dict[str, _Given] = {}
-    for place, item in _place(turn, calls, items, what):
-        call_id = place if item.call_id is None else item.call_id
+    by_id: dict[str, _ResultItem] = {}
+    for key, item in _keyed_items(turn, calls, items, noun):
+        call_id = key if item.call_id is None else item.call_id
         if call_id not in calls:
             tool = f" of {cut(repr(item.name))}" if item.name else ""
-            reason = f"there is a {what} for call {cut(repr(call_id))}{tool}, and no such call"
+            reason = f"there is a {noun} for call {cut(repr(call_id))}{tool}, and no such call"
             raise InvalidHistory(reason, code="unknown_call", fix=_names(calls))
-        name = calls[call_id].name or "unnamed"
-        subject = f"call {cut(repr(place))}"
-        if call_id != place:
-            raise InvalidHistory(
-                f"the {what} for {subject} is a result of call {cut(repr(call_id))}",
-                code="unknown_call",
-                tool=calls[call_id].name,
-                fix="Put it under its own id.",
-            )
-        if item.name is not None and item.name != name:
-            raise InvalidHistory(
-                f"the {what} for {subject} of {cut(repr(name))} is a result of tool {cut(repr(item.name))}",
-                code="wrong_tool",
-                tool=name,
-                fix="Give the result of the call that has this id.",
-            )
+        _check_subject(key, item, calls[call_id], noun)
         if call_id in by_id:
             values = f"{cut(repr(by_id[call_id].value))} and {cut(repr(item.value))}"
             raise InvalidHistory(
-                f"{subject} is given two {what}s: {values}",
+                f"call {cut(repr(key))} is given two {noun}s: {values}",
                 code="repeated_result",
                 tool=calls[call_id].name,
-                fix=f"Give one {what} a call. {_names(calls)}",
+                fix=f"Give one {noun} a call. {_names(calls)}",
             )
         by_id[call_id] = item
     return by_id
 
 
+def _check_subject(key: str, item: _ResultItem, call: AnyCall, noun: str) -> None:
+    """Refuse a value under the id of another call, or of another tool."""
+    name = call.name or "unnamed"
+    subject = f"call {cut(repr(key))}"
+    if call.id != key:
+        raise InvalidHistory(
+            f"the {noun} for {subject} is a result of call {cut(repr(call.id))}",
+            code="unknown_call",
+            tool=call.name,
+            fix="Put it under its own id.",
+        )
+    if item.name is not None and item.name != name:
+        raise InvalidHistory(
+            f"the {noun} for {subject} of {cut(repr(name))} is a result of tool {cut(repr(item.name))}",
+            code="wrong_tool",
+            tool=name,
+            fix="Give the result of the call that has this id.",
+        )
+
+
 def _names(calls: dict[str, AnyCall]) -> str:
+    if not calls:
+        return "The turn's calls: none."
     names = (f"{cut(repr(call.id))} ({cut(call.name or 'unnamed')})" for call in calls.values())
-    return f"The turn's calls: {listed(names, _MOST_NAMED, ', ') if calls else 'none'}."
+    return f"The turn's calls: {listed(names, _MOST_NAMED, ', ')}."
 
 
-def _place(turn: ToolCalls, calls: dict[str, AnyCall], items: Any, what: str) -> Iterable[tuple[str, _Given]]:
-    """Each thing that was given, with the id that it goes by: its own, its key, or that of its place."""
+def _keyed_items(
+    turn: ToolCalls, calls: dict[str, AnyCall], items: Any, noun: str
+) -> Iterable[tuple[str, _ResultItem]]:
+    """Return each value, with the id that it goes by: its own, its key, or that of the call in its place."""
     if items is None:
         return []
     if is_mapping(items):
@@ -160,67 +169,71 @@ def _place(turn: ToolCalls, calls: dict[str, AnyCall], items: Any, what: str) ->
         items = [items]
     elif not is_iterable(items) or isinstance(items, (str, bytes, AbstractSet)):
         raise InvalidHistory(
-            f"{type_of(items)} holds no {what}s in the order of the calls",
+            f"{type_of(items)} holds no {noun}s in the order of the calls",
             code="unknown_call",
             fix="Give a list with one for each call, or a mapping by call id.",
         )
     readings = [_read(item, calls) for item in items]
     if any(item.call_id is None for item in readings) and len(readings) != len(turn):
         ids = listed((cut(call.id) for call in turn), _MOST_NAMED, ", ")
+        code = "unanswered_call" if len(readings) < len(turn) else "unknown_call"
         raise InvalidHistory(
-            f"{len(readings)} {what}s were given for {len(turn)} calls: {ids}",
-            code="unanswered_call" if len(readings) < len(turn) else "unknown_call",
+            f"{len(readings)} {noun}s were given for {len(turn)} calls: {ids}",
+            code=code,
             fix="Give one for each call, in order, or a mapping by call id.",
         )
-    return [
-        (turn[place].id if item.call_id is None else item.call_id, item)
-        for place, item in enumerate(readings)
-    ]
+    keyed: list[tuple[str, _ResultItem]] = []
+    for number, item in enumerate(readings):
+        key = turn[number].id if item.call_id is None else item.call_id
+        keyed.append((key, item))
+    return keyed
 
 
-def _read(item: Any, calls: Mapping[str, AnyCall]) -> _Given:
+def _read(item: Any, calls: Mapping[str, AnyCall]) -> _ResultItem:
+    if isinstance(item, ToolResult):
+        return _ResultItem(
+            **{name: getattr(item, name) for name in _ResultItem._fields if name != "is_plain"}
+        )
     if isinstance(item, _RESULTS):
-        if isinstance(item, ToolResult):
-            return _Given(**{name: getattr(item, name) for name in _Given._fields if name != "is_plain"})
         value, altered = plain_value(item.value, item.name or "unnamed")
-        return _Given(item.call_id, item.name, value, item.is_error, altered=altered)
-    for id_key, value_key, keys in _SAVED if is_mapping(item) else ():
+        return _ResultItem(item.call_id, item.name, value, item.is_error, altered=altered)
+    if not is_mapping(item):
+        return _ResultItem(None, None, item, is_plain=True)
+    for id_key, value_key, keys in _SAVED:
         call_id = item.get(id_key)
         if not isinstance(call_id, str):
             continue
         if value_key in item and keys.issuperset(item):
-            value = in_order_of(item[value_key], item.get("text"))
-            is_error, is_mcp, is_content = (
-                bool(item.get(f"is_{flag}")) for flag in ("error", "mcp", "content")
-            )
-            # A tool may return such a mapping, which names no file of the account and no address.
-            is_content = is_content and not refers(value)
-            altered = item.get("altered") or ()
-            note = item.get("note")
-            return _Given(call_id, item.get("name"), value, is_error, is_mcp, is_content, altered, note)
+            return _saved_result(item, call_id, item[value_key])
         if call_id in calls:  # a tool's own object, which says for which call it is
-            return _Given(call_id, None, item)
-    return _Given(None, None, item, is_plain=True)
+            return _ResultItem(call_id, None, item)
+    return _ResultItem(None, None, item, is_plain=True)
 
 
-def _result(call: AnyCall, item: _Given | None, error: Any) -> ToolResult:
+def _saved_result(fields: Mapping[str, Any], call_id: str, value: Any) -> _ResultItem:
+    """Return a result that was saved as a mapping."""
+    value = in_order_of(value, fields.get("text"))
+    # A tool may return such a mapping, which names no file of the account and no address.
+    is_content = bool(fields.get("is_content")) and not refers(value)
+    return _ResultItem(
+        call_id,
+        fields.get("name"),
+        value,
+        is_error=bool(fields.get("is_error")),
+        is_mcp=bool(fields.get("is_mcp")),
+        is_content=is_content,
+        altered=fields.get("altered") or (),
+        note=fields.get("note"),
+    )
+
+
+def _result(call: AnyCall, item: _ResultItem | None, error: Any) -> ToolResult:
     name = call.name or "unnamed"
     if isinstance(call, RefusedToolCall):  # a loop that is not sigadapt's own ran into it: a traceback
         return failed_result(call)
-    item = item or _Given(None, None, None, is_plain=True)
-    if item.is_plain:
-        value = program_outputs(item.value)
-        altered = ()
-        is_error = bool(error) or isinstance(value, BaseException)
-        if not isinstance(value, BaseException):
-            value, altered = plain_value(value, name)
-        if error and error is not True:
-            value = error
-        if isinstance(value, KeyError) and value.args:  # whose text is the key alone
-            value = f"KeyError: {value}"
-        elif isinstance(value, BaseException):
-            value = text_of(value) or type(value).__name__
-        item = item._replace(value=value, is_error=is_error, altered=altered)
+    if item is None or item.is_plain:
+        value = None if item is None else item.value
+        item = _plain_reading(value, error, name)
     elif error and not item.is_error:
         raise InvalidHistory(
             f"call {cut(repr(call.id))} is given a result that did not fail, {cut(repr(item.value))}, "
@@ -240,6 +253,22 @@ def _result(call: AnyCall, item: _Given | None, error: Any) -> ToolResult:
     return item.result(call.id, name)
 
 
+def _plain_reading(value: Any, error: Any, tool: str) -> _ResultItem:
+    """Return what a tool gave, or the exception or reason that it failed with."""
+    value = program_outputs(value)
+    altered = ()
+    is_error = bool(error) or isinstance(value, BaseException)
+    if not isinstance(value, BaseException):
+        value, altered = plain_value(value, tool)
+    if error and error is not True:
+        value = error
+    if isinstance(value, KeyError) and value.args:  # whose text is the key alone
+        value = f"KeyError: {value}"
+    elif isinstance(value, BaseException):
+        value = text_of(value) or type(value).__name__
+    return _ResultItem(None, None, value, is_error=is_error, altered=altered, is_plain=True)
+
+
 def failed_result(call: InvalidToolCall | RefusedToolCall) -> ToolResult:
     """Return the result of a bad call: what is wrong with it, for the model that made it."""
     bad = call.as_invalid() if isinstance(call, RefusedToolCall) else call
@@ -253,6 +282,6 @@ def unanswered(call: AnyCall) -> ToolResult:
 
 def complaint(call: InvalidToolCall) -> str:
     """Return what is wrong with a call, for the model that made it to read."""
-    place = f" at {call.path}" if call.path else ""
+    path = f" at {call.path}" if call.path else ""
     quote = f"\nYou sent: {call.arguments[:_MOST_QUOTED]}" if call.arguments else ""
-    return f"{call.code}{place}: {call.message}{quote}"
+    return f"{call.code}{path}: {call.message}{quote}"

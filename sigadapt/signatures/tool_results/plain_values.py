@@ -67,7 +67,7 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
         plain: Any = _plain(value, tool, reasons)
     except RecursionError:  # deeper than any JSON, or a circle
         reasons = set()
-        plain = _altered(f"{type_of(value)} that is nested too deep", "text", reasons)
+        plain = _altered_text(f"{type_of(value)} that is nested too deep", "text", reasons)
     return plain, tuple(sorted(reasons))
 
 
@@ -76,7 +76,7 @@ def result_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        text = orjson.dumps(value, option=PLAIN, default=_sorted).decode()
+        text = orjson.dumps(value, option=PLAIN, default=_as_sorted_list).decode()
     except TypeError:  # not plain JSON: DSPy builds a pydantic adapter for it
         plain = utils.serialize_for_json(value)
         return plain if isinstance(plain, str) else compact(plain)
@@ -84,7 +84,7 @@ def result_text(value: Any) -> str:
     return orjson.loads(text) if text.startswith('"') else text
 
 
-def _sorted(value: Any) -> list[Any]:
+def _as_sorted_list(value: Any) -> list[Any]:
     """Return a set as a list in the same order in every process, or the caches of prompts would miss."""
     if isinstance(value, (set, frozenset)):
         return sorted(cast("set[Any]", value), key=repr)
@@ -110,10 +110,10 @@ def _plain(value: Any, tool: str, reasons: set[str]) -> Any:
     if value is None or isinstance(value, (str, int, float)):
         return _plain_scalar(value, reasons)
     if isinstance(value, (set, frozenset)):  # which JSON saves in another order each time
-        return _plain_items(_sorted(value), tool, reasons)
+        return _plain_items(_as_sorted_list(value), tool, reasons)
     _refuse_unfinished(value, tool)
     if isinstance(value, BaseException):
-        return _altered(_text_of(value, tool), "text", reasons)
+        return _altered_text(_text_of(value, tool), "text", reasons)
     return _plain_object(value, tool, reasons)
 
 
@@ -121,7 +121,7 @@ def _plain_scalar(value: str | float | None, reasons: set[str]) -> Any:
     if isinstance(value, AlteredText):
         reasons.add(value.reason)
     elif isinstance(value, str) and not is_unicode(value):
-        return _altered(without_halves(str(value)), "unicode", reasons)
+        return _altered_text(without_halves(str(value)), "unicode", reasons)
     elif isinstance(value, float) and not isfinite(value):
         reasons.add("null")
         return float(value)  # which is read and saved as null
@@ -152,16 +152,16 @@ def _plain_object(value: Any, tool: str, reasons: set[str]) -> Any:
     try:
         json_value = to_jsonable_python(value, inf_nan_mode="constants")
     except (ValueError, TypeError):
-        return _altered(_text_of(value, tool), "text", reasons)
-    found: set[str] = set()
-    plain = _plain(json_value, tool, found)
-    reasons |= found
-    if not found and result_text(value) == result_text(plain):
+        return _altered_text(_text_of(value, tool), "text", reasons)
+    own_reasons: set[str] = set()
+    plain = _plain(json_value, tool, own_reasons)
+    reasons |= own_reasons
+    if not own_reasons and result_text(value) == result_text(plain):
         return value
     return plain
 
 
-def _altered(text: str, reason: str, reasons: set[str]) -> AlteredText:
+def _altered_text(text: str, reason: str, reasons: set[str]) -> AlteredText:
     reasons.add(reason)
     return AlteredText(as_unicode(text), reason)
 

@@ -15,7 +15,7 @@ from typing_extensions import Self
 from sigadapt.errors import InvalidHistory, printable
 from sigadapt.schemas.json_values import Json, as_unicode, cut, is_object, type_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.rendering import Rendered, Shown, rendered_results
+from sigadapt.signatures.rendering import Displayable, Rendering, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.pairing import in_order, results_of
@@ -45,7 +45,7 @@ class Round(OwnErrors):
         return tuple(zip(self.calls.in_order(), self.results, strict=True))
 
 
-class ToolResults(Shown, OwnErrors):
+class ToolResults(Displayable, OwnErrors):
     """The results of one turn's calls, or of several turns in a row (`first + second`). Build it with `of`.
 
     `ToolResults()` is empty: a loop can start with it and add results.
@@ -100,14 +100,14 @@ class ToolResults(Shown, OwnErrors):
         return cls(rounds=(Round(calls=turn, results=tuple(results_of(turn, values, errors))),))
 
     def __str__(self) -> str:
-        lines = [
-            f"{call} {'failed:' if result.is_error else '->'} {printable(cut(text_of_result(result)))}"
-            for each in self.rounds
-            for call, result in each.pairs
-        ]
+        lines: list[str] = []
+        for turn in self.rounds:
+            for call, result in turn.pairs:
+                mark = "failed:" if result.is_error else "->"
+                lines.append(f"{call} {mark} {printable(cut(text_of_result(result)))}")
         return "\n".join(lines) or "no results"
 
-    def _rendered(self) -> Rendered:
+    def _rendering(self) -> Rendering:
         return rendered_results([(result, text_of_result(result)) for result in self])
 
     def __iter__(self) -> Any:

@@ -29,7 +29,7 @@ from sigadapt.signatures.calls.tool_call import (
     id_of_request,
     in_agreement,
     mark_approved,
-    watched,
+    with_watcher,
 )
 from sigadapt.signatures.calls.tool_calls import question_about
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, waits_inside
@@ -98,25 +98,25 @@ async def arun_jobs(calls: ToolCalls, jobs: list[Job], timeout: float | None) ->
     """Run what was checked: async functions side by side, and the others one after the other in a thread."""
     outcomes = [Outcome(job.result) for job in jobs]
 
-    async def go(places: list[int]) -> None:
-        for place in places:
-            job = jobs[place]
+    async def run_in_turn(numbers: list[int]) -> None:
+        for n in numbers:
+            job = jobs[n]
             try:
                 entry = _in_turn(job, async_entry(job.function))
-                outcomes[place] = Outcome(await arun_function(entry, job.arguments, timeout))
+                outcomes[n] = Outcome(await arun_function(entry, job.arguments, timeout))
             except Exception as error:  # noqa: BLE001  (whatever a tool raises is its result)
-                outcomes[place] = Outcome(error=error)
+                outcomes[n] = Outcome(error=error)
 
     side_by_side: list[list[int]] = []
     in_turn: list[int] = []
-    for place, job in enumerate(jobs):
+    for n, job in enumerate(jobs):
         if job.result is not None:
             continue
         if is_async(async_entry(job.function)):
-            side_by_side.append([place])
+            side_by_side.append([n])
         else:
-            in_turn.append(place)
-    tasks = [asyncio.ensure_future(go(places)) for places in [*side_by_side, in_turn]]
+            in_turn.append(n)
+    tasks = [asyncio.ensure_future(run_in_turn(numbers)) for numbers in [*side_by_side, in_turn]]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -203,20 +203,20 @@ def _requests(
         args, _ = questions[call.id]
         requests[call.id] = id_of_request(call, args)
         key, edit = edits.get(call.id, ("", call))
-        shown = edit.model_copy(update={"turn": call.turn})
-        is_shown = edit.name == call.name and id_of_request(shown, edit.args) == key
-        if is_shown and _has_all(edit.args, call.args):
+        edited_call = edit.model_copy(update={"turn": call.turn})
+        is_of_request = edit.name == call.name and id_of_request(edited_call, edit.args) == key
+        if is_of_request and _has_all(edit.args, call.args):
             requests[call.id] = key
     return requests
 
 
-def _has_all(shown: Any, value: Any) -> bool:
-    """Return whether what was shown is what the model sent, perhaps with defaults."""
-    if is_object(shown) and is_object(value):
-        return all(key in shown and _has_all(shown[key], part) for key, part in value.items())
-    if is_array(shown) and is_array(value):
-        return len(shown) == len(value) and all(map(_has_all, shown, value))
-    return equal_json(shown, value)
+def _has_all(decided: Any, sent: Any) -> bool:
+    """Return whether what a person saw is what the model sent, perhaps with defaults."""
+    if is_object(decided) and is_object(sent):
+        return all(key in decided and _has_all(decided[key], value) for key, value in sent.items())
+    if is_array(decided) and is_array(sent):
+        return len(decided) == len(sent) and all(map(_has_all, decided, sent))
+    return equal_json(decided, sent)
 
 
 def _unknown_decision(
@@ -234,10 +234,10 @@ def _unknown_decision(
     )
 
 
-def changed_tool(what: str, tool: str, how: str) -> InvalidHistory:
+def changed_tool(decision: str, tool: str, change: str) -> InvalidHistory:
     """Make the error of a decision about a tool that is no longer what the person was asked about."""
     return InvalidHistory(
-        f"{what} the tool {cut(repr(tool))} {how}",
+        f"{decision} the tool {cut(repr(tool))} {change}",
         code="changed_tool",
         tool=tool,
         fix="Nothing ran, and the decision stays good: declare the tool as it was, or ask again.",
@@ -245,15 +245,9 @@ def changed_tool(what: str, tool: str, how: str) -> InvalidHistory:
 
 
 def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | None, decision: Any) -> Job:
-    is_edit = isinstance(decision, ToolCall)
-    if is_edit and (decision.id, decision.name) != (call.id, call.name):
-        raise InvalidOption(
-            f"the decision about call {cut(repr(call.id))} of {cut(repr(call.name))} is the call "
-            f"{cut(repr(decision.id))} of {cut(repr(decision.name))}",
-            code="invalid_decision",
-            field="decisions",
-            fix="Give the same call with other arguments.",
-        )
+    edit = decision if isinstance(decision, ToolCall) else None
+    if edit is not None:
+        _refuse_other_call(call, edit)
     if decision is False or isinstance(decision, str):
         return Job(call, ToolResult.failed(call, decision or REJECTED))
     if decision is not None and call.name not in decls:
@@ -267,25 +261,37 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
             tool=call.name,
             fix="Give decisions by request.id, with the requests of calls.awaiting_confirmation(decls).",
         )
-    latest = decision if is_edit else call
-    approval = in_agreement(latest.model_copy(update={"args": args} if decision is True else {}))
+    update = {"args": args} if decision is True else {}
+    approval = in_agreement((edit or call).model_copy(update=update))
     if decision is not None or not asking:  # else the function asks by itself
         mark_approved(approval)
     try:
         arguments = approval.bind(decls)
     except UnboundToolCall as error:
-        if is_edit:
-            why = f"the edited call does not fit: {error.reason}"
-            raise InvalidOption(why, code="invalid_decision", field="decisions", tool=call.name) from error
-        return Job(call, failed_result(error.call))
-    function = function_of_call(approval, decls)
-    edit = latest if is_edit and not equal_json(latest.args, args) else None
-    return Job(call, None, function, arguments, edit)
+        if edit is None:
+            return Job(call, failed_result(error.call))
+        reason = f"the edited call does not fit: {error.reason}"
+        raise InvalidOption(reason, code="invalid_decision", field="decisions", tool=call.name) from error
+    if edit is not None and equal_json(edit.args, args):
+        edit = None
+    return Job(call, None, function_of_call(approval, decls), arguments, edit)
+
+
+def _refuse_other_call(call: ToolCall, edit: ToolCall) -> None:
+    if (edit.id, edit.name) == (call.id, call.name):
+        return
+    raise InvalidOption(
+        f"the decision about call {cut(repr(call.id))} of {cut(repr(call.name))} is the call "
+        f"{cut(repr(edit.id))} of {cut(repr(edit.name))}",
+        code="invalid_decision",
+        field="decisions",
+        fix="Give the same call with other arguments.",
+    )
 
 
 def _in_turn(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call's function as the run around it watches it."""
-    return watched(job.call, entry) if isinstance(job.call, ToolCall) else entry
+    return with_watcher(job.call, entry) if isinstance(job.call, ToolCall) else entry
 
 
 def _results(
@@ -301,7 +307,7 @@ def _results(
 
 
 def _result(job: Job, outcome: Outcome, timeout: float | None) -> ToolResult:
-    """Return what a call gave, or why it failed, without a traceback and the errors behind it."""
+    """Return what a call gave, or why it failed, without a traceback and the errors that led to it."""
     error = outcome.error
     if error is None:
         try:
@@ -311,12 +317,13 @@ def _result(job: Job, outcome: Outcome, timeout: float | None) -> ToolResult:
             error = unsendable
     if isinstance(error, ConfirmationNeeded):
         error = waits_inside(job.call.name)
-    why = message_of(error)
-    if isinstance(error, LateError):
-        runs_on = "It was cancelled." if error.is_cancelled else "It may still be running."
-        why = f"TimeoutError: there was no result after {timeout:g} seconds. {runs_on}"
-    result = ToolResult.failed(job.call, why)
+    if not isinstance(error, LateError):
+        return ToolResult.failed(job.call, message_of(error))
+    end = "It was cancelled." if error.is_cancelled else "It may still be running."
+    result = ToolResult.failed(
+        job.call, f"TimeoutError: there was no result after {timeout:g} seconds. {end}"
+    )
     emit_result = getattr(settings.send_stream, "emit_result", None)  # of a run that is watched
-    if isinstance(error, LateError) and emit_result is not None:
+    if emit_result is not None:
         emit_result(job.call.id, result)
     return result

@@ -45,7 +45,7 @@ def output_of(value: object) -> Output | None:
     if is_a("CallToolResult", value):
         failed = bool(first_of(result, "is_error", "isError"))
         return Output(_mcp_content(result), failed, is_mcp=True)
-    unfinished = _unfinished(value)
+    unfinished = _reason_for_no_result(value)
     if unfinished is not None:
         return Output([{"type": "text", "text": unfinished}], failed=True, is_mcp=True)
     if is_a("ToolMessage", value, _LANGCHAIN):
@@ -56,7 +56,7 @@ def output_of(value: object) -> Output | None:
 # {"resultType": "input_required", "inputRequests": {"sure": {"method": "elicitation/create", ...}},
 #  "requestState": "..."}; {"task": {"taskId": "t1", "status": "working", ...}}
 # https://modelcontextprotocol.io/specification/draft/basic/utilities/mrtr
-def _unfinished(value: object) -> str | None:
+def _reason_for_no_result(value: object) -> str | None:
     """Return what the model reads of an MCP result that is none yet; None for any other value."""
     if is_a("InputRequiredResult", value):
         return "The server asked for more input, which this program cannot give. The call did not end."
@@ -89,21 +89,23 @@ def parts_of_block(value: Any) -> list[Part] | None:
     return list(_of_mcp(value.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
 
-def for_agent(parts: list[Part]) -> Any:
+def for_agent(content: list[Part]) -> Any:
     """Return content that holds media as what a tool of DSPy returns: texts, JSON and DSPy's own types."""
-    values: list[Any] = []
-    for part in parts:
-        if part["type"] not in MEDIA:
-            values.append(part["text"] if part["type"] == "text" else part["value"])
-            continue
-        address = f"data:{part['mime_type']};base64,{part['data']}"
-        if part["type"] == "image":
-            values.append(dspy.Image(address))
-        elif part["type"] == "audio":
-            values.append(dspy.Audio(data=part["data"], audio_format=part["mime_type"].partition("/")[2]))
-        else:
-            values.append(dspy.File(file_data=address, filename=part.get("name")))
+    values = [*map(_agent_value, content)]
     return values[0] if len(values) == 1 else values
+
+
+def _agent_value(part: Part) -> Any:
+    if part["type"] == "text":
+        return part["text"]
+    if part["type"] not in MEDIA:
+        return part["value"]
+    address = f"data:{part['mime_type']};base64,{part['data']}"
+    if part["type"] == "image":
+        return dspy.Image(address)
+    if part["type"] == "audio":
+        return dspy.Audio(data=part["data"], audio_format=part["mime_type"].partition("/")[2])
+    return dspy.File(file_data=address, filename=part.get("name"))
 
 
 def first_of(value: object, *names: str) -> Any:
@@ -123,21 +125,25 @@ def is_a(kind: str, value: object, modules: tuple[str, ...] = MCP_TYPES) -> bool
 def _mcp_content(result: Any) -> list[Part]:
     """Return an MCP result's blocks, and its structured content unless that only wraps or repeats a text."""
     blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
-    parts = [part for block in blocks for part in _of_mcp(block)]
-    content = first_of(result, "structured_content", "structuredContent")
-    if content is None:
-        return parts
-    texts = [part["text"] for part in parts if part["type"] == "text"]
-    whole = "\n".join(texts)
+    content: list[Part] = []
+    for block in blocks:
+        content += _of_mcp(block)
+    structured = first_of(result, "structured_content", "structuredContent")
+    if structured is None:
+        return content
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    text = "\n".join(texts)
     # The SDK wraps a value that is no object; the server's own text, or its own blocks, stand for it.
-    value = next(iter(content.values())) if is_object(content) and len(content) == 1 else content
-    originals = ([*blocks], *blocks) if isinstance(value, (dict, list)) else (whole, _parse(whole))
+    value = structured
+    if is_object(structured) and len(structured) == 1:
+        value = next(iter(structured.values()))
+    originals = ([*blocks], *blocks) if isinstance(value, (dict, list)) else (text, _parse(text))
     if blocks and value in originals:
-        return parts
-    repeats = (whole, _parse(whole), texts, [_parse(text) for text in texts])
-    if not texts or content in repeats or value in repeats:  # the texts only repeat it
-        parts = [part for part in parts if part["type"] != "text"]
-    return [{"type": "json", "value": content}, *parts]
+        return content
+    repeats = (text, _parse(text), texts, [_parse(text) for text in texts])
+    if not texts or structured in repeats or value in repeats:  # the texts only repeat it
+        content = [part for part in content if part["type"] != "text"]
+    return [{"type": "json", "value": structured}, *content]
 
 
 def _of_mcp(block: Json) -> Iterator[Part]:

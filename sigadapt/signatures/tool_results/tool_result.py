@@ -13,7 +13,7 @@ from sigadapt.signatures.tool_results.tool_output import for_agent, output_of
 _SELDOM = ("altered", "note", "blocks")
 
 
-class _Named(Protocol):
+class _AnyCall(Protocol):
     @property
     def id(self) -> str: ...
 
@@ -97,7 +97,7 @@ class ToolResult(OwnErrors):
         return fields if text is None else {**fields, "text": text}
 
     @classmethod
-    def unanswered(cls, call: _Named) -> "ToolResult":
+    def unanswered(cls, call: _AnyCall) -> "ToolResult":
         """Return a failed result for a call that was not run: providers refuse a call without a result.
 
         Example:
@@ -108,7 +108,7 @@ class ToolResult(OwnErrors):
         return cls.failed(call, "This call was not answered.")
 
     @classmethod
-    def failed(cls, call: _Named, reason: str) -> "ToolResult":
+    def failed(cls, call: _AnyCall, reason: str) -> "ToolResult":
         """Return the result of a call that failed, for the reason that the model reads.
 
         Example:

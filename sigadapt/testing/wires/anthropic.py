@@ -44,7 +44,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
         content.append({"type": "thinking", "thinking": answer.reasoning or "", "signature": signature})
     if answer.text is not None:
         content.append({"type": "text", "text": answer.text})
-    for call_id, call in answer.identified("toolu_", calls_made(request)):
+    for call_id, call in answer.calls_with_ids("toolu_", calls_made(request)):
         content.append({"type": "tool_use", "id": call_id, "name": call.name, "input": call.object})
     end = {"stop_reason": _stop(answer), "usage": _usage(answer)}
     return {**_opening(answer, request), "content": content, **end}
@@ -64,8 +64,8 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": message}}
+    default = "api_error" if status >= 500 else "invalid_request_error"
+    return {"type": "error", "error": {"type": _ERRORS.get(status, default), "message": message}}
 
 
 def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any], Iterable[dict[str, str]]]]:
@@ -78,7 +78,7 @@ def _blocks(answer: Answer, request: Received) -> Iterator[tuple[dict[str, Any],
     if answer.text is not None:
         deltas_of_text = ({"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text))
         yield {"type": "text", "text": ""}, deltas_of_text
-    for call_id, call in answer.identified("toolu_", calls_made(request)):
+    for call_id, call in answer.calls_with_ids("toolu_", calls_made(request)):
         # The first delta is empty, as it is in Anthropic's streams.
         pieces = ["", *answer.pieces(call.text)]
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]

@@ -39,34 +39,45 @@ def streams(path: str, body: Mapping[str, Any]) -> bool:
 
 
 def render(answer: Answer, request: Received) -> dict[str, Any]:
-    parts = [*_texts(answer, lambda text: () if text is None else (text,)), *_calls(answer)]
-    return _body(parts, answer, request)
+    return _body([*_texts(answer, _in_one_piece), *_calls(answer)], answer, request)
 
 
 def stream(answer: Answer, request: Received) -> Iterable[Event]:
-    texts = [[part] for part in _texts(answer, answer.pieces)]
-    calls = list(_calls(answer))
-    events = [*texts, *([calls] if calls else [])] or [[{"text": ""}]]
-    for number, parts in enumerate(events, 1):
-        yield _body(parts, answer, request, is_last=number == len(events))
+    events = [[part] for part in _texts(answer, answer.pieces)]
+    if calls := [*_calls(answer)]:
+        events.append(calls)
+    if not events:
+        events = [[{"text": ""}]]
+    for number, content in enumerate(events, 1):
+        yield _body(content, answer, request, is_last=number == len(events))
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
     return {"error": {"code": status, "message": message, "status": _ERRORS.get(status, "UNKNOWN")}}
 
 
+def _in_one_piece(text: str | None) -> Iterable[str]:
+    return () if text is None else (text,)
+
+
 def _texts(answer: Answer, split: Callable[[str | None], Iterable[str]]) -> Iterator[dict[str, Any]]:
     for text in split(answer.reasoning):
         yield {"text": text, "thought": True}
-    for place, text in enumerate(split(answer.text)):
-        yield {"text": text, **(_signature(answer) if place == 0 and not answer.calls else {})}
+    # Gemini signs the first call, or the first text of an answer without calls.
+    signature = {} if answer.calls else _signature(answer)
+    for text in split(answer.text):
+        yield {"text": text, **signature}
+        signature = {}
 
 
 def _calls(answer: Answer) -> Iterator[dict[str, Any]]:
-    for place, call in enumerate(answer.calls):
-        ids: dict[str, str] = {} if call.id is None else {"id": call.id}
-        function = {**ids, "name": call.name, "args": call.object}
-        yield {"functionCall": function, **(_signature(answer) if place == 0 else {})}
+    signature = _signature(answer)
+    for call in answer.calls:
+        function: dict[str, Any] = {"name": call.name, "args": call.object}
+        if call.id is not None:
+            function = {"id": call.id, **function}
+        yield {"functionCall": function, **signature}
+        signature = {}
 
 
 def _signature(answer: Answer) -> dict[str, str]:
@@ -74,10 +85,10 @@ def _signature(answer: Answer) -> dict[str, str]:
 
 
 def _body(
-    parts: list[dict[str, Any]], answer: Answer, request: Received, *, is_last: bool = True
+    content: list[dict[str, Any]], answer: Answer, request: Received, *, is_last: bool = True
 ) -> dict[str, Any]:
     input_tokens, output_tokens = answer.usage
-    candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    candidate: dict[str, Any] = {"content": {"parts": content, "role": "model"}, "index": 0}
     if is_last:
         candidate["finishReason"] = _FINISH_REASONS.get(answer.reason, answer.reason)
     return {

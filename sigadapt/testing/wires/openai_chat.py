@@ -28,7 +28,7 @@ def render(answer: Answer, request: Received) -> dict[str, Any]:
     if answer.calls:
         message["tool_calls"] = [
             {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
-            for call_id, call in answer.identified("call_", calls_made(request))
+            for call_id, call in answer.calls_with_ids("call_", calls_made(request))
         ]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.reason}
     return {**_head(request, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
@@ -53,9 +53,12 @@ def encode(events: Iterable[Event]) -> Iterator[bytes]:
 
 
 def failure(status: int, message: str) -> dict[str, Any]:
-    kind = (
-        "server_error" if status >= 500 else "rate_limit_error" if status == 429 else "invalid_request_error"
-    )
+    if status >= 500:
+        kind = "server_error"
+    elif status == 429:
+        kind = "rate_limit_error"
+    else:
+        kind = "invalid_request_error"
     return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 
@@ -65,7 +68,7 @@ def _deltas(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
         yield {"reasoning_content": piece}
     for piece in answer.pieces(answer.text):
         yield {"content": piece}
-    for index, (call_id, call) in enumerate(answer.identified("call_", calls_made(request))):
+    for index, (call_id, call) in enumerate(answer.calls_with_ids("call_", calls_made(request))):
         head = {"name": call.name, "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": head}]}
         for piece in answer.pieces(call.text):

@@ -50,33 +50,33 @@ def stream(answer: Answer, request: Received) -> Iterable[Event]:
 
 
 def _events(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
-    whole = render(answer, request)
+    response = render(answer, request)
     for name in ("created", "in_progress"):
         yield {"type": f"response.{name}", "response": _opening(request)}
-    for index, item in enumerate(whole["output"]):
-        at = {"output_index": index, "item_id": item["id"]}
-        first = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
-        yield {"type": "response.output_item.added", "output_index": index, "item": first}
-        yield from _pieces(answer, item, at)
+    for index, item in enumerate(response["output"]):
+        item_ids = {"output_index": index, "item_id": item["id"]}
+        empty_item = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
+        yield {"type": "response.output_item.added", "output_index": index, "item": empty_item}
+        yield from _pieces(answer, item, item_ids)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
-    yield {"type": f"response.{whole['status']}", "response": whole}
+    yield {"type": f"response.{response['status']}", "response": response}
 
 
-def _pieces(answer: Answer, item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _pieces(answer: Answer, item: dict[str, Any], item_ids: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the events between the opening and the end of an item."""
     if item["type"] == "function_call":
         for piece in answer.pieces(item["arguments"]):
-            yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
-        yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
+            yield {"type": "response.function_call_arguments.delta", **item_ids, "delta": piece}
+        yield {"type": "response.function_call_arguments.done", **item_ids, "arguments": item["arguments"]}
         return
-    key, part_event, text_event, beside = _TEXTS[item["type"]]
-    for index, part in enumerate(item[key]):
-        here = {**at, f"{key}_index": index}
-        yield {"type": f"response.{part_event}.added", **here, "part": {**part, "text": ""}}
-        for piece in answer.pieces(part["text"]):
-            yield {"type": f"response.{text_event}.delta", **here, "delta": piece, **beside}
-        yield {"type": f"response.{text_event}.done", **here, "text": part["text"], **beside}
-        yield {"type": f"response.{part_event}.done", **here, "part": part}
+    key, part_event, text_event, extras = _TEXTS[item["type"]]
+    for index, content in enumerate(item[key]):
+        ids = {**item_ids, f"{key}_index": index}
+        yield {"type": f"response.{part_event}.added", **ids, "part": {**content, "text": ""}}
+        for piece in answer.pieces(content["text"]):
+            yield {"type": f"response.{text_event}.delta", **ids, "delta": piece, **extras}
+        yield {"type": f"response.{text_event}.done", **ids, "text": content["text"], **extras}
+        yield {"type": f"response.{part_event}.done", **ids, "part": content}
 
 
 _TEXTS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
@@ -96,17 +96,26 @@ def _items(answer: Answer, request: Received) -> Iterator[dict[str, Any]]:
     if answer.reasoning is not None or answer.signature is not None:
         summary = [] if answer.reasoning is None else [{"type": "summary_text", "text": answer.reasoning}]
         item: dict[str, Any] = {"id": f"rs_{number}", "type": "reasoning", "summary": summary}
-        yield item if answer.signature is None else {**item, "encrypted_content": answer.signature}
+        if answer.signature is not None:
+            item["encrypted_content"] = answer.signature
+        yield item
     if answer.text is not None:
-        part: dict[str, Any] = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
-        role = {"role": "assistant", "status": "completed" if answer.calls else status}
-        yield {"id": f"msg_{number}", "type": "message", **role, "content": [part]}
-    for place, (call_id, call) in enumerate(answer.identified("call_", calls_made(request)), 1):
-        last = place == len(answer.calls)
+        content: dict[str, Any] = {"type": "output_text", "text": answer.text}
+        content |= {"annotations": [], "logprobs": []}
+        message_status = "completed" if answer.calls else status
         yield {
-            "id": f"fc_{number}_{place}",
+            "id": f"msg_{number}",
+            "type": "message",
+            "role": "assistant",
+            "status": message_status,
+            "content": [content],
+        }
+    for index, (call_id, call) in enumerate(answer.calls_with_ids("call_", calls_made(request)), 1):
+        is_last = index == len(answer.calls)
+        yield {
+            "id": f"fc_{number}_{index}",
             "type": "function_call",
-            "status": status if last else "completed",
+            "status": status if is_last else "completed",
             "call_id": call_id,
             "name": call.name,
             "arguments": call.text,

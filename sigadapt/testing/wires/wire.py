@@ -28,16 +28,19 @@ def named_sse(events: Iterable[Event]) -> Iterator[bytes]:
 
 def calls_made(request: Received) -> int:
     """Count the calls that the conversation in a request holds, on any wire whose calls have ids."""
-    value = request.body.get("messages") or request.body.get("input")
-    rows = [row for row in value if is_object(row)] if is_array(value) else list[dict[str, Any]]()
+    messages = request.body.get("messages") or request.body.get("input")
     count = 0
-    for row in rows:
-        content = row.get("content")
+    for row in _objects(messages):
+        for block in (row, *_objects(row.get("content"))):
+            count += block.get("type") in ("function_call", "tool_use")
         calls = row.get("tool_calls")
-        blocks = [block for block in content if is_object(block)] if is_array(content) else []
-        count += sum(each.get("type") in ("function_call", "tool_use") for each in (row, *blocks))
-        count += len(calls) if is_array(calls) else 0
+        if is_array(calls):
+            count += len(calls)
     return count
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if is_object(item)] if is_array(value) else []
 
 
 class Format(Protocol):

@@ -33,7 +33,7 @@ FORMATS: tuple[TextFormat, ...] = (
 )
 """All formats. Where several have the same opener, the first that reads what stands behind it takes it."""
 
-_BY_NAME = {each.name: each for each in FORMATS}
+_BY_NAME = {text_format.name: text_format for text_format in FORMATS}
 
 
 def formats_named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
@@ -44,4 +44,4 @@ def formats_named(formats: Iterable[str]) -> tuple[TextFormat, ...]:
             near = closest(str(name), list(_BY_NAME))
             fix = f"Use one of {', '.join(_BY_NAME)}." if near is None else f"Did you mean {near!r}?"
             raise InvalidOption(f"{name!r} is not a known text format", field="formats", fix=fix)
-    return tuple(each for each in FORMATS if each.name in names)
+    return tuple(text_format for text_format in FORMATS if text_format.name in names)

@@ -12,7 +12,16 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 
 import re
 
-from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools, as_written, closed, writer
+from sigadapt.text.contract import (
+    MOST_CALLS,
+    CallSpan,
+    TextCall,
+    TextFormat,
+    ToolTable,
+    as_written,
+    with_closer,
+    writer,
+)
 from sigadapt.text.formats.json_calls import ARGUMENTS, IDS, NAMES, call_of
 from sigadapt.text.openers import CALL_LANGUAGES, FENCE_OPENER
 from sigadapt.text.quotations import is_open
@@ -44,7 +53,7 @@ _NEW_SENTENCE = re.compile(r"[.!?][\"')*]{0,3}\s{1,9}(?=[^a-z\s])")
 BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s*:"
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""
 
-_BEFORE = 160  # characters of prose that are searched for such words
+_PROSE_LENGTH = 160  # characters of prose that are searched for such words
 _FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t\r]*\n?")
 _KEYS = "|".join(("tool_calls", "type", "index", *NAMES, *ARGUMENTS, *IDS))
 HEAD = rf"\[?\s*\{{\s*\"(?:{_KEYS})\"\s*:"
@@ -53,90 +62,99 @@ _WRAPPER = re.compile(r'\{\s*"tool_calls"\s*:\s*(?=\[)')
 _INLINE = re.compile(r"(?:[:.!?][)\"']?[ \t]+|[:;][ \t]*)\Z")
 
 
-def announces_example(text: str, at: int | None = None) -> bool:
-    """Return whether the words before a place, or before the end, announce an example and no call."""
-    at = len(text) if at is None else at
-    before = text[max(0, at - _BEFORE) : at].rstrip()
-    return bool(_EXAMPLES.search(before.rpartition("\n\n")[2]))
+def announces_example(text: str, end: int | None = None) -> bool:
+    """Return whether the words before a position, or before the end, announce an example and no call."""
+    if end is None:
+        end = len(text)
+    prose = text[max(0, end - _PROSE_LENGTH) : end].rstrip()
+    return bool(_EXAMPLES.search(prose.rpartition("\n\n")[2]))
 
 
-def shows_call(text: str, at: int) -> bool:
+def shows_call(text: str, end: int) -> bool:
     """Return whether the sentence before a fence of calls shows one, and makes none."""
-    before = text[max(0, at - _BEFORE) : at].rstrip().rpartition("\n\n")[2]
-    sentence = _NEW_SENTENCE.split(before)[-1]
+    prose = text[max(0, end - _PROSE_LENGTH) : end].rstrip().rpartition("\n\n")[2]
+    sentence = _NEW_SENTENCE.split(prose)[-1]
     return bool(_SHOWS.search(sentence) or _REFUSES.search(sentence))
 
 
-def read_plain(scan: Scan, at: int, tools: Tools) -> Calls | None:
+def read_plain(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     """Read calls that stand in the text as they are."""
-    whole = at <= scan.content_start
-    before = scan.text[max(0, at - 4) : at]
-    may_begin = before.endswith("\n") or _INLINE.search(before)
-    if not whole and (not may_begin or announces_example(scan.text, at)):
+    if start <= scan.content_start:
+        return _read_wrapped(scan, start, tools, is_whole_answer=True)
+    lead = scan.text[max(0, start - 4) : start]
+    may_begin = lead.endswith("\n") or _INLINE.search(lead)
+    if not may_begin or announces_example(scan.text, start):
         return None
-    calls = _read_wrapped(scan, at, tools, whole=whole)
-    if calls is None or whole:
-        return calls
+    span = _read_wrapped(scan, start, tools, is_whole_answer=False)
     # Text that goes on with a quote or a backtick talks about a call.
-    rest = scan.text[calls.end : calls.end + 1]
-    return None if rest in ("`", '"', "'") and rest else calls
+    if span is None or scan.text.startswith(("`", '"', "'"), span.end):
+        return None
+    return span
 
 
-def read_fence(scan: Scan, at: int, tools: Tools) -> Calls | None:
+def read_fence(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     """Read calls in a code fence."""
-    fence = _FENCE.match(scan.text, at)
+    fence = _FENCE.match(scan.text, start)
     if fence is None or fence[1] not in ("", "json", "tool", *CALL_LANGUAGES):
         return None
-    calls = _read_wrapped(scan, fence.end(), tools, whole=True)
-    return closed(scan, calls, "```") if calls else None
+    span = _read_wrapped(scan, fence.end(), tools, is_whole_answer=True)
+    return with_closer(scan, span, "```") if span else None
 
 
-def _read_wrapped(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Calls | None:
+def _read_wrapped(scan: Scan, start: int, tools: ToolTable, *, is_whole_answer: bool) -> CallSpan | None:
     """Read what `_sequence` does, or `{"tool_calls": [...]}` around it."""
-    wrapper = _WRAPPER.match(scan.text, scan.space(at))
-    calls = _sequence(scan, wrapper.end() if wrapper else at, tools, whole=whole)
-    return closed(scan, calls, "}") if wrapper and calls else calls
+    wrapper = _WRAPPER.match(scan.text, scan.space(start))
+    if wrapper is None:
+        return _sequence(scan, start, tools, is_whole_answer=is_whole_answer)
+    span = _sequence(scan, wrapper.end(), tools, is_whole_answer=is_whole_answer)
+    return with_closer(scan, span, "}") if span else span
 
 
-def _sequence(scan: Scan, at: int, tools: Tools, *, whole: bool) -> Calls | None:
+def _sequence(scan: Scan, start: int, tools: ToolTable, *, is_whole_answer: bool) -> CallSpan | None:
     """Read one object, several or a list, of which each must be a call."""
-    place = scan.space(at)
-    is_list = scan.text.startswith("[", place)
-    place = scan.space(place + 1) if is_list else place
+    cursor = scan.space(start)
+    is_list = scan.text.startswith("[", cursor)
+    if is_list:
+        cursor = scan.space(cursor + 1)
     calls = list[TextCall]()
-    end = place
-    while scan.text.startswith("{", place) and len(calls) <= MOST_CALLS:
-        members = scan.members_at(place)
-        call = call_of(scan, members, tools, whole=True)
+    end = cursor
+    while scan.text.startswith("{", cursor) and len(calls) <= MOST_CALLS:
+        members = scan.members_at(cursor)
+        call = call_of(scan, members, tools, must_be_exact=True)
         if call is None or members.end is None:
-            cut = _read_cut_off(scan, members, tools) if whole else None
-            if cut is not None:
-                return Calls([*calls, cut], len(scan.text))
+            cut_call = _read_cut_off(scan, members, tools) if is_whole_answer else None
+            if cut_call is not None:
+                return CallSpan([*calls, cut_call], len(scan.text))
             # A list that holds anything but calls is data.
-            if is_list or not calls:
+            if is_list:
                 return None
             break
         calls.append(call)
         end = members.end
-        place = scan.space(members.end)
-        # Small models write `;` between calls, and a comma behind the last.
-        if scan.text.startswith((",", ";"), place):
-            place = scan.space(place + 1)
-    if not calls or not is_list:
-        return Calls(calls, end) if calls else None
-    if scan.text.startswith("]", place):
-        return Calls(calls, place + 1)
-    return Calls(calls, end) if place == len(scan.text) and whole else None
+        cursor = scan.space(end)
+        # Small models write `;` between calls, and a comma after the last.
+        if scan.text.startswith((",", ";"), cursor):
+            cursor = scan.space(cursor + 1)
+    if not calls:
+        return None
+    if not is_list:
+        return CallSpan(calls, end)
+    if scan.text.startswith("]", cursor):
+        return CallSpan(calls, cursor + 1)
+    is_cut_list = cursor == len(scan.text) and is_whole_answer
+    return CallSpan(calls, end) if is_cut_list else None
 
 
-def _read_cut_off(scan: Scan, members: Members, tools: Tools) -> TextCall | None:
+def _read_cut_off(scan: Scan, members: Members, tools: ToolTable) -> TextCall | None:
     """Return the call that the text ends in."""
     name = tools.name_of(next((members.fields[key][0] for key in NAMES if key in members.fields), None))
-    key, begin = members.broken or ("", 0)
-    begins = key in ARGUMENTS and scan.text.startswith(("{", '"{'), begin)
-    if name is None or name not in tools.schemas or not begins or not is_open(scan.text, begin):
+    if name is None or name not in tools.schemas or members.broken_member is None:
         return None
-    return as_written(scan, name, begin, len(scan.text))
+    key, args_start = members.broken_member
+    is_args_start = key in ARGUMENTS and scan.text.startswith(("{", '"{'), args_start)
+    if not is_args_start or not is_open(scan.text, args_start):
+        return None
+    return as_written(scan, name, args_start, len(scan.text))
 
 
 _CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
@@ -148,7 +166,7 @@ FORMATS: tuple[TextFormat, ...] = (
         read_plain,
         _CALL,
         "Objects on their own, with `;` or a line between, or a list. Other JSON is an answer.",
-        after=("</tool_call>", "<|eot_id|>", "<|eom_id|>"),
+        closing_tags=("</tool_call>", "<|eot_id|>", "<|eom_id|>"),
         write=writer("{json}"),
         bare=True,
         head=HEAD,
@@ -159,7 +177,7 @@ FORMATS: tuple[TextFormat, ...] = (
         read_fence,
         f"```json\n{_CALL}\n```",
         "A fence that is the whole answer; if named, any.",
-        write=writer("{json}", begin="```json\n", end="\n```"),
+        write=writer("{json}", prefix="```json\n", suffix="\n```"),
         bare=True,
     ),
 )

@@ -15,7 +15,7 @@ from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, RepeatedKeys, compact, decode, is_array, is_object, json_like
-from sigadapt.text.contract import Calls, TextCall
+from sigadapt.text.contract import CallSpan, TextCall
 from sigadapt.text.layout import Layout
 from sigadapt.text.scan import Scan
 
@@ -27,7 +27,7 @@ _LONGEST_NOTHING = 40
 _WRAPPER = re.compile(r"""\A[^{\[]*(?:```[\w-]*\s*)?\{\s*["']tool_calls["']\s*:\s*""")
 _CALL_OPENER = "<tool_call>\n"
 _CALL_CLOSER = "\n</tool_call>"
-"""Where what stands behind is a call: the value of a calls field is as sure a sign."""
+"""Tags after which a call follows: the value of a calls field is as sure a sign."""
 _NEVER = re.compile(r"(?!)")
 _OBJECT = re.compile(r"\{(?=\s*[\"'])")
 
@@ -41,69 +41,82 @@ def opener_of(layout: Layout) -> re.Pattern[str]:
         return _NEVER
     if layout.is_json:
         return _OBJECT
-    names = "|".join(map(re.escape, (layout.field, *layout.others)))
+    names = "|".join(map(re.escape, (layout.field, *layout.other_fields)))
     if layout.is_xml:
         return re.compile(rf"<(?P<name>{names})>")
     marker = re.escape(layout.marker).replace(r"\{\}", rf"(?P<name>{names})")
     return re.compile(rf"^[ \t]*{marker}", re.MULTILINE)
 
 
-def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -> Calls | None:
+def read(scan: Scan, opener: re.Match[str], layout: Layout, calls_in: CallsIn) -> CallSpan | None:
     """Read the calls field that begins at an opener; None if what stands there is text."""
     if layout.is_json:
         return _of_object(scan, opener.start(), layout, calls_in)
-    begin = scan.space(opener.end())
-    fence = _FENCE.match(scan.text, begin)
+    raw_start = scan.space(opener.end())
+    fence = _FENCE.match(scan.text, raw_start)
+    json_start = fence.end() if fence else raw_start
     try:
-        value, behind = scan.value_at(fence.end() if fence else begin)
+        value, value_end = scan.value_at(json_start)
     except ValueError:
         value = None
-        behind = begin
+        value_end = raw_start
     if layout.is_xml:
         closing = f"</{layout.field}>"
-        end = scan.find(closing, behind)
+        raw_end = scan.find(closing, value_end)
         # A tag that nothing closes is only named, unless its value begins at once.
-        if end < 0 and value is None and scan.text[begin : begin + 1] not in ("[", "{"):
+        begins_value = value is not None or scan.text.startswith(("[", "{"), raw_start)
+        if raw_end < 0 and not begins_value:
             return None
-        after = end + len(closing)
+        field_end = raw_end + len(closing)
     else:
-        header = scan.search(_HEADER, behind)
-        end = after = header.start() if header else -1
-    raw = scan.text[begin : end if end >= 0 else len(scan.text)].strip()
-    return Calls(_calls(raw, calls_in, is_cut=end < 0), after if end >= 0 else len(scan.text))
+        header = scan.search(_HEADER, value_end)
+        raw_end = header.start() if header else -1
+        field_end = raw_end
+    if raw_end < 0:
+        return CallSpan(_calls(scan.text[raw_start:].strip(), calls_in, is_cut=True), len(scan.text))
+    return CallSpan(_calls(scan.text[raw_start:raw_end].strip(), calls_in, is_cut=False), field_end)
 
 
-def _of_object(scan: Scan, at: int, layout: Layout, calls_in: CallsIn) -> Calls | None:
+def _of_object(scan: Scan, start: int, layout: Layout, calls_in: CallsIn) -> CallSpan | None:
     """Read the object whose keys are the output fields; what remains is the object without the calls."""
-    members = scan.members_at(at)
-    end = 0
+    members = scan.members_at(start)
+    end = members.end
     keys = {*members.fields}
-    value_of_field: Any = None
-    if members.end is None and not members.fields:
+    fields: Any = None
+    if end is None and not members.fields:
         with suppress(ValueError):  # in Python's quotes
-            value_of_field, end = scan.literal_at(at, is_strict=True)
-            keys = {*value_of_field} if is_object(value_of_field) else keys
-    if not keys <= {layout.field, *layout.others}:
+            fields, end = scan.literal_at(start, is_strict=True)
+            keys = {*fields} if is_object(fields) else keys
+    if not keys <= {layout.field, *layout.other_fields}:
         return None
-    if members.end is None and not end:
-        # The object is cut off: the fields before the calls are whole, so they stay as text.
-        key = re.compile(rf'"{re.escape(layout.field)}"\s*:').search(scan.text, at)
-        if key is None:
-            return None
-        before = scan.text[at : key.start()].rstrip(", \t\r\n")
-        value = scan.text[key.end() :].strip()
-        rest = "" if before == "{" else f"{before}}}"
-        return Calls(_calls(value, calls_in, is_cut=True), len(scan.text), rest)
+    if end is None:
+        return _of_cut_object(scan, start, layout, calls_in)
     if layout.field not in keys:
         return None
-    value_of_field = value_of_field if end else decode(scan.text[at : members.end])
-    pairs = value_of_field.pairs if isinstance(value_of_field, RepeatedKeys) else list(value_of_field.items())
+    if members.end is not None:
+        fields = decode(scan.text[start:end])
+    pairs: list[tuple[str, Any]] = fields.pairs if isinstance(fields, RepeatedKeys) else list(fields.items())
     calls = list[TextCall]()
+    other_values: Json = {}
     for key, value in pairs:
-        if key == layout.field:
-            calls += _calls(value if isinstance(value, str) else json_like(value), calls_in, is_cut=False)
-    rest = {key: value for key, value in pairs if key != layout.field}
-    return Calls(calls, members.end or end, compact(rest) if rest else "")
+        if key != layout.field:
+            other_values[key] = value
+            continue
+        raw = value if isinstance(value, str) else json_like(value)
+        calls += _calls(raw, calls_in, is_cut=False)
+    text_between = compact(other_values) if other_values else ""
+    return CallSpan(calls, end, text_between)
+
+
+def _of_cut_object(scan: Scan, start: int, layout: Layout, calls_in: CallsIn) -> CallSpan | None:
+    """Read an object that the text ends in: the fields before the calls are whole, so they stay as text."""
+    key = re.compile(rf'"{re.escape(layout.field)}"\s*:').search(scan.text, start)
+    if key is None:
+        return None
+    other_members = scan.text[start : key.start()].rstrip(", \t\r\n")
+    other_fields = "" if other_members == "{" else f"{other_members}}}"
+    calls = _calls(scan.text[key.end() :].strip(), calls_in, is_cut=True)
+    return CallSpan(calls, len(scan.text), other_fields)
 
 
 def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
@@ -114,11 +127,19 @@ def _calls(value: str, calls_in: CallsIn, *, is_cut: bool) -> list[TextCall]:
     # Some models write a word where they make no call.
     if len(value) <= _LONGEST_NOTHING and _NOTHING.match(value):
         return []
-    wrapper = _WRAPPER.match(value)
-    begin = re.search(r"[{\[]", value)
-    inner = value[wrapper.end() if wrapper else begin.start() if begin else 0 :]
-    read = calls_in(_CALL_OPENER + inner + ("" if is_cut else _CALL_CLOSER))
-    return list(read) or [TextCall(None, CutOff(value) if is_cut else value)]
+    start = 0
+    if wrapper := _WRAPPER.match(value):
+        start = wrapper.end()
+    elif bracket := re.search(r"[{\[]", value):
+        start = bracket.start()
+    markup = _CALL_OPENER + value[start:]
+    if not is_cut:
+        markup += _CALL_CLOSER
+    calls = calls_in(markup)
+    if calls:
+        return list(calls)
+    arguments = CutOff(value) if is_cut else value
+    return [TextCall(None, arguments)]
 
 
 def _calls_of(value: Any) -> list[TextCall] | None:
@@ -127,15 +148,18 @@ def _calls_of(value: Any) -> list[TextCall] | None:
         value = value["tool_calls"]
         if value is None:
             return []
-    items: list[Any] = [value] if is_object(value) else value if is_array(value) else [None]
+    if is_object(value):
+        value = [value]
+    if not is_array(value):
+        return None
     calls = list[TextCall]()
-    for item in items:
+    for item in value:
         call: Json = item if is_object(item) else {}
         function = call.get("function")
-        inner: Json = function if is_object(function) else call
-        if "name" not in inner and "name" not in call:
+        body: Json = function if is_object(function) else call
+        if "name" not in body and "name" not in call:
             return None
-        name = inner.get("name", call.get("name"))
+        name = body.get("name", call.get("name"))
         call_id = call.get("id") or call.get("call_id")
-        calls.append(TextCall(name, inner.get("args", inner.get("arguments")), call_id))
+        calls.append(TextCall(name, body.get("args", body.get("arguments")), call_id))
     return calls

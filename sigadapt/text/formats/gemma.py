@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools
+from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable
 from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 
@@ -33,11 +33,11 @@ class Markers(NamedTuple):
     string: str
 
 
-class _Broken(ValueError):
-    pass
+class _InvalidValue(ValueError):
+    """The text between a call's markers is no value of the format."""
 
 
-class _Reader:
+class _ValueReader:
     """Reads the values of one call up to a limit."""
 
     def __init__(self, scan: Scan, end: int, markers: Markers) -> None:
@@ -46,115 +46,130 @@ class _Reader:
         self.end = end
         self.string = markers.string
 
-    def members_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
-        """Read an object or a list whose bracket stands at a place."""
-        is_list = self.text.startswith("[", at)
-        close = "]" if is_list else "}"
-        items: Any = schema.get("items") if is_object(schema) else None
+    def members_at(self, start: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
+        """Read the object or list whose bracket is at a position."""
+        is_list = self.text.startswith("[", start)
+        closer = "]" if is_list else "}"
+        item_schema: Any = schema.get("items") if is_object(schema) else None
         pairs = list[tuple[str, Any]]()
-        place = self._space(at + 1)
-        while not self.text.startswith(close, place):
-            key, place = ("", place) if is_list else self._key(place)
-            property_schema = items if is_list else property_of(schema, key, root)
-            value, place = self.value_at(place, property_schema, root, level)
+        cursor = self._space(start + 1)
+        while not self.text.startswith(closer, cursor):
+            if is_list:
+                key = ""
+                value_schema = item_schema
+            else:
+                key, cursor = self._key(cursor)
+                value_schema = property_of(schema, key, root)
+            value, cursor = self.value_at(cursor, value_schema, root, level)
             pairs.append((key, value))
-            place = self._space(place)
-            if self.text.startswith(",", place):
-                place = self._space(place + 1)
-            elif place >= self.end and not is_list:
-                return object_of(pairs), place
-            elif not self.text.startswith(close, place):
-                raise _Broken
-        return [value for _, value in pairs] if is_list else object_of(pairs), place + 1
+            cursor = self._space(cursor)
+            if self.text.startswith(",", cursor):
+                cursor = self._space(cursor + 1)
+            elif cursor >= self.end and not is_list:
+                return object_of(pairs), cursor
+            elif not self.text.startswith(closer, cursor):
+                raise _InvalidValue
+        if is_list:
+            return [value for _, value in pairs], cursor + 1
+        return object_of(pairs), cursor + 1
 
-    def _key(self, place: int) -> tuple[str, int]:
-        if self.text.startswith(self.string, place):
-            end = self.scan.find(self.string, place + len(self.string))
-            behind = self._space(end + len(self.string))
-            if end < 0 or end > self.end or not self.text.startswith(":", behind):
-                raise _Broken
-            return self.text[place + len(self.string) : end], behind + 1
-        key = _QUOTED_KEY.match(self.text, place) or _KEY.match(self.text, place, self.end)
+    def _key(self, start: int) -> tuple[str, int]:
+        if self.text.startswith(self.string, start):
+            key_start = start + len(self.string)
+            end = self.scan.find(self.string, key_start)
+            colon = self._space(end + len(self.string))
+            if end < 0 or end > self.end or not self.text.startswith(":", colon):
+                raise _InvalidValue
+            return self.text[key_start:end], colon + 1
+        key = _QUOTED_KEY.match(self.text, start) or _KEY.match(self.text, start, self.end)
         if key is None:
-            raise _Broken
+            raise _InvalidValue
         text = key["key"]
-        return json.loads(text, strict=False) if text.startswith('"') else text, key.end()
+        if text.startswith('"'):
+            text = json.loads(text, strict=False)
+        return text, key.end()
 
-    def value_at(self, at: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
+    def value_at(self, start: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
         """Read a value."""
         if level > _LEVELS:
-            raise _Broken
-        place = self._space(at)
-        if self.text.startswith(self.string, place):
-            return self._string(place + len(self.string))
-        char = self.text[place : place + 1]
+            raise _InvalidValue
+        value_start = self._space(start)
+        if self.text.startswith(self.string, value_start):
+            return self._string(value_start + len(self.string))
+        char = self.text[value_start : value_start + 1]
         if char in ("{", "["):
-            return self.members_at(place, schema, root, level + 1)
+            return self.members_at(value_start, schema, root, level + 1)
         if char not in ('"', "'") or not char:
-            return self._word(at, schema, root)
-        string = _QUOTED.match(self.text, place, self.end)
+            return self._word(start, schema, root)
+        string = _QUOTED.match(self.text, value_start, self.end)
         if string and self.text.startswith(self.string, string.end()):  # a marker that only closes
             return literal_at(string[0], 0)[0], string.end() + len(self.string)
-        value, end = literal_at(self.text, place)
+        value, end = literal_at(self.text, value_start)
         if end > self.end:
-            raise _Broken
+            raise _InvalidValue
         return value, end
 
-    def _string(self, at: int) -> tuple[str, int]:
-        end = self.scan.find(self.string, at)
+    def _string(self, start: int) -> tuple[str, int]:
+        end = self.scan.find(self.string, start)
         if 0 <= end < self.end:
-            return self.text[at:end], end + len(self.string)
+            return self.text[start:end], end + len(self.string)
         end = self.end  # never closed: it ends where the call does
-        while end > at and self.text[end - 1] in "}] \n":
+        while end > start and self.text[end - 1] in "}] \n":
             end -= 1
             if self.text[end] == "}":
                 break
-        return self.text[at:end], end
+        return self.text[start:end], end
 
-    def _word(self, at: int, schema: Any, root: Json) -> tuple[Any, int]:
+    def _word(self, start: int, schema: Any, root: Json) -> tuple[Any, int]:
         """Read a value without quotes: a number, a constant, or text that lost its markers."""
-        word = _BARE.match(self.text, at, self.end)
-        end = word.end() if word else at
+        word = _BARE.match(self.text, start, self.end)
+        end = word.end() if word else start
         if schema is None or types_of(schema, root) - {"string"}:
-            raw = self.text[at:end].strip()
-            value = value_of(raw, schema if schema is not None else NO_TEXT, root)
-            if not isinstance(value, str) or (raw and end < self.end and self.text[end] != "\n"):
+            raw = self.text[start:end].strip()
+            value_schema = NO_TEXT if schema is None else schema
+            value = value_of(raw, value_schema, root)
+            ends_here = end < self.end and self.text[end] != "\n"
+            if not isinstance(value, str) or (raw and ends_here):
                 return value, end
-        following = _MORE.search(self.text, at, self.end)
-        brace = self.text.rfind("}", at, self.end)
-        end = following.start() if following else brace if brace >= 0 else self.end
-        return self.text[at:end], end
+        if following := _MORE.search(self.text, start, self.end):
+            end = following.start()
+        else:
+            brace = self.text.rfind("}", start, self.end)
+            end = brace if brace >= 0 else self.end
+        return self.text[start:end], end
 
-    def _space(self, at: int) -> int:
-        return min(self.scan.space(at), self.end)
+    def _space(self, start: int) -> int:
+        return min(self.scan.space(start), self.end)
 
 
-def read(scan: Scan, at: int, tools: Tools, *, markers: Markers) -> Calls | None:
-    """Read the calls behind a marker."""
+def read(scan: Scan, start: int, tools: ToolTable, *, markers: Markers) -> CallSpan | None:
+    """Read the calls after a marker."""
     calls = list[TextCall]()
-    place = at + len(markers.call)
-    while len(calls) <= MOST_CALLS and (head := _HEAD.match(scan.text, place)):
+    cursor = start + len(markers.call)
+    while len(calls) <= MOST_CALLS and (head := _HEAD.match(scan.text, cursor)):
         name = tools.name_of(head["name"])
         if name is None:
             break
-        close = scan.find(markers.call_end, head.end())
-        end = close if close >= 0 else len(scan.text)
+        closer = scan.find(markers.call_end, head.end())
+        is_closed = closer >= 0
+        end = closer if is_closed else len(scan.text)
+        raw = scan.text[head.end() : end]
         schema = tools.schema_of(name)
         try:
-            args, behind = _Reader(scan, end, markers).members_at(head.end(), schema, schema, 0)
+            args, args_end = _ValueReader(scan, end, markers).members_at(head.end(), schema, schema, 0)
         except (ValueError, RecursionError):
-            scan.charge((end - place) // 4)
-            raw = scan.text[head.end() : end]
-            return Calls([*calls, TextCall(name, raw if close >= 0 else CutOff(raw))], end)
-        if close < 0 and not scan.text.startswith("}", behind - 1):
-            return Calls([*calls, TextCall(name, CutOff(scan.text[head.end() :]))], end)
+            scan.charge((end - cursor) // 4)
+            arguments = raw if is_closed else CutOff(raw)
+            return CallSpan([*calls, TextCall(name, arguments)], end)
+        if not is_closed and not scan.text.startswith("}", args_end - 1):
+            return CallSpan([*calls, TextCall(name, CutOff(raw))], end)
         calls.append(TextCall(name, args))
-        place = behind
+        cursor = args_end
     if not calls:
         return None
-    while scan.text.startswith("}", place):  # stray braces
-        place += 1
-    return Calls(calls, place)
+    while scan.text.startswith("}", cursor):  # stray braces
+        cursor += 1
+    return CallSpan(calls, cursor)
 
 
 def _format(name: str, markers: Markers, **row: Any) -> TextFormat:
@@ -171,11 +186,11 @@ FORMATS: tuple[TextFormat, ...] = (
     _format(
         "gemma4",
         Markers("<|tool_call>", "<tool_call|>", '<|"|>'),
-        after=("<tool_call|>", "<|tool_response>"),
+        closing_tags=("<tool_call|>", "<|tool_response>"),
     ),
     _format(
         "functiongemma",
         Markers("<start_function_call>", "<end_function_call>", "<escape>"),
-        after=("<end_function_call>", "<start_function_response>"),
+        closing_tags=("<end_function_call>", "<start_function_response>"),
     ),
 )

@@ -14,7 +14,7 @@ import re
 from contextlib import suppress
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import Calls, TextCall, TextFormat, Tools
+from sigadapt.text.contract import CallSpan, TextCall, TextFormat, ToolTable
 from sigadapt.text.formats.parameters import parameter_tags, parameters_at
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -40,47 +40,56 @@ _PART = re.compile(
 _NEXT_PART = re.compile(r"assistant(?=analysis|commentary|final)")
 
 
-def read(scan: Scan, at: int, tools: Tools) -> Calls | None:
+def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     """Read a message to a declared tool."""
-    headless = _HEADLESS.match(scan.text) if at == 0 else None
-    header = _HEADER.match(scan.text, headless.end() if headless else at)
-    to = _TO.search(scan.text, at, header.end()) if header else None
-    name = tools.name_of(to["name"]) if to and to["name"] not in _PEOPLE else None
-    if header is None or name is None:
+    headless = _HEADLESS.match(scan.text) if start == 0 else None
+    header_start = headless.end() if headless else start
+    header = _HEADER.match(scan.text, header_start)
+    recipient = _TO.search(scan.text, start, header.end()) if header else None
+    if header is None or recipient is None or recipient["name"] in _PEOPLE:
+        return None
+    name = tools.name_of(recipient["name"])
+    if name is None:
         return None
     if not header["message"]:
-        return Calls([TextCall(name, CutOff(""))], len(scan.text))
-    begin = scan.space(header.end())
-    if _MARKUP.match(scan.text, begin) and not _PREFIX.match(scan.text, begin):
-        return None  # the body is a call in markup of its own
+        return CallSpan([TextCall(name, CutOff(""))], len(scan.text))
+    body_start = scan.space(header.end())
+    if _MARKUP.match(scan.text, body_start) and not _PREFIX.match(scan.text, body_start):
+        return None  # the body is a call in other markup
     call, end = _call_at(scan, header.end(), name, tools)
     tails = _TAILS.match(scan.text, end)
-    return Calls([call], tails.end() if tails else end)
+    if tails is not None:
+        end = tails.end()
+    return CallSpan([call], end)
 
 
-def _call_at(scan: Scan, at: int, name: str, tools: Tools) -> tuple[TextCall, int]:
-    """Return the call whose body begins at a place, and the end of the body."""
-    prefix = _PREFIX.match(scan.text, at)
+def _call_at(scan: Scan, start: int, name: str, tools: ToolTable) -> tuple[TextCall, int]:
+    """Return the call whose body begins at a position, and the end of the body."""
+    prefix = _PREFIX.match(scan.text, start)
     if prefix is not None:
         tags = parameter_tags(prefix["prefix"])
-        args, end, whole = parameters_at(scan, at, tools.schema_of(name), tags)
-        return TextCall(name, CutOff(scan.text[at:]) if whole is None else args), end
-    begin = scan.space(at)
+        args, end, is_closed = parameters_at(scan, start, tools.schema_of(name), tags)
+        if is_closed is None:
+            return TextCall(name, CutOff(scan.text[start:])), end
+        return TextCall(name, args), end
+    body_start = scan.space(start)
     try:
-        _, behind = scan.value_at(begin)
+        _, value_end = scan.value_at(body_start)
     except ValueError:
-        behind = begin
-    # A string of the arguments may hold any token, so the body ends behind its JSON.
-    end = scan.search(_BODY_ENDS, behind)
-    raw = scan.text[begin : end.start() if end else len(scan.text)].strip()
-    if end is None and is_open(raw, 0):
+        value_end = body_start
+    # A string of the arguments may hold any token, so the body ends after its JSON.
+    body_end = scan.search(_BODY_ENDS, value_end)
+    if body_end is not None:
+        return TextCall(name, scan.text[body_start : body_end.start()].strip()), body_end.start()
+    raw = scan.text[body_start:].strip()
+    if is_open(raw, 0):
         return TextCall(name, CutOff(raw)), len(scan.text)
-    if end is None and behind > begin:
-        return TextCall(name, scan.text[begin:behind]), behind
-    return TextCall(name, raw), end.start() if end else len(scan.text)
+    if value_end > body_start:
+        return TextCall(name, scan.text[body_start:value_end]), value_end
+    return TextCall(name, raw), len(scan.text)
 
 
-def read_headless(scan: Scan, tools: Tools) -> tuple[list[str], list[TextCall], int] | None:
+def read_headless(scan: Scan, tools: ToolTable) -> tuple[list[str], list[TextCall], int] | None:
     """Read a text whose first header lost tokens: thoughts, calls, and where the answer begins."""
     headless = _HEADLESS.match(scan.text)
     if headless is not None:
@@ -90,25 +99,27 @@ def read_headless(scan: Scan, tools: Tools) -> tuple[list[str], list[TextCall], 
         return None
     thoughts = list[str]()
     calls = list[TextCall]()
-    place = 0
-    while part := _PART.match(scan.text, place):
-        name = tools.name_of(part["name"]) if part["name"] else None
-        if name is None and part["channel"] != "analysis":
-            return thoughts, calls, part.end()
+    cursor = 0
+    while message := _PART.match(scan.text, cursor):
+        name = tools.name_of(message["name"]) if message["name"] else None
+        if name is None and message["channel"] != "analysis":
+            return thoughts, calls, message.end()
         if name is not None:
             with suppress(ValueError):
-                _, place = scan.value_at(part.end())
-                calls.append(TextCall(name, scan.text[part.end() : place]))
+                _, cursor = scan.value_at(message.end())
+                calls.append(TextCall(name, scan.text[message.end() : cursor]))
                 continue
-        following = scan.search(_NEXT_PART, part.end())
-        place = following.start() if following else len(scan.text)
-        body = scan.text[part.end() : place]
+        following = scan.search(_NEXT_PART, message.end())
+        cursor = following.start() if following else len(scan.text)
+        body = scan.text[message.end() : cursor]
         if name is None:
             thoughts.append(body)
-        else:
-            raw = body.strip()
-            calls.append(TextCall(name, raw if following or not is_open(raw, 0) else CutOff(raw)))
-    return thoughts, calls, place
+            continue
+        raw = body.strip()
+        is_cut = not following and is_open(raw, 0)
+        arguments = CutOff(raw) if is_cut else raw
+        calls.append(TextCall(name, arguments))
+    return thoughts, calls, cursor
 
 
 FORMATS: tuple[TextFormat, ...] = (

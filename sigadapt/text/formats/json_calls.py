@@ -10,130 +10,192 @@ fault: the object says that it is whole.
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from sigadapt.schemas.arguments import CutOff, Flaw, Unread
-from sigadapt.schemas.json_values import RepeatedKeys, cut, is_object
-from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools, writer
+from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
+from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
+from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable, writer
 from sigadapt.text.quotations import without_closers
 from sigadapt.text.scan import COMMENT, Members, Scan
 
 NAMES = ("name", "tool_name", "function_name", "function", "tool")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
 IDS = ("id", "tool_call_id")
+Fields: TypeAlias = Mapping[str, tuple[Any, int, int]]
+"""`Members.fields`."""
 _FENCE = re.compile(r"\s*```[\w-]*[ \t\r]*\n?")
 _SINGLE = re.compile(r"\{\s*'")
 _STRAY = re.compile(r"\s*[\]}]+(?=\s*</)")
 # Each run of blanks begins behind a character that is none: runs side by side cost their length squared.
-_OTHER = re.compile(r"\s*(?:[\]}]+\s*)?(?:[,;]\s*)?[{\[]")
+_NEXT_OBJECT = re.compile(r"\s*(?:[\]}]+\s*)?(?:[,;]\s*)?[{\[]")
 OBJECT = r"[\[\s]*\{\s*[\"']"
 """How one object, several or a list begin."""
 _GAP = 40  # characters between two objects
 _OBJECT = re.compile(r'\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})"')
 
 
-def read(scan: Scan, at: int, tools: Tools, *, marker: re.Pattern[str], keyed: bool = False) -> Calls | None:
-    """Read the calls behind a marker."""
-    opener = marker.match(scan.text, at)
+def read(
+    scan: Scan, start: int, tools: ToolTable, *, marker: re.Pattern[str], keyed: bool = False
+) -> CallSpan | None:
+    """Read the calls after a marker."""
+    opener = marker.match(scan.text, start)
     if opener is None:
         return None
-    begin = scan.gap(opener.end())
-    fence = _FENCE.match(scan.text, begin)
-    place = fence.end() if fence else begin
-    opening = scan.text[at : opener.end()].strip()
-    calls = read_body(scan, place, tools, stops=(opening, "\n```"), keyed=keyed)
-    if calls is None:
+    content_start = scan.gap(opener.end())
+    fence = _FENCE.match(scan.text, content_start)
+    body_start = fence.end() if fence else content_start
+    opening = scan.text[start : opener.end()].strip()
+    span = read_body(scan, body_start, tools, stops=(opening, "\n```"), keyed=keyed)
+    if span is None:
         return None
-    if fence and scan.text.startswith("```", closing := scan.space(calls.end)):
-        return calls._replace(end=closing + 3)
-    if stray := _STRAY.match(scan.text, calls.end):
-        return calls._replace(end=stray.end())
-    closing = scan.find(f"</{opening[1:]}", calls.end) if _OTHER.match(scan.text, calls.end) else -1
-    if closing < 0 or 0 <= scan.find(opening, calls.end) < closing:
-        return calls
-    raw = scan.text[place if len(calls.calls) == 1 else calls.end : closing]  # an object that is no call
-    return Calls([*calls.calls[:-1], calls.calls[-1]._replace(arguments=raw.strip())], closing, calls.between)
+    if fence and scan.text.startswith("```", fence_end := scan.space(span.end)):
+        return span._replace(end=fence_end + 3)
+    if stray := _STRAY.match(scan.text, span.end):
+        return span._replace(end=stray.end())
+    return _with_stray_object(scan, span, opening, body_start)
+
+
+def _with_stray_object(scan: Scan, span: CallSpan, opening: str, body_start: int) -> CallSpan:
+    """Return the last call as a faulty one if an object that is no call follows it up to the closing tag."""
+    if not _NEXT_OBJECT.match(scan.text, span.end):
+        return span
+    closing = scan.find(f"</{opening[1:]}", span.end)
+    if closing < 0 or 0 <= scan.find(opening, span.end) < closing:
+        return span
+    raw_start = body_start if len(span.calls) == 1 else span.end
+    faulty = span.calls[-1]._replace(arguments=scan.text[raw_start:closing].strip())
+    return CallSpan([*span.calls[:-1], faulty], closing, span.text_between)
 
 
 def read_body(
-    scan: Scan, at: int, tools: Tools, *, stops: Sequence[str], keyed: bool = False
-) -> Calls | None:
+    scan: Scan, start: int, tools: ToolTable, *, stops: Sequence[str], keyed: bool = False
+) -> CallSpan | None:
     """Read one object, several or a list; None if no call of a declared tool is among them."""
     calls = list[TextCall]()
-    others = list[str]()
-    end = place = scan.space(at)
-    while scan.text.startswith(("{", "["), place) and len(calls) <= MOST_CALLS:
-        if scan.text[place] == "[":
-            place = scan.space(place + 1)
+    other_objects = list[str]()
+    end = cursor = scan.space(start)
+    while scan.text.startswith(("{", "["), cursor) and len(calls) <= MOST_CALLS:
+        if scan.text[cursor] == "[":
+            cursor = scan.space(cursor + 1)
             continue
-        members = scan.members_at(place)
-        call = call_of(scan, members, tools, keyed=keyed)
+        members = scan.members_at(cursor)
         if members.end is None:
-            other = _python_object(scan, place, tools) or _broken(scan, members, tools, stops, keyed=keyed)
-            if other is None:
+            faulty = _python_object(scan, cursor, tools)
+            faulty = faulty or _broken_object(scan, members, tools, stops, keyed=keyed)
+            if faulty is None:
                 break
-            call, end = other
-        elif call is None and not _looks_like_call(members):
-            break
+            call, end = faulty
         else:
+            call = call_of(scan, members, tools, keyed=keyed)
+            if call is None and not _looks_like_call(members):
+                break
             end = members.end
         if call is None:
-            others.append(scan.text[place:end])
+            other_objects.append(scan.text[cursor:end])
         else:
             calls.append(call)
-        place = scan.gap(end)
-        while scan.text.startswith(("]", ",", ";"), place):
-            end = place + 1 if scan.text[place] == "]" else end
-            place = scan.gap(place + 1)
-    return Calls(calls, end, "\n".join(others)) if calls else None
+        cursor = scan.gap(end)
+        while scan.text.startswith(("]", ",", ";"), cursor):
+            if scan.text[cursor] == "]":
+                end = cursor + 1
+            cursor = scan.gap(cursor + 1)
+    return CallSpan(calls, end, "\n".join(other_objects)) if calls else None
 
 
 def call_of(
-    scan: Scan, members: Members, tools: Tools, *, keyed: bool = False, whole: bool = False
+    scan: Scan, members: Members, tools: ToolTable, *, keyed: bool = False, must_be_exact: bool = False
 ) -> TextCall | None:
     """Return the call that a JSON object is; None if it is none, or of no declared tool."""
-    # `keyed`: the tool's name is a key, and the arguments are its value. `whole`: the object must be a call
-    # and nothing else, with arguments that are an object.
-    fields = members.fields
+    # `keyed`: the tool's name is a key, and the arguments are its value. `must_be_exact`: the object must be
+    # a call and nothing else, with arguments that are an object.
     if keyed:
-        pairs = ((tools.name_of(key), field) for key, field in fields.items() if isinstance(field[0], dict))
-        return next((TextCall(name, scan.text[field[1] : field[2]]) for name, field in pairs if name), None)
-    function = fields.get("function")
-    if function is not None and isinstance(function[0], dict):
-        call = call_of(scan, scan.members_at(function[1]), tools, whole=whole)
-        return _twice(scan, members, call) if call and members.repeats else call
+        return _keyed_call(scan, members, tools)
+    function = members.fields.get("function")
+    if function is None or not isinstance(function[0], dict):
+        return _named_call(scan, members, tools, must_be_exact=must_be_exact)
+    call = call_of(scan, scan.members_at(function[1]), tools, must_be_exact=must_be_exact)
+    if call and members.has_repeated_key:
+        return _with_duplicate_key(scan, members, call)
+    return call
+
+
+def _named_call(scan: Scan, members: Members, tools: ToolTable, *, must_be_exact: bool) -> TextCall | None:
+    """Return the call of an object that names a tool and its arguments beside each other."""
+    fields = members.fields
     name_key, name = _name_in(fields, tools)
     args_key = next((key for key in ARGUMENTS if key in fields), None)
-    call_id = next((fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)), None)
+    ids = [fields[key][0] for key in IDS if key in fields and isinstance(fields[key][0], str)]
+    call_id = ids[0] or None if ids else None
     if args_key is None:
-        return None if name is None or whole or members.broken else TextCall(name, None, call_id or None)
-    value, begin, end = fields[args_key]
-    call = TextCall(name, value if isinstance(value, str) else scan.text[begin:end], call_id or None)
+        lacks_call = name is None or must_be_exact or members.broken_member
+        return None if lacks_call else TextCall(name, None, call_id)
+    value, start, end = fields[args_key]
+    arguments = value if isinstance(value, str) else scan.text[start:end]
+    call = TextCall(name, arguments, call_id)
     if name is None:  # markup of prompted calling says that it is a call
-        return call._replace(name="") if tools.undeclared and not whole else None
-    is_sole = fields.keys() <= {name_key, args_key, "type", *IDS}
-    is_object_text = isinstance(value, str) and value.startswith("{")
-    is_whole = is_sole and (is_object_text or is_object(value))
-    properties: Any = tools.schema_of(name).get("properties")
-    is_declaration = is_object(value) and value.get("type") == "object" and is_object(value.get("properties"))
-    is_declaration = is_declaration and not (is_object(properties) and "properties" in properties)
-    if is_declaration or (whole and not is_whole):  # the model repeats the schema, or says more than a call
+        return call._replace(name="") if tools.undeclared and not must_be_exact else None
+    is_inexact = must_be_exact and not _is_exact(fields, name_key, args_key)
+    if is_inexact or _is_declaration(value, tools.schema_of(name)):
         return None
-    others = [key for key in (*NAMES, *ARGUMENTS) if key in fields and key not in (name_key, args_key)]
-    doubles = any(key in ARGUMENTS or tools.name_of(fields[key][0]) for key in others)
-    return _twice(scan, members, call) if members.repeats or doubles else call
+    if members.has_repeated_key or _says_twice(fields, name_key, args_key, tools):
+        return _with_duplicate_key(scan, members, call)
+    return call
 
 
-def _twice(scan: Scan, members: Members, call: TextCall) -> TextCall:
+def _is_exact(fields: Fields, name_key: str | None, args_key: str) -> bool:
+    """Return whether an object says no more than a call, and its arguments are an object."""
+    if not fields.keys() <= {name_key, args_key, "type", *IDS}:
+        return False
+    value = fields[args_key][0]
+    is_object_text = isinstance(value, str) and value.startswith("{")
+    return is_object_text or is_object(value)
+
+
+def _keyed_call(scan: Scan, members: Members, tools: ToolTable) -> TextCall | None:
+    """Return the call of an object `{NAME: {...}}`."""
+    for key, (value, start, end) in members.fields.items():
+        name = tools.name_of(key)
+        if name and isinstance(value, dict):
+            return TextCall(name, scan.text[start:end])
+    return None
+
+
+def _is_declaration(arguments: Any, schema: Json) -> bool:
+    """Return whether the model repeats a tool's schema where its arguments would be."""
+    if not is_object(arguments) or arguments.get("type") != "object":
+        return False
+    if not is_object(arguments.get("properties")):
+        return False
+    properties: Any = schema.get("properties")
+    has_such_parameter = is_object(properties) and "properties" in properties
+    return not has_such_parameter
+
+
+def _says_twice(fields: Fields, name_key: str | None, args_key: str, tools: ToolTable) -> bool:
+    """Return whether another key says a call's arguments or a tool's name again."""
+    for key in (*NAMES, *ARGUMENTS):
+        if key not in fields or key in (name_key, args_key):
+            continue
+        if key in ARGUMENTS or tools.name_of(fields[key][0]):
+            return True
+    return False
+
+
+def _with_duplicate_key(scan: Scan, members: Members, call: TextCall) -> TextCall:
     """Return a call whose object says its name or its arguments twice as a bad one: neither wins."""
-    raw = scan.text[members.begin : members.end or members.broken[1] if members.broken else None]
-    return call._replace(arguments=Unread(raw, Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")))
+    end = None
+    if members.broken_member is not None:
+        end = members.end or members.broken_member[1]
+    raw = scan.text[members.start : end]
+    return call._replace(arguments=UnreadCall(raw, Flaw("duplicate_key", f"a key occurs twice: {cut(raw)}")))
 
 
-def _name_in(fields: Mapping[str, tuple[Any, int, int]], tools: Tools) -> tuple[str | None, str | None]:
+def _name_in(fields: Fields, tools: ToolTable) -> tuple[str | None, str | None]:
     """Return the key that names a tool, and the tool; None for each that is not there."""
-    key = next((key for key in NAMES if key in fields and isinstance(fields[key][0], str)), None)
-    return key, tools.name_of(fields[key][0]) if key else None
+    for key in NAMES:
+        if key in fields and isinstance(fields[key][0], str):
+            return key, tools.name_of(fields[key][0])
+    return None, None
 
 
 def _looks_like_call(members: Members) -> bool:
@@ -144,63 +206,92 @@ def _looks_like_call(members: Members) -> bool:
     return [type(value) for value, _, _ in fields.values()] == [dict]
 
 
-def _broken(
-    scan: Scan, members: Members, tools: Tools, stops: Sequence[str], *, keyed: bool
+def _broken_object(
+    scan: Scan, members: Members, tools: ToolTable, stops: Sequence[str], *, keyed: bool
 ) -> tuple[TextCall, int] | None:
-    """Return a call whose object is broken or cut off, and the place behind it."""
+    """Return a call whose object is broken or cut off, and where it ends."""
     # The name must have been read, unless markup of prompted calling says that this is a call. The arguments
     # are what stands from their beginning to the closing tag, the next opening one, or the text's end, where
     # the call was cut off.
-    at = members.begin
-    if members.broken and members.broken[0] == "function" and scan.text.startswith("{", members.broken[1]):
-        members = scan.members_at(members.broken[1])
-    call = call_of(scan, members, tools)
-    if call is not None and call.arguments is not None:  # whole arguments in an object that lacks its end
-        end = max(end for _, _, end in members.fields.values())
-        place = scan.space(end)
-        may_follow = ("<", "[", "]", "}", ",", ";", "{", "```", *(stop.strip() for stop in stops if stop))
-        if place == len(scan.text) or scan.text.startswith(may_follow, place):  # no JSON and no prose
-            return call, end
+    start = members.start
+    if members.broken_member is not None:
+        key, value_start = members.broken_member
+        if key == "function" and scan.text.startswith("{", value_start):
+            members = scan.members_at(value_start)
+    unclosed = _unclosed_call(scan, members, tools, stops)
+    if unclosed is not None:
+        return unclosed
     _, name = _name_in(members.fields, tools)
-    if name is None and members.broken and keyed:
-        name = tools.name_of(members.broken[0])
+    if name is None and members.broken_member and keyed:
+        name = tools.name_of(members.broken_member[0])
     if name is None and not tools.undeclared:
         return None
-    args_key = next((key for key in ARGUMENTS if key in members.fields), None)
-    begin = members.broken[1] if members.broken and (keyed or members.broken[0] in ARGUMENTS) else at
-    begin = members.fields[args_key][1] if args_key else begin
+    args_start = _arguments_start(members, start, keyed=keyed)
     closing = (f"</{stop[1:]}" for stop in stops if stop.startswith("<") and not stop.startswith("<|"))
-    end = scan.earliest((*closing, *(stop for stop in stops if stop), "<|tool_call_end|>"), begin)
-    following = _next_object(scan, begin, end, tools)
-    raw = scan.text[begin:following].rstrip()
-    raw = without_closers(raw if following == end else raw.rstrip(",;"))
-    return TextCall(name or "", raw if following < len(scan.text) else CutOff(raw)), following
+    stop = scan.earliest((*closing, *filter(None, stops), "<|tool_call_end|>"), args_start)
+    end = _next_object(scan, args_start, stop, tools)
+    raw = scan.text[args_start:end].rstrip()
+    if end != stop:
+        raw = raw.rstrip(",;")
+    raw = without_closers(raw)
+    arguments = CutOff(raw) if end >= len(scan.text) else raw
+    return TextCall(name or "", arguments), end
 
 
-def _next_object(scan: Scan, at: int, end: int, tools: Tools) -> int:
-    """Return where the next call of a declared tool begins, before a place; else that place."""
-    scan.charge((end - at) // 8)
-    for call in _OBJECT.finditer(scan.text, at, end):
-        before = scan.text[max(at, call.start() - _GAP) : call.start()]
-        if call[1] in tools.schemas and ("\n" in before or before.rstrip().endswith((",", ";"))):
+def _unclosed_call(
+    scan: Scan, members: Members, tools: ToolTable, stops: Sequence[str]
+) -> tuple[TextCall, int] | None:
+    """Return the call of an object that lacks nothing but its end; None if JSON or prose goes on there."""
+    call = call_of(scan, members, tools)
+    if call is None or call.arguments is None:
+        return None
+    end = max(end for _, _, end in members.fields.values())
+    next_start = scan.space(end)
+    may_follow = ("<", "[", "]", "}", ",", ";", "{", "```", *(stop.strip() for stop in stops if stop))
+    if next_start < len(scan.text) and not scan.text.startswith(may_follow, next_start):
+        return None
+    return call, end
+
+
+def _arguments_start(members: Members, start: int, *, keyed: bool) -> int:
+    """Return where the arguments of a broken object begin; its own start if they are not there."""
+    for key in ARGUMENTS:
+        if key in members.fields:
+            return members.fields[key][1]
+    if members.broken_member is not None:
+        key, value_start = members.broken_member
+        if keyed or key in ARGUMENTS:
+            return value_start
+    return start
+
+
+def _next_object(scan: Scan, start: int, end: int, tools: ToolTable) -> int:
+    """Return where the next call of a declared tool begins, before a position; else that position."""
+    scan.charge((end - start) // 8)
+    for call in _OBJECT.finditer(scan.text, start, end):
+        gap = scan.text[max(start, call.start() - _GAP) : call.start()]
+        if call[1] in tools.schemas and ("\n" in gap or gap.rstrip().endswith((",", ";"))):
             return call.start()
     return end
 
 
-def _python_object(scan: Scan, at: int, tools: Tools) -> tuple[TextCall, int] | None:
+def _python_object(scan: Scan, start: int, tools: ToolTable) -> tuple[TextCall, int] | None:
     """Read a call whose object is a Python dict, with single quotes."""
-    is_python = _SINGLE.match(scan.text, at) is not None
+    is_python = _SINGLE.match(scan.text, start) is not None
     if not is_python and scan.call_format:
         return None  # the prompt asked for JSON
     try:
-        value, end = scan.literal_at(at, is_strict=not is_python)
+        value, end = scan.literal_at(start, is_strict=not is_python)
     except ValueError:
         return None
     fields = value if is_object(value) else {}
     name = next((tools.name_of(fields[key]) for key in NAMES if key in fields), None)
+    if name is None:
+        return None
+    if isinstance(fields, RepeatedKeys):
+        return TextCall(name, fields), end
     args = next((fields[key] for key in ARGUMENTS if key in fields), None)
-    arguments = fields if isinstance(fields, RepeatedKeys) else args
-    return (TextCall(name, arguments), end) if name is not None else None
+    return TextCall(name, args), end
 
 
 _CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
@@ -220,7 +311,9 @@ def _format(
 ) -> TextFormat:
     """Return the row of calls between two tags. A marker is what else than the opening tag may begin one."""
     marker = marker or re.escape(opening)
-    row = {"example": f"{opening}{call}{closing}", "after": (closing,) if closing else (), **row}
+    row.setdefault("example", f"{opening}{call}{closing}")
+    closing_tags = (closing,) if closing else ()
+    row.setdefault("closing_tags", closing_tags)
     row["head"] = rf"(?:{marker})(?:\s*{COMMENT})*(?:\s*```[\w-]*)?{OBJECT}"
     return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
 
@@ -230,8 +323,8 @@ FORMATS: tuple[TextFormat, ...] = (
         "hermes",
         "<tool_call>",
         call=f"\n{_CALL}\n</tool_call>",
-        before=("<response>",),
-        after=("</tool_call>", "</response>"),
+        opening_tags=("<response>",),
+        closing_tags=("</tool_call>", "</response>"),
         reads="One object, several, or a list, also Python dicts; the closing tag may be missing.",
         write=writer("<tool_call>\n{json}\n</tool_call>"),
     ),
@@ -240,22 +333,22 @@ FORMATS: tuple[TextFormat, ...] = (
         "<|python_tag|>",
         marker=r"<\|python_tag\|>|<\|python_start\|>",
         call=_PARAMETERS,
-        after=("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
+        closing_tags=("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
         reads="Objects with `;` or a line between. Without the tag it is `plain-json`.",
-        write=writer("{json}", separator="; ", begin="<|python_tag|>", arguments="parameters"),
+        write=writer("{json}", separator="; ", prefix="<|python_tag|>", arguments="parameters"),
     ),
     _format(
         "mistral-json",
         "[TOOL_CALLS]",
         call=f" [{_CALL}]",
         reads="The list; where the server drops the marker, it is `plain-json`.",
-        write=writer("{json}", separator=", ", begin="[TOOL_CALLS] [", end="]"),
+        write=writer("{json}", separator=", ", prefix="[TOOL_CALLS] [", suffix="]"),
     ),
     _format(
         "dots",
         "<dots_function_call>",
         "</dots_function_call>",
-        before=("<dots_function_call>",),
+        opening_tags=("<dots_function_call>",),
     ),
     _format(
         "longcat",
@@ -266,13 +359,13 @@ FORMATS: tuple[TextFormat, ...] = (
         "granite",
         "<|tool_call|>",
         call=f" [{_CALL}]",
-        after=("<|/tool_call|>", "<|end_of_text|>"),
+        closing_tags=("<|/tool_call|>", "<|end_of_text|>"),
     ),
     _format(
         "granite-20b-fc",
         "<function_call>",
         call=f" {_CALL}",
-        after=("</function_call>", "<|endoftext|>"),
+        closing_tags=("</function_call>", "<|endoftext|>"),
     ),
     _format(
         "phi4-mini",
@@ -285,8 +378,8 @@ FORMATS: tuple[TextFormat, ...] = (
         "<tool_calls>",
         "</tool_calls>",
         call=f"[{_CALL}]",
-        before=("<tool_calls>", "<answer>"),
-        after=("</tool_calls>", "</answer>"),
+        opening_tags=("<tool_calls>", "<answer>"),
+        closing_tags=("</tool_calls>", "</answer>"),
         reads="A list, or one object a line.",
     ),
     _format(
@@ -319,7 +412,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "<|content_invoke_tool_json|>",
         "<|end_message|>",
         call='{"name": "get_weather", "args": {"city": "Paris"}}',
-        before=("<|message_model|>",),
+        opening_tags=("<|message_model|>",),
     ),
     _format(
         "apertus",
@@ -333,8 +426,8 @@ FORMATS: tuple[TextFormat, ...] = (
         "gigachat3",
         "<|function_call|>",
         marker=r"<\|function_call\|>|\bfunction call\s*<\|role_sep\|>",
-        before=("<|message_sep|>",),
-        after=("</s>",),
+        opening_tags=("<|message_sep|>",),
+        closing_tags=("</s>",),
     ),
     _format(
         "lmstudio",

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import MOST_CALLS, Calls, TextCall, TextFormat, Tools, as_written, writer
+from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable, as_written, writer
 from sigadapt.text.formats.bare_json import announces_example
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
@@ -23,40 +23,45 @@ _OBJECT = re.compile(r"\s*(?:[,;]\s*)?\{")
 
 
 def read(
-    scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tail: re.Pattern[str], stops: tuple[str, ...]
-) -> Calls | None:
-    """Read one call whose head stands at a place, and those that follow it at once."""
+    scan: Scan,
+    start: int,
+    tools: ToolTable,
+    *,
+    head: re.Pattern[str],
+    tail: re.Pattern[str],
+    stops: tuple[str, ...],
+) -> CallSpan | None:
+    """Read one call whose head is at a position, and those that follow it at once."""
     calls = list[TextCall]()
-    place = at
-    end = at
+    end = start
     while len(calls) <= MOST_CALLS:
-        opening = head.match(scan.text, place)
+        opening = head.match(scan.text, end)
         name = tools.name_of(opening["name"]) if opening else None
         if opening is None or name is None:
             break
-        call, behind = _arguments(scan, opening, name, stops, tail)
-        closing = tail.match(scan.text, behind)
+        call, args_end = _arguments(scan, opening, name, stops, tail)
+        closing = tail.match(scan.text, args_end)
         if closing is None and not isinstance(call.arguments, CutOff):  # it is broken, if anything closes it
-            raw = scan.text[opening.end("name") : behind].strip()
-            behind = scan.space(behind)
-            if not scan.text.startswith(stops, behind):
+            raw = scan.text[opening.end("name") : args_end].strip()
+            args_end = scan.space(args_end)
+            if not scan.text.startswith(stops, args_end):
                 break
             call = call._replace(arguments=raw)
         calls.append(call)
-        end = place = closing.end() if closing else behind
-    return Calls(calls, end) if calls else None
+        end = closing.end() if closing else args_end
+    return CallSpan(calls, end) if calls else None
 
 
 def _arguments(
     scan: Scan, head: re.Match[str], name: str, stops: tuple[str, ...], tail: re.Pattern[str]
 ) -> tuple[TextCall, int]:
-    begin = scan.space(head.end())
+    start = scan.space(head.end())
     call_id = head.groupdict().get("id")
     try:
-        value, end = scan.value_at(begin)
+        value, end = scan.value_at(start)
     except ValueError:
-        end = scan.earliest(stops, begin)
-        return as_written(scan, name, begin, end, call_id), end
+        end = scan.earliest(stops, start)
+        return as_written(scan, name, start, end, call_id), end
     if isinstance(value, str) and not scan.call_format:
         return TextCall(name, value, call_id), end
     if not (tail.pattern != _NO_TAIL and tail.match(scan.text, end)):
@@ -66,14 +71,14 @@ def _arguments(
         is_part = is_closed and not scan.text.startswith("<", scan.space(end))
         if is_part or _OBJECT.match(scan.text, end):
             end += len(scan.text[end:stop].rstrip())
-    return TextCall(name, scan.text[begin:end], call_id), end
+    return TextCall(name, scan.text[start:end], call_id), end
 
 
-def read_bare(scan: Scan, at: int, tools: Tools) -> Calls | None:
+def read_bare(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     """Read `NAME[ARGS]{...}` or `NAME{...}` that is the whole answer: markers that a server dropped."""
     calls = list[TextCall]()
-    place = scan.space(at)
-    while len(calls) <= MOST_CALLS and (head := _BARE_HEAD.match(scan.text, place)):
+    cursor = scan.space(start)
+    while len(calls) <= MOST_CALLS and (head := _BARE_HEAD.match(scan.text, cursor)):
         name = head["name"]
         if name not in tools.schemas:
             break
@@ -83,20 +88,20 @@ def read_bare(scan: Scan, at: int, tools: Tools) -> Calls | None:
             if not is_open(scan.text, head.end()):
                 return None
             end = len(scan.text)
-            return Calls([*calls, as_written(scan, name, head.end(), end)], end)
+            return CallSpan([*calls, as_written(scan, name, head.end(), end)], end)
         if not isinstance(value, dict):
             return None
         calls.append(TextCall(name, scan.text[head.end() : end]))
-        place = scan.space(end)
-    ends = place == len(scan.text) or len(calls) > MOST_CALLS
-    return Calls(calls, place) if calls and ends else None
+        cursor = scan.space(end)
+    ends = cursor == len(scan.text) or len(calls) > MOST_CALLS
+    return CallSpan(calls, cursor) if calls and ends else None
 
 
-def read_bracketed(scan: Scan, at: int, tools: Tools) -> Calls | None:
+def read_bracketed(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     """Read `[Calling tool: NAME({...})]`, unless the words before it announce an example."""
-    if announces_example(scan.text, at):
+    if announces_example(scan.text, start):
         return None
-    return read(scan, at, tools, head=_BRACKETED, tail=_BRACKETED_TAIL, stops=(")]",))
+    return read(scan, start, tools, head=_BRACKETED, tail=_BRACKETED_TAIL, stops=(")]",))
 
 
 _BARE_HEAD = re.compile(r"(?P<name>[\w.:-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|\r?\n|(?=\{))\s*(?=\{)")
@@ -126,8 +131,12 @@ _DEEP_WRAPS = tuple(
     for word, edge in (("calls", "begin"), ("calls", "end"), ("call", "end"))
 )
 _DEEP: dict[str, Any] = {
-    "before": tuple(tag for tag in _DEEP_WRAPS if "begin" in tag),
-    "after": (*(tag for tag in _DEEP_WRAPS if "end" in tag), "<｜end▁of▁sentence｜>", "<|end▁of▁sentence|>"),
+    "opening_tags": tuple(tag for tag in _DEEP_WRAPS if "begin" in tag),
+    "closing_tags": (
+        *(tag for tag in _DEEP_WRAPS if "end" in tag),
+        "<｜end▁of▁sentence｜>",
+        "<|end▁of▁sentence|>",
+    ),
     "stops": tuple(tag for tag in _DEEP_WRAPS if "end" in tag),
 }
 _PLAMO = "<|plamo:{}:plamo|>"
@@ -169,8 +178,8 @@ FORMATS: tuple[TextFormat, ...] = (
         write=writer(
             "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{args}<｜tool▁call▁end｜>",
             separator="",
-            begin="<｜tool▁calls▁begin｜>",
-            end="<｜tool▁calls▁end｜>",
+            prefix="<｜tool▁calls▁begin｜>",
+            suffix="<｜tool▁calls▁end｜>",
         ),
         **_DEEP,
     ),
@@ -180,16 +189,16 @@ FORMATS: tuple[TextFormat, ...] = (
         r"<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[^<\s]{1,128}?)(?::\d+)?)\s*"
         r"<\|tool_call_argument_begin\|>",
         stops=("<|tool_call_end|>", "<|tool_call_begin|>", "<|tool_calls_section_end|>"),
-        before=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
-        after=("<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
+        opening_tags=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
+        closing_tags=("<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
         example="<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0"
         '<|tool_call_argument_begin|>{"city": "Paris"}<|tool_call_end|><|tool_calls_section_end|>',
         reads="Ids with and without `functions.`, also without the section's tags. The id is kept.",
         write=writer(
             "<|tool_call_begin|>functions.{name}:{n}<|tool_call_argument_begin|>{args}<|tool_call_end|>",
             separator="",
-            begin="<|tool_calls_section_begin|>",
-            end="<|tool_calls_section_end|>",
+            prefix="<|tool_calls_section_begin|>",
+            suffix="<|tool_calls_section_end|>",
         ),
     ),
     _format(
@@ -206,8 +215,8 @@ FORMATS: tuple[TextFormat, ...] = (
         rf"{re.escape(_PLAMO.format('end_tool_name'))}\s*{re.escape(_PLAMO.format('begin_tool_arguments'))}"
         r"(?:<\|plamo:constrain\|>json)?(?:<\|plamo:msg\|>)?",
         stops=(_PLAMO.format("end_tool_arguments"),),
-        before=(_PLAMO.format("begin_tool_requests"), _PLAMO.format("begin_tool_request")),
-        after=(
+        opening_tags=(_PLAMO.format("begin_tool_requests"), _PLAMO.format("begin_tool_request")),
+        closing_tags=(
             *(_PLAMO.format(f"end_tool_{word}") for word in ("arguments", "request", "requests")),
             "<|plamo:tag|>",
         ),

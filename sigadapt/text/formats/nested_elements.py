@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.contract import Calls, TextCall, TextFormat, Tools, as_written
+from sigadapt.text.contract import CallSpan, TextCall, TextFormat, ToolTable, as_written
 from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import property_of, types_of, value_of
 
@@ -24,25 +24,25 @@ _LEVELS = 200
 class _Element:
     """An element that is open: its key, where its body begins, its children, and its text."""
 
-    def __init__(self, key: str, begin: int) -> None:
+    def __init__(self, key: str, start: int) -> None:
         self.key = key
-        self.begin = begin
+        self.start = start
         self.children: list[tuple[_Element, int]] = []
         self.texts: list[str] = []
 
 
-def read(scan: Scan, at: int, tools: Tools) -> Calls | None:
+def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     """Read one call."""
-    head = _HEAD.match(scan.text, at)
+    head = _HEAD.match(scan.text, start)
     name = tools.name_of(head["name"]) if head else None
     if head is None or name is None:
         return None
     root = _Element("invoke", head.end())
     elements = [root]
-    place = head.end()
+    text_start = head.end()
     for tag in _TAG.finditer(scan.text, head.end()):
-        elements[-1].texts.append(scan.text[place : tag.start()])
-        place = tag.end()
+        elements[-1].texts.append(scan.text[text_start : tag.start()])
+        text_start = tag.end()
         if not tag["end"]:
             if tag["key"].startswith("invoke ") or len(elements) > _LEVELS:
                 break
@@ -53,10 +53,10 @@ def read(scan: Scan, at: int, tools: Tools) -> Calls | None:
         element = elements.pop()
         if element is root:
             schema = tools.schema_of(name)
-            return Calls([TextCall(name, _members(root, schema, schema, scan.text))], place)
+            return CallSpan([TextCall(name, _members(root, schema, schema, scan.text))], text_start)
         elements[-1].children.append((element, tag.start()))
     end = scan.earliest((f"{_TOKEN}</invoke>",), head.end())
-    return Calls([as_written(scan, name, at, end)], end)
+    return CallSpan([as_written(scan, name, start, end)], end)
 
 
 def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
@@ -65,31 +65,38 @@ def _members(element: _Element, schema: Any, root: Json, text: str) -> Json:
     for child, end in element.children:
         property_schema = property_of(schema, child.key, root)
         values.setdefault(child.key, []).append(_value(child, end, property_schema, root, text))
-    for key, several in values.items():
+    for key, same_key_values in values.items():
         types = types_of(property_of(schema, key, root), root)
-        if len(several) > 1 and (not types or "array" in types):  # elements of one name are a list
-            pairs.append((key, several))
+        if len(same_key_values) > 1 and (not types or "array" in types):  # elements of one name are a list
+            pairs.append((key, same_key_values))
         else:
-            pairs.extend((key, value) for value in several)
-    beside = "".join(element.texts)
-    if beside.strip():
+            pairs.extend((key, value) for value in same_key_values)
+    loose_text = "".join(element.texts)
+    if loose_text.strip():
         key = "$text"
-        while any(key == other for other, _ in pairs):
+        while any(key == present for present, _ in pairs):
             key = f"${key}"
-        pairs.append((key, beside))
+        pairs.append((key, loose_text))
     return object_of(pairs)
 
 
 def _value(element: _Element, end: int, schema: Any, root: Json, text: str) -> Any:
     types = types_of(schema, root)
     if not element.children or (types and types <= {"string", "null"}):
-        return value_of(text[element.begin : end], schema, root)
+        return value_of(text[element.start : end], schema, root)
     if "array" in types and {child.key for child, _ in element.children} == {"item"}:
-        outer: Json = schema if is_object(schema) else {}
-        schemas = (outer, *outer.get("anyOf", ()), *outer.get("oneOf", ()))
-        items = next((each["items"] for each in schemas if is_object(each) and "items" in each), None)
-        return [_value(child, behind, items, root, text) for child, behind in element.children]
+        items = _item_schema(schema)
+        return [_value(child, child_end, items, root, text) for child, child_end in element.children]
     return _members(element, schema, root, text)
+
+
+def _item_schema(schema: Any) -> Any:
+    """Return the schema of a list's items; None if it has none."""
+    outer: Json = schema if is_object(schema) else {}
+    for subschema in (outer, *outer.get("anyOf", ()), *outer.get("oneOf", ())):
+        if is_object(subschema) and "items" in subschema:
+            return subschema["items"]
+    return None
 
 
 FORMATS: tuple[TextFormat, ...] = (
@@ -100,8 +107,8 @@ FORMATS: tuple[TextFormat, ...] = (
         f'{_TOKEN}<tool_call>\n{_TOKEN}<invoke name="get_weather">{_TOKEN}<city>Paris{_TOKEN}</city>'
         f"{_TOKEN}</invoke>\n{_TOKEN}</tool_call>",
         "Nested elements, as objects or lists by the schema.",
-        before=(f"{_TOKEN}<tool_call>",),
-        after=(f"{_TOKEN}</tool_call>",),
+        opening_tags=(f"{_TOKEN}<tool_call>",),
+        closing_tags=(f"{_TOKEN}</tool_call>",),
         head=_HEAD.pattern,
     ),
 )

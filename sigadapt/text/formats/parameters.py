@@ -6,7 +6,7 @@
         GLM 4.5 to 5, Ling 3, Laguna, Hunyuan V3, LongCat
 
 One grammar with other tags (`Tags`). It looks like XML and is not: nothing is escaped, and a value runs to
-the closing tag behind which the next parameter or the call's end stands. Values are text, typed by the
+the closing tag after which the next parameter or the call's end stands. Values are text, typed by the
 declared schema (`written_values.value_of`); DSML and Kimi K3 say which values are text.
 """
 
@@ -20,18 +20,18 @@ from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_object, object_of
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
-    Calls,
+    CallSpan,
     CallsToWrite,
     TextCall,
     TextFormat,
-    Tools,
+    ToolTable,
     Writer,
     as_written,
     call_json,
 )
 from sigadapt.text.formats.json_calls import OBJECT, read_body
 from sigadapt.text.scan import Scan
-from sigadapt.text.written_values import NO_TEXT, property_of, value_of, written
+from sigadapt.text.written_values import NO_TEXT, property_of, text_of_value, value_of
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _FIRST_BREAK = re.compile(r"\A\r?\n")
@@ -48,7 +48,7 @@ class Tags(NamedTuple):
     parameter: re.Pattern[str]  # what opens a parameter, with the group `key`
     parameter_end: str
     call_end: str  # empty where nothing closes a call
-    goes_on: re.Pattern[str]  # behind a parameter: the next one, a closing tag, the next call or the end
+    goes_on: re.Pattern[str]  # after a parameter: the next one, a closing tag, the next call or the end
     call: re.Pattern[str] | None = None  # what opens a call, with the group `name`, unless that is elsewhere
     breaks: bool = False  # whether a line break before the closing tag is always markup
     # What opens a key that has tags of its own, as GLM writes it. Line breaks then belong to the value, and
@@ -66,151 +66,201 @@ def _goes_on(opener: str) -> re.Pattern[str]:
     return re.compile(rf"{opener}|<[/|]|<tool_call>|\Z")
 
 
-def read(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags | None) -> Calls | None:
+def read(
+    scan: Scan, start: int, tools: ToolTable, *, head: re.Pattern[str], tags: Tags | None
+) -> CallSpan | None:
     """Read one call. Without tags, they are those of `<invoke>` with the prefix that the head has."""
-    opening = head.match(scan.text, at)
+    opening = head.match(scan.text, start)
     name = tools.name_of(opening["name"]) if opening else None
     if opening is None or name is None:
         return None
-    mine = tags or _invoke(opening["prefix"])
-    place = scan.gap(opening.end())
-    if scan.text.startswith("{", place) and not mine.pairs:
-        return _json_body(scan, place, name, mine)
+    if tags is None:
+        tags = _invoke(opening["prefix"])
+    cursor = scan.gap(opening.end())
+    if scan.text.startswith("{", cursor) and not tags.pairs:
+        return _json_body(scan, cursor, name, tags)
     schema = tools.schema_of(name)
-    args, place, whole = parameters_at(scan, opening.end(), schema, mine)
-    following = scan.search(mine.call, place) if mine.call else None
-    end = min(scan.earliest((mine.call_end,), place), following.start() if following else len(scan.text))
+    args, cursor, is_closed = parameters_at(scan, opening.end(), schema, tags)
+    end = _call_end(scan, cursor, tags)
+    # A key that is none, or a parameter with another prefix: all of it belongs to the call.
+    has_other_key = tags.pairs and is_closed is None and end < len(scan.text)
+    if has_other_key or tags.parameter.match(scan.text, cursor):
+        return _as_written(scan, name, opening.end(), end, tags)
+    if is_closed is None or _is_cut_off(scan, cursor, args, schema, tags):
+        return CallSpan([TextCall(name, CutOff(scan.text[start:].rstrip()))], len(scan.text))
+    call = TextCall(name, args)
+    if scan.text.startswith(tags.call_end, cursor):
+        return CallSpan([call], cursor + len(tags.call_end))
+    return _unclosed_call(scan, call, opening.end(), cursor, schema=schema, tags=tags)
+
+
+def _unclosed_call(
+    scan: Scan, call: TextCall, start: int, cursor: int, *, schema: Json, tags: Tags
+) -> CallSpan | None:
+    """Return a call that lacks its closing tag; None if nothing else closes it."""
+    # Other markup closes it, or a line break that a tag without parameters ends in.
+    begins_line = scan.text.startswith(("\n", "\r\n"), start)
+    by_line = not tags.pairs and begins_line and not schema.get("required")
+    by_markup = scan.text.startswith(("</", "<|", "<｜"), cursor) or tags.goes_on.match(scan.text, cursor)
+    if not (call.arguments or by_markup or by_line):
+        return None
+    end = _call_end(scan, cursor, tags)
+    goes_on = scan.text.startswith(tags.call_end, end) or scan.text.startswith("<", cursor)
+    if goes_on and not by_markup:  # text before its end, or an element, is a part of it
+        return _as_written(scan, call.name, start, end, tags)
+    return CallSpan([call], cursor)
+
+
+def _as_written(scan: Scan, name: str, start: int, end: int, tags: Tags) -> CallSpan:
+    """Return a call that holds more than parameters, with all of it as its arguments."""
+    call = as_written(scan, name, start, end)
+    if scan.text.startswith(tags.call_end, end):
+        end += len(tags.call_end)
+    return CallSpan([call], end)
+
+
+def _call_end(scan: Scan, start: int, tags: Tags) -> int:
+    """Return where a call ends at the latest: at its closing tag, at the next call, or with the text."""
+    end = scan.earliest((tags.call_end,), start)
+    following = scan.search(tags.call, start) if tags.call else None
+    return min(end, following.start()) if following else end
+
+
+def _is_cut_off(scan: Scan, position: int, args: Json, schema: Json, tags: Tags) -> bool:
+    """Return whether the text ends in a call after its parameters."""
+    is_partial_tag = scan.text.startswith("<", position) and scan.find(tags.tag_end, position) < 0
+    if not is_partial_tag and position < len(scan.text):
+        return False
     properties: Any = schema.get("properties")
-    is_complete = bool(mine.pairs and args) and is_object(properties) and set(args) >= set(properties)
-    is_part = bool(mine.pairs) and whole is None and end < len(scan.text)  # a key that is none
-    is_part = is_part or mine.parameter.match(scan.text, place) is not None  # with another prefix
-    is_half = scan.text.startswith("<", place) and scan.find(mine.tag_end, place) < 0  # a tag that is cut off
-    is_open = (is_half or place == len(scan.text)) and not (is_complete and scan.ends_at(place))
-    if (whole is None and not is_part) or (is_open and not is_part):
-        return Calls([TextCall(name, CutOff(scan.text[at:].rstrip()))], len(scan.text))
-    if scan.text.startswith(mine.call_end, place) and not is_part:
-        return Calls([TextCall(name, args)], place + len(mine.call_end))
-    # It is not closed here: other markup closes it, or a line break that a tag without parameters ends in.
-    begins_line = scan.text.startswith(("\n", "\r\n"), opening.end())
-    by_line = not mine.pairs and begins_line and not schema.get("required")
-    by_markup = scan.text.startswith(("</", "<|", "<｜"), place) or mine.goes_on.match(scan.text, place)
-    if not by_markup and (args or by_line):  # what stands before its end, or an element, is a part of it
-        is_part = is_part or scan.text.startswith(mine.call_end, end) or scan.text.startswith("<", place)
-    if is_part:
-        behind = end + len(mine.call_end) * scan.text.startswith(mine.call_end, end)
-        return Calls([as_written(scan, name, opening.end(), end)], behind)
-    return Calls([TextCall(name, args)], place) if args or by_markup or by_line else None
+    is_complete = bool(tags.pairs and args) and is_object(properties) and set(args) >= set(properties)
+    return not (is_complete and scan.ends_at(position))
 
 
-def _read_pairs(scan: Scan, at: int, tools: Tools, *, head: re.Pattern[str], tags: Tags) -> Calls | None:
+def _read_pairs(
+    scan: Scan, start: int, tools: ToolTable, *, head: re.Pattern[str], tags: Tags
+) -> CallSpan | None:
     """Read one call in pairs of tags, or as JSON, as these models write it too."""
-    if head.match(scan.text, at):
-        return read(scan, at, tools, head=head, tags=tags)
+    if head.match(scan.text, start):
+        return read(scan, start, tools, head=head, tags=tags)
     opener = tags.call_end.replace("/", "")
-    return read_body(scan, at + len(opener), tools, stops=(opener,))
+    return read_body(scan, start + len(opener), tools, stops=(opener,))
 
 
-def _json_body(scan: Scan, at: int, name: str, tags: Tags) -> Calls | None:
-    """Read arguments that stand as JSON where parameters would."""
+def _json_body(scan: Scan, start: int, name: str, tags: Tags) -> CallSpan | None:
+    """Read arguments that are JSON where parameters would be."""
     try:
-        _, end = scan.value_at(at)
+        _, end = scan.value_at(start)
     except ValueError:
-        end = scan.earliest((tags.call_end,), at)
-        return Calls([as_written(scan, name, at, end)], min(end + len(tags.call_end), len(scan.text)))
-    behind = scan.space(end)
-    if scan.text.startswith(tags.call_end, behind):
-        return Calls([TextCall(name, scan.text[at:end])], behind + len(tags.call_end))
-    stop = scan.find(tags.call_end, behind)
-    is_open = stop >= 0 and not scan.text.startswith("<", behind)
-    if is_open and tags.call is not None and not tags.call.search(scan.text, behind, stop):
-        return Calls([as_written(scan, name, at, stop)], stop + len(tags.call_end))
-    return Calls([TextCall(name, scan.text[at:end])], end)
+        end = scan.earliest((tags.call_end,), start)
+        call_end = min(end + len(tags.call_end), len(scan.text))
+        return CallSpan([as_written(scan, name, start, end)], call_end)
+    next_start = scan.space(end)
+    if scan.text.startswith(tags.call_end, next_start):
+        return CallSpan([TextCall(name, scan.text[start:end])], next_start + len(tags.call_end))
+    stop = scan.find(tags.call_end, next_start)
+    is_open = stop >= 0 and not scan.text.startswith("<", next_start)
+    if is_open and tags.call is not None and not tags.call.search(scan.text, next_start, stop):
+        return CallSpan([as_written(scan, name, start, stop)], stop + len(tags.call_end))
+    return CallSpan([TextCall(name, scan.text[start:end])], end)
 
 
-def parameters_at(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[Json, int, bool | None]:
-    """Read parameters, and return them with the place behind and whether the last was closed."""
+def parameters_at(scan: Scan, start: int, schema: Json, tags: Tags) -> tuple[Json, int, bool | None]:
+    """Read parameters, and return them with where they end and whether the last was closed."""
     # The last value is None if the text ends in a parameter.
     raw: list[tuple[str, str, str]] = []
-    while tags.pairs and (attribute := _ATTRIBUTE.match(scan.text, at)):  # `NAME key=value`
+    cursor = start
+    while tags.pairs and (attribute := _ATTRIBUTE.match(scan.text, cursor)):  # `NAME key=value`
         raw.append((attribute["key"], attribute["value"].strip("\"'"), ""))
-        at = attribute.end()
-    place = scan.gap(at)
+        cursor = attribute.end()
+    cursor = scan.gap(cursor)
     is_closed = True
-    while (opener := tags.parameter.match(scan.text, place)) and tags.opens(opener):
-        end, behind = _value_end(scan, opener.end(), schema, tags)
+    while (opener := tags.parameter.match(scan.text, cursor)) and tags.opens(opener):
+        end, tag_end = _value_end(scan, opener.end(), schema, tags)
         if end is None or len(raw) >= MOST_PARAMETERS:
             return {}, len(scan.text), None
         raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
-        place = scan.gap(behind)
-        is_closed = behind > end
-    is_half = tags.pairs and scan.text.startswith(tags.pairs, place)
-    pairs = [
-        (key, _value(value, tag, property_of(schema, key, schema), schema, tags)) for key, value, tag in raw
-    ]
-    args = object_of(pairs)
-    inner = args.get("arguments")
-    if len(args) == 1 and is_object(inner) and inner:  # a wrapper that is not declared, and what is
-        names = ("arguments", *inner)
-        are_declared = [property_of(schema, key, schema) is not None for key in names]
-        args = inner if not are_declared[0] and all(are_declared[1:]) else args
-    return args, place, None if is_half else is_closed
+        cursor = scan.gap(tag_end)
+        is_closed = tag_end > end
+    pairs = list[tuple[str, Any]]()
+    for key, text, opening_tag in raw:
+        value_schema = property_of(schema, key, schema)
+        pairs.append((key, _value(text, opening_tag, value_schema, schema, tags)))
+    args = _without_wrapper(object_of(pairs), schema)
+    if tags.pairs and scan.text.startswith(tags.pairs, cursor):  # a key without its value
+        return args, cursor, None
+    return args, cursor, is_closed
 
 
-def _value_end(scan: Scan, at: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
-    """Return where a value ends, and the place behind its closing tag; None if the text ends in it."""
-    first = scan.find(tags.parameter_end, at)
-    other = scan.find(tags.call_end, at) if tags.call_end else -1
-    inner = scan.search(tags.call, at) if tags.call else None
-    begin = inner.start() if inner and tags.opens(inner) else len(scan.text)
-    if begin < first and not 0 <= other < begin:
-        return _nested_end(scan, at, first, tags)
+def _without_wrapper(args: Json, schema: Json) -> Json:
+    """Return the object in `arguments` where the schema declares its members, and no such wrapper."""
+    members = args.get("arguments")
+    if len(args) != 1 or not is_object(members) or not members:
+        return args
+    if property_of(schema, "arguments", schema) is not None:
+        return args
+    are_declared = all(property_of(schema, key, schema) is not None for key in members)
+    return members if are_declared else args
+
+
+def _value_end(scan: Scan, start: int, schema: Json, tags: Tags) -> tuple[int | None, int]:
+    """Return where a value ends, and where its closing tag does; None if the text ends in it."""
+    first = scan.find(tags.parameter_end, start)
+    call_end = scan.find(tags.call_end, start) if tags.call_end else -1
+    nested_call = scan.search(tags.call, start) if tags.call else None
+    nested_start = len(scan.text)
+    if nested_call and tags.opens(nested_call):
+        nested_start = nested_call.start()
+    if nested_start < first and not 0 <= call_end < nested_start:
+        return _nested_end(scan, start, first, tags)
     if first < 0:
-        stop = _next_parameter(scan, at, len(scan.text) if other < 0 else other, schema, tags)
+        limit = len(scan.text) if call_end < 0 else call_end
+        stop = _next_parameter(scan, start, limit, schema, tags)
         if stop is not None:
             return stop, stop
-        return (other, other) if other >= 0 else (None, 0)
-    if 0 <= other < first and (tags.call is None or begin < first):
-        return other, other
-    end, behind = _closing_tag(scan, first, tags)
-    stop = _next_parameter(scan, at, end, schema, tags)
-    return (stop, stop) if stop is not None else (end, behind)
+        return (call_end, call_end) if call_end >= 0 else (None, 0)
+    if 0 <= call_end < first and (tags.call is None or nested_start < first):
+        return call_end, call_end
+    end, tag_end = _closing_tag(scan, first, tags)
+    stop = _next_parameter(scan, start, end, schema, tags)
+    return (stop, stop) if stop is not None else (end, tag_end)
 
 
-def _nested_end(scan: Scan, at: int, first: int, tags: Tags) -> tuple[int | None, int]:
+def _nested_end(scan: Scan, start: int, first: int, tags: Tags) -> tuple[int | None, int]:
     """Return where a value ends that holds such a call: where as many parameters close as open."""
-    place = first
+    closer_start = first
     opens = 0
-    since = at
+    counted_to = start
     for closes in itertools.count():
-        opens += sum(1 for _ in tags.parameter.finditer(scan.text, since, max(place, since)))
-        if place < 0 or opens <= closes:
+        opens += sum(1 for _ in tags.parameter.finditer(scan.text, counted_to, max(closer_start, counted_to)))
+        if closer_start < 0 or opens <= closes:
             break
-        since = place
-        place = scan.find(tags.parameter_end, place + 1)
+        counted_to = closer_start
+        closer_start = scan.find(tags.parameter_end, closer_start + 1)
         scan.charge(_PER_TAG)
-    return (place, place + len(tags.parameter_end)) if place >= 0 else (None, 0)
+    return (closer_start, closer_start + len(tags.parameter_end)) if closer_start >= 0 else (None, 0)
 
 
 def _closing_tag(scan: Scan, first: int, tags: Tags) -> tuple[int, int]:
-    """Return where the closing tag stands behind which markup goes on, and the place behind it."""
-    # One that stands twice closes once. Where markup goes on behind none, the first closes.
-    place = first
-    while place >= 0:
-        last = place
-        while scan.text.startswith(tags.parameter_end, again := scan.space(last + len(tags.parameter_end))):
-            last = again
-        if tags.goes_on.match(scan.text, scan.gap(again)):
-            return place, last + len(tags.parameter_end)
-        if last > place:  # its double is markup that goes on
-            return place, scan.text.rindex(tags.parameter_end, place, last) + len(tags.parameter_end)
+    """Return where the closing tag begins after which markup goes on, and where it ends."""
+    # One that is there twice closes once. Where markup goes on after none, the first closes.
+    size = len(tags.parameter_end)
+    closer_start = first
+    while closer_start >= 0:
+        last = closer_start
+        while scan.text.startswith(tags.parameter_end, next_start := scan.space(last + size)):
+            last = next_start
+        if tags.goes_on.match(scan.text, scan.gap(next_start)):
+            return closer_start, last + size
+        if last > closer_start:  # its double is markup that goes on
+            return closer_start, scan.text.rindex(tags.parameter_end, closer_start, last) + size
         scan.charge(_PER_TAG)
-        place = scan.find(tags.parameter_end, last + 1)
-    return first, first + len(tags.parameter_end)
+        closer_start = scan.find(tags.parameter_end, last + 1)
+    return first, first + size
 
 
-def _next_parameter(scan: Scan, at: int, end: int, schema: Json, tags: Tags) -> int | None:
+def _next_parameter(scan: Scan, start: int, end: int, schema: Json, tags: Tags) -> int | None:
     """Return where the next parameter, a declared one, opens before a value was closed."""
-    for opener in tags.parameter.finditer(scan.text, at, end):
+    for opener in tags.parameter.finditer(scan.text, start, end):
         properties: Any = schema.get("properties")
         if tags.opens(opener) and (not properties or opener["key"].strip() in properties):
             return opener.start()
@@ -290,12 +340,20 @@ _KIMI_K3 = Tags(
 def _writer(call: str, parameter: str, marks: tuple[str, ...], as_json: Callable[[str, Json], str]) -> Writer:
     """Return what writes calls; a call with a value that cannot be told from markup is written as JSON."""
 
+    def as_tags(name: str, args: Json, schema: Json) -> str | None:
+        body = ""
+        for key, value in args.items():
+            text = text_of_value(key, value, schema, marks)
+            if text is None:
+                return None
+            body += parameter.format(key, text)
+        return call.format(name, body)
+
     def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
-        texts: list[str] = []
+        texts = list[str]()
         for name, args in calls:
-            values = {key: written(key, value, schemas.get(name, {}), marks) for key, value in args.items()}
-            body = "".join(parameter.format(key, value) for key, value in values.items())
-            texts.append(as_json(name, args) if None in values.values() else call.format(name, body))
+            text = as_tags(name, args, schemas.get(name, {}))
+            texts.append(as_json(name, args) if text is None else text)
         return "\n".join(texts)
 
     return write
@@ -352,8 +410,8 @@ FORMATS: tuple[TextFormat, ...] = (
         example="<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n"
         "</tool_call>",
         reads="Without the tags around, with JSON instead of parameters, and parameters that are not closed.",
-        before=("<tool_call>", "<seed:tool_call>"),
-        after=("</function>", "</tool_call>", "</seed:tool_call>"),
+        opening_tags=("<tool_call>", "<seed:tool_call>"),
+        closing_tags=("</function>", "</tool_call>", "</seed:tool_call>"),
         write=_writer(
             _FUNCTION_CALL,
             "<parameter={}>\n{}\n</parameter>\n",
@@ -369,8 +427,8 @@ FORMATS: tuple[TextFormat, ...] = (
         example='<minimax:tool_call><invoke name="get_weather"><parameter name="city">Paris</parameter>'
         "</invoke></minimax:tool_call>",
         reads="Any prefix of the tags (`｜DSML｜`, `steptml:`, `atem:`), with or without tags around.",
-        before=(*_WRAPS, "<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "function<｜tool_sep｜>"),
-        after=(
+        opening_tags=(*_WRAPS, "<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "function<｜tool_sep｜>"),
+        closing_tags=(
             *(f"</{tag[1:]}" for tag in _WRAPS),
             *("<｜tool_call_end｜>", "<｜tool_calls_end｜>"),
         ),
@@ -382,8 +440,8 @@ FORMATS: tuple[TextFormat, ...] = (
         _NAMED_FUNCTION,
         example='<function name="get_weather"><param name="city">Paris</param></function>',
         reads="Values in CDATA, and tags whose space a tokenizer lost.",
-        before=("<function name=",),
-        after=("</function>",),
+        opening_tags=("<function name=",),
+        closing_tags=("</function>",),
     ),
     _format(
         "kimi-k3",
@@ -394,8 +452,8 @@ FORMATS: tuple[TextFormat, ...] = (
         '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|>'
         "<|close|>call<|sep|><|close|>tools<|sep|>",
         reads="Arguments one by one, or one JSON object.",
-        before=("<|open|>tools<|sep|>", '<|open|>call index="1"<|sep|><|close|>call<|sep|>'),
-        after=(
+        opening_tags=("<|open|>tools<|sep|>", '<|open|>call index="1"<|sep|><|close|>call<|sep|>'),
+        closing_tags=(
             "<|close|>json<|sep|>",
             "<|close|>call<|sep|>",
             "<|close|>tools<|sep|>",
@@ -405,8 +463,8 @@ FORMATS: tuple[TextFormat, ...] = (
     _pairs_format(
         "glm-4.5",
         *("tool_call", "arg_key", "arg_value"),
-        before=("<tool_calls>",),
-        after=("</tool_call>", "</tool_calls>", "<|role_end|>"),
+        opening_tags=("<tool_calls>",),
+        closing_tags=("</tool_call>", "</tool_calls>", "<|role_end|>"),
         write=_writer(
             "<tool_call>{}\n{}</tool_call>",
             "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n",
@@ -417,6 +475,6 @@ FORMATS: tuple[TextFormat, ...] = (
     _pairs_format(
         "longcat-pairs",
         *("longcat_tool_call", "longcat_arg_key", "longcat_arg_value"),
-        after=("</longcat_tool_call>",),
+        closing_tags=("</longcat_tool_call>",),
     ),
 )

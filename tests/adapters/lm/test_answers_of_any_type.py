@@ -1,13 +1,16 @@
 """An answer with another type of JSON in any member ends in outputs, or in an error of ours or of DSPy's."""
 
 import copy
+import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, cast
 
 import dspy
 import pytest
+from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import ENGINES, May, get_weather, lm_of
@@ -60,6 +63,16 @@ def bytes_of(answer: Any, wire: str) -> bytes:
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
 
 
+@contextmanager
+def no_collection() -> Generator[None]:
+    """Keep the collector away from LiteLLM's open streams while a call holds the lock that closes them."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def is_clear(error: BaseException) -> bool:
     """Whether an error is one that a program may expect, also in a group."""
     group: Any = error
@@ -75,7 +88,7 @@ ROUTES = [(wire, engine) for wire in WIRES for engine in ENGINES if (wire, engin
 
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("wire", "engine"), ROUTES)
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=share(60), suppress_health_check=SLOW)
 @given(data=st.data())
 def test_a_member_of_another_type_ends_in_outputs_or_a_clear_error(
     wire: str, engine: str, is_streamed: bool, data: st.DataObject
@@ -91,7 +104,7 @@ def test_a_member_of_another_type_ends_in_outputs_or_a_clear_error(
     program = dspy.Predict(May)
     adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
     try:
-        with dspy.context(lm=lm, adapter=adapter):
+        with no_collection(), dspy.context(lm=lm, adapter=adapter):
             if is_streamed:
                 _ = [*sigadapt.stream_sync(program, question="?", tools=[get_weather])]
             else:

@@ -190,3 +190,25 @@ def test_a_forced_choice_while_claude_thinks_is_refused() -> None:
             ask(lm_of(provider, "anthropic", cache=False, thinking=BUDGET), adapter)
         assert not provider.received
         ask(lm_of(provider, "anthropic", cache=False, thinking={"type": "disabled"}), adapter)
+
+
+@pytest.mark.parametrize("place", ["model", "call"])
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_a_users_logger_of_litellm_is_called(place: str, is_readable: bool) -> None:
+    """adapter-plug-in: LiteLLM's keywords leave as under DSPy's adapter."""
+    seen: list[str] = []
+
+    def log(details: dict[str, Any]) -> None:
+        seen.append(details["log_event_type"])
+
+    reply: Any = Answer(text="Sunny.") if is_readable else b'{"choices": "none"}'
+    options: dict[str, Any] = {"logger_fn": log} if place == "model" else {}
+    config: dict[str, Any] = {"logger_fn": log} if place == "call" else {}
+    with LoopbackProvider([reply]) as provider:
+        lm = lm_of(provider, engine="litellm", cache=False, num_retries=0, **options)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+            try:
+                dspy.Predict(Lists)(question="?", tools=[dspy.Tool(get_weather)], config=config)
+            except (dspy.LMError, sigadapt.SigadaptError):
+                assert not is_readable
+    assert {*seen} == {"pre_api_call", "post_api_call"}

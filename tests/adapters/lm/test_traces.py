@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from openinference.instrumentation.dspy import DSPyInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from processes import run_python
 from support import ENGINES, May, Must, get_weather, lm_of
 from traced_program import ANSWER, CHANGE, CODE, QUESTION, RESULT, TEXT, run
 
@@ -159,10 +158,7 @@ def test_mlflow_shows_no_less_than_under_dspys_adapter():
 
     adapter-plug-in: Traces show no less than under DSPy's adapter.
     """
-    done = subprocess.run(  # noqa: S603  (our own script)
-        [sys.executable, str(HERE / "mlflow_spans.py")],
-        capture_output=True, check=True, text=True, timeout=120, env={**os.environ},
-    )  # fmt: skip
+    done = run_python(HERE / "mlflow_spans.py", check=True)
     theirs, ours = json.loads(done.stdout).values()
     kinds = [sorted({span["name"] for span in found}) for found in (theirs, ours)]
     assert kinds[0] == kinds[1]

@@ -10,6 +10,7 @@ from typing import Any, cast
 import dspy
 import pydantic
 import pytest
+from budgets import share
 from dspy.adapters import utils
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -140,7 +141,7 @@ def dumped(events: list[dict[str, Any]]) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share(150), suppress_health_check=[HealthCheck.too_slow])
 @given(histories())
 def test_any_conversation_survives_json(events: list[dict[str, Any]]):
     """conversations: Any sequence of turns survives JSON and gives the same request."""
@@ -180,7 +181,7 @@ def test_a_result_is_an_object_for_gemini(route: Route, result: dict[str, Any], 
         assert sent["parts"][0]["functionResponse"]["response"] == expected
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share(100), suppress_health_check=[HealthCheck.too_slow])
 @given(histories())
 def test_calls_and_results_are_always_paired(events: list[dict[str, Any]]):
     """conversations: Results follow the calls they answer."""
@@ -195,7 +196,7 @@ def test_calls_and_results_are_always_paired(events: list[dict[str, Any]]):
     assert waiting == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=share(100))
 @given(rounds(0))
 def test_calls_and_results_survive_json(results: ToolResults):
     """conversations: Any sequence of turns survives JSON and gives the same request."""

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import dspy
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -133,11 +134,11 @@ class Conversation(RuleBasedStateMachine):
 
 
 TestConversation = Conversation.TestCase
-TestConversation.settings = settings(max_examples=80, stateful_step_count=15)
+TestConversation.settings = settings(max_examples=share(80), stateful_step_count=15)
 
 
 @given(st.lists(st.sampled_from(["question", "calls", "results", "answer"]), max_size=8))
-@settings(max_examples=60)
+@settings(max_examples=share(60))
 def test_any_events_can_be_healed(kinds: list[str]) -> None:
     """conversations: A stray result is dropped."""
     events: Rows = []

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from internals import (
@@ -182,7 +183,7 @@ def test_any_saved_turn_is_read_or_refused(column: str):
     """conversations: A saved turn is read, or refused with the reason."""
     saved = heard(column)
 
-    @settings(max_examples=150)
+    @settings(max_examples=share(150))
     @given(mutations(saved), st.sampled_from(ROUTES))
     def holds(event: Any, route: Route) -> None:
         try:

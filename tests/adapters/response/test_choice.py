@@ -13,6 +13,7 @@ import anthropic.types
 import litellm
 import ollama
 import pytest
+from budgets import share
 from dspy import lm15
 from dspy.clients import call_result
 from google.genai import types as google
@@ -581,7 +582,7 @@ def check_any(read: Callable[[Any], list[Choice]], thing: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=share(600), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutants(BODIES))
 def test_any_json_in_any_field_of_a_body(body: Any) -> None:
     """response-choice: Any JSON gives a Choice or UnreadableResponse"""
@@ -590,7 +591,7 @@ def test_any_json_in_any_field_of_a_body(body: Any) -> None:
     assert repr(body) == repr(before)
 
 
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=share(600), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutants(STREAMS), st.sampled_from([list, iter, json.dumps]))
 def test_any_json_in_any_field_of_a_stream(events: Any, form: Any) -> None:
     """response-choice: Any JSON gives a Choice or UnreadableResponse"""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from budgets import share
 from internals import PROVIDERS, events_of
 from support import RECORDINGS, recorded
 
@@ -31,7 +32,8 @@ from sigadapt.testing import WIRES, Answer, Call, Received
 Json = dict[str, Any]
 
 SEED = 20_261_120
-BUDGET = 1_500_000  # characters read of one answer in one way; smaller than every position of a large one
+BUDGET = share(1_500_000)
+"""The characters read of one answer in one way: fewer than all positions of a large one take."""
 
 tried: Counter[str] = Counter()
 

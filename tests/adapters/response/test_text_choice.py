@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import FORMATS, read_text
@@ -169,7 +170,7 @@ def test_a_call_ends_a_thinking_that_nothing_closes() -> None:
 EXAMPLES = [each.example for each in FORMATS]
 
 
-@settings(max_examples=100)
+@settings(max_examples=share(100))
 @given(text=st.sampled_from([TEXT, *EXAMPLES]), data=st.data())
 def test_pieces_read_like_the_whole(text: str, data: st.DataObject) -> None:
     """text-calls: Pieces read like the whole."""

@@ -21,6 +21,7 @@ from typing import (  # noqa: UP035  (both spellings of a type have to work)
 
 import pydantic
 import pytest
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import annotations
@@ -209,7 +210,7 @@ def among(types: dict[str, Any], excused: list[Any]) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000)
+@settings(max_examples=share(1000))
 @given(calls())
 def test_the_schema_and_pydantic_agree(call: Call):
     """tool-declarations: A function's parameters become a schema."""

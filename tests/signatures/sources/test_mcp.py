@@ -1,12 +1,11 @@
 """MCP tools pass through as the server wrote them."""
 
-import subprocess
-import sys
 from typing import Any
 
 import mcp.types
 import pydantic
 import pytest
+from processes import run_python
 
 from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
@@ -83,5 +82,5 @@ def test_reading_other_sources_imports_no_optional_library():
         "ToolDecls([f, {'name': 'g'}]).to_openai()\n"
         "print([name for name in ('mcp', 'mcp_types', 'langchain_core') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    done = run_python("-c", code, check=True)
     assert done.stdout.strip() == "[]"

@@ -6,6 +6,7 @@ from typing import Any
 
 import dspy
 import pytest
+from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from internals import OWN_ENGINE, ROUTES, Route, Turn, assistant_message, lower, result_message, to_lm15
@@ -242,7 +243,7 @@ def test_any_mixture_leaves_whole_or_is_on_record(column: str):
     with serving(column, heard, *[said_text(COLUMNS[column].form)] * 60) as served:
         calls = turn_of(served)
 
-        @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+        @settings(max_examples=share(20), suppress_health_check=[HealthCheck.too_slow])
         @given(mixtures(), st.booleans())
         def check(mixture: Any, failed: bool) -> None:
             value, said, held = mixture

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +10,7 @@ from typing import Any, cast
 import pytest
 from continue_pairs import saved
 from pair_turns import CITIES, LOOK, LOST_ON_ARRIVAL, TURNS
+from processes import run_python
 from test_wire_matrix import CHECKS
 from wire_bodies import part
 from wire_matrix import COLUMNS, FAILED, RESULT
@@ -42,25 +42,27 @@ CALL_KEYS = ("toolUse", "functionCall", "function_call", "functionResponse", "to
 
 
 @pytest.fixture(scope="module")
-def begun() -> dict[str, str]:
+def begun(made_once: Any) -> dict[str, str]:
     """The saved conversations, by the column they were made on."""
+    return made_once("begun", begin)
+
+
+def begin() -> dict[str, str]:
+    """Begin a conversation over each column."""
     return {column: saved(column, TURNS[COLUMNS[column].form].turn) for column in COLUMNS}
 
 
 @pytest.fixture(scope="module")
-def went_on(begun: dict[str, str]) -> dict[str, Any]:
+def went_on(begun: dict[str, str], made_once: Any) -> dict[str, Any]:
     """What a new process sent of each conversation over each column, and what it recorded."""
-    script = Path(__file__).with_name("continue_pairs.py")
+    return made_once("went_on", lambda: go_on(begun))
+
+
+def go_on(begun: dict[str, str]) -> dict[str, Any]:
+    """Continue every conversation in a new process."""
+    script = Path(__file__).parents[1] / "continue_pairs.py"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(  # noqa: S603  (its own code)
-        [sys.executable, "-W", "ignore", str(script)],
-        input=json.dumps(begun),
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = run_python("-W", "ignore", script, stdin=json.dumps(begun), env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

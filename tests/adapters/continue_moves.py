@@ -1,4 +1,4 @@
-"""One step of many conversations, each over its own column: what `test_moves.py` runs in a new process.
+"""One step of many conversations, each over its own column, for `test_change_of_provider.py` in a process.
 
 Reads, by conversation, its column, what it saved so far as JSON, and the turns that the provider gives.
 Writes what was saved then, what was sent, and what was recorded.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from budgets import share
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from internals import FORMATS, Layout, Scan, TextGate, read_text
@@ -46,7 +47,7 @@ def calls_in(text: str, **how: Any) -> list[tuple[Any, Any]]:
     return [(call.name, call.arguments) for _, call in read_text(text, SCHEMAS, **how).calls]
 
 
-@settings(max_examples=300)
+@settings(max_examples=share(300))
 @given(content=markup, writer=st.sampled_from(WRITERS))
 def test_no_call_comes_out_of_a_value(content: str, writer: str) -> None:
     """text-calls: Markup inside of a value is a value."""
@@ -97,7 +98,7 @@ def test_a_cut_makes_no_other_call(each: Any) -> None:
             assert [call.name for call in calls or ()] == [], text[:end]
 
 
-@settings(max_examples=200)
+@settings(max_examples=share(200))
 @given(
     thought=st.lists(st.sampled_from([each.example for each in FORMATS] + [FIELD, "Hm. ", "\n"])).map("".join)
 )
@@ -138,7 +139,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=share(300))
 @given(text=st.lists(st.sampled_from(PIECES), max_size=6).map("".join), size=st.integers(1, 30))
 @example('```>>>get_weather\n{"city": "Paris"}<tool_call>\n{"name": "get_weather", "arguments": {}}', 1)
 def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:

@@ -65,7 +65,7 @@ def test_the_conversations_have_every_fault():
     """conversations: ReActV2 ends no worse than under DSPy's adapter."""
     assert len(REACT.CONVERSATIONS) >= 30
     codes = {code for _, code in REACT.CONVERSATIONS.values() if code}
-    # Two providers report malformed calls, in forms of their own: test_ends.py.
+    # Two providers report malformed calls, in forms of their own: test_turns_without_an_answer.py.
     assert codes == set(get_args(CallCode)) - {"malformed_call"}
     assert list(rows("called")) == list(REACT.CONVERSATIONS)
 

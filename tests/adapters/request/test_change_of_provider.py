@@ -7,13 +7,13 @@ gets those results.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pair_turns import TURNS
+from processes import run_python
 from provider_rules import refusal
 from wire_matrix import COLUMNS
 
@@ -57,24 +57,21 @@ MOVES = [(source, target) for source in BEGINS for target in WIRES if source != 
 
 def in_a_new_process(asked: dict[str, Any]) -> dict[str, Any]:
     """Each conversation's next step."""
-    script = Path(__file__).with_name("moving.py")
+    script = Path(__file__).parents[1] / "continue_moves.py"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(  # noqa: S603  (its own code)
-        [sys.executable, "-W", "ignore", str(script)],
-        input=json.dumps(asked),
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=110,
-    )
+    done = run_python("-W", "ignore", script, stdin=json.dumps(asked), env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
-def moved() -> list[dict[str, Any]]:
+def moved(made_once: Any) -> list[dict[str, Any]]:
     """What the three steps of each move left."""
+    return made_once("moves", three_steps)
+
+
+def three_steps() -> list[dict[str, Any]]:
+    """Make each move, one process for each step."""
     empty: dict[str, Any] = {"history": {"messages": []}}
     first = in_a_new_process({source: (source, empty, turns) for source, turns in BEGINS.items()})
     again = {form: turn.turn for form, turn in TURNS.items()}

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
+from budgets import share
 from dspy.utils.dummies import DummyLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -314,7 +315,7 @@ plain = st.text(st.sampled_from("abc XYZ,.!?äé\n"), max_size=60).map(str.strip
 arguments = st.dictionaries(st.sampled_from(["city", "days", "a_b"]), json_values, max_size=3)
 
 
-@settings(max_examples=60)
+@settings(max_examples=share(60))
 @given(st.lists(st.tuples(names, arguments), min_size=1, max_size=3), plain, st.sampled_from(["hermes"]))
 def test_a_turn_written_into_a_prompt_is_read_back_as_it_was(calls: list[Any], text: str, form: str) -> None:
     """prompted-calling: A turn written into a prompt is read back as it was."""

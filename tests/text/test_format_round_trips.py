@@ -6,6 +6,7 @@ import string
 from typing import Any
 
 import pytest
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import FORMATS, compact
@@ -91,7 +92,7 @@ def said(choice: Choice) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", WRITABLE)
-@settings(max_examples=30)
+@settings(max_examples=share(30))
 @given(turn=turns(), text=plain_texts)
 def test_what_is_said_is_read_back(
     name: str, turn: tuple[dict[str, Json], list[tuple[str, Json]]], text: str

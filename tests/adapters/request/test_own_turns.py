@@ -11,6 +11,7 @@ import dspy
 import pydantic
 import pytest
 from anthropic.types.beta import BetaMessageParam
+from budgets import share
 from google.genai import types as google
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -141,7 +142,7 @@ def turns(draw: st.DrawFn, name: str) -> list[Json]:
 
 
 HTTP = settings(
-    max_examples=25,
+    max_examples=share(25),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 

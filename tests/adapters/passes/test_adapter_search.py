@@ -11,6 +11,7 @@ from typing import Any
 import cloudpickle
 import dspy
 import pytest
+from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import writers
@@ -371,7 +372,7 @@ def test_arguments_that_were_encoded_twice_are_unwrapped_on_request():
     assert '{"name":"find_invoice","arguments":{"id":"7"}}' in json.dumps(body).replace("\\", "")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=share(30), deadline=None)
 @given(st.dictionaries(st.text(), json_values, max_size=3), st.sampled_from(INDENTS), st.booleans())
 def test_what_was_called_through_goes_back_as_it_came(args: Json, indent: int | None, is_ascii: bool):
     """tool-search: The prompt keeps its beginning."""
