@@ -29,7 +29,7 @@ from sigadapt.adapters.text_listeners import TextSubscription, response_to, with
 from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, own_listeners
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
-from sigadapt.providers.wire.stream_parts import Call, Fold, fold
+from sigadapt.providers.wire.stream_parts import CallPieces, Fold, fold
 from sigadapt.providers.wire.values import json_text
 from sigadapt.schemas.arguments import Flaw, UnreadCall, parse_arguments
 from sigadapt.schemas.json_values import Json
@@ -199,8 +199,8 @@ class CallSubscription(CallTap):
                 )
         self._for_partial = [each for each in self._listeners if getattr(each, "partial", False)]
         self._fold = Fold()
-        self._index: dict[Call, int] = {}
-        self._sizes: dict[Call, int] = {}  # how many pieces of it a run has got
+        self._index: dict[CallPieces, int] = {}
+        self._sizes: dict[CallPieces, int] = {}  # how many pieces of it a run has got
         self._by_index: dict[int, AnyCall] = {}
         self._good: set[tuple[str, str]] = set()  # id and `identity` of the good ones
 
@@ -245,7 +245,7 @@ class CallSubscription(CallTap):
             if complete is not newest:
                 yield from self._complete(complete)
 
-    def _id_of(self, call: Call, index: int) -> str:
+    def _id_of(self, call: CallPieces, index: int) -> str:
         """Return the id that the prediction's call will have: only the first call with an id keeps it."""
         is_owner = call.id is not None and self._owners.setdefault(call.id, index) == index
         return call.id if call.id is not None and is_owner else self._made_id(index)
@@ -268,7 +268,7 @@ class CallSubscription(CallTap):
             items += self._responses(call, is_last=place == len(missing))
         return items
 
-    def _complete(self, call: Call) -> Iterator[Any]:
+    def _complete(self, call: CallPieces) -> Iterator[Any]:
         index = self._index[call]
         text = call.arguments
         if not self._listeners or index in self._by_index or call.is_custom:

@@ -27,7 +27,7 @@ from sigadapt.logs.unanswered import UnansweredCalls
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.wire.recorded import Question, RecordedResult, Recording
-from sigadapt.providers.wire.values import in_paragraphs, joined, named_part
+from sigadapt.providers.wire.values import in_paragraphs, join_texts, named_part
 from sigadapt.schemas.caches import BUDGET, BoundedCache
 from sigadapt.schemas.json_values import Json, cut, is_object, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, Turn
@@ -260,7 +260,7 @@ class _HistoryRows:
             calls += reading.calls
         if state is not None and self._provider is not CHAT:  # whose state is one message
             state = {**state, "blocks": blocks}
-        reasoning = joined([reading.reasoning for reading in readings])
+        reasoning = join_texts([reading.reasoning for reading in readings])
         return readings[-1]._replace(text=in_paragraphs(texts), reasoning=reasoning, calls=calls, state=state)
 
     def _id_maker(self, sent_ids: list[Any]) -> Callable[[int], str]:

@@ -39,14 +39,14 @@ from sigadapt.providers.wire.questions import as_written
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.wire.stream_parts import Block, Blocks
-from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
     in_paragraphs,
     is_text,
-    joined,
+    join_texts,
     json_text,
     kind_of,
     named_part,
@@ -124,7 +124,7 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
             whole = {**whole, **delta, "type": whole["type"]}
     for key in ("text", "thinking", "signature"):
         if pieces := block.pieces(key):
-            whole[key] = joined([whole.get(key), *pieces]) or ""
+            whole[key] = join_texts([whole.get(key), *pieces]) or ""
     if citations := block.pieces("citation"):
         whole["citations"] = citations
     if pieces := block.pieces("partial_json"):
@@ -215,7 +215,7 @@ class Anthropic(Provider):
         calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
         calls = mark_last_cut_off(calls, finish if ends_in(blocks, self.is_call) else None)
         text = in_paragraphs([block.get("text") if block.get("type") == "text" else None for block in blocks])
-        thinking = joined([block.get("thinking") for block in blocks if block.get("type") == "thinking"])
+        thinking = join_texts([block.get("thinking") for block in blocks if block.get("type") == "thinking"])
         # Code in a container that made calls waits there for their results.
         container = an_object(body.get("container")).get("id")
         by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses if "caller" in use)
@@ -405,21 +405,21 @@ class Anthropic(Provider):
     def is_call(self, block: Json) -> bool:
         return block.get("type") == "tool_use"
 
-    def describe(self, block: Json) -> Described:
+    def describe(self, block: Json) -> TurnBlock:
         kind = kind_of(block)
         if kind == "text":
             more = more_than(block, _TEXT_FIELDS)
             plain = {"type": kind, "text": block.get("text")}
-            return Described("text" if block.get("text") else "", more, block, plain)
+            return TurnBlock("text" if block.get("text") else "", more, block, plain)
         if kind == "tool_use":
             fields = {key: block[key] for key in block if key != "input"}
-            return Described("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
+            return TurnBlock("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
         if kind in _THINKING:
             name = "reasoning" if block.get("thinking") else kind
-            return Described(kind, name if _is_signed(block) else "", block)
+            return TurnBlock(kind, name if _is_signed(block) else "", block)
         if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text
             block = {**block, "input": parse_arguments(block["input"])}
-        return Described(kind, kind or "a block without a type", block)
+        return TurnBlock(kind, kind or "a block without a type", block)
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools

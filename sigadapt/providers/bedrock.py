@@ -36,7 +36,7 @@ from sigadapt.providers.wire.values import (
     decoded,
     in_paragraphs,
     is_text,
-    joined,
+    join_texts,
     json_text,
     objects,
     one_call_each,
@@ -81,9 +81,9 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
         ciphertexts = [each["redactedContent"] for each in thoughts if each.get("redactedContent")]
         if ciphertexts:
             return {"reasoningContent": {"redactedContent": ciphertexts[0]}}
-        text, signature = (joined(each.get(key) for each in thoughts) for key in ("text", "signature"))
+        text, signature = (join_texts(each.get(key) for each in thoughts) for key in ("text", "signature"))
         return {"reasoningContent": {"reasoningText": {"text": text or "", "signature": signature}}}
-    text = joined(block.pieces("text"))
+    text = join_texts(block.pieces("text"))
     if citations := block.pieces("citation"):
         return {"citationsContent": {"content": [{"text": text or ""}], "citations": citations}}
     return {"text": text}
@@ -139,7 +139,7 @@ class BedrockConverse(Provider):
         thoughts = (
             an_object(an_object(block.get("reasoningContent")).get("reasoningText")) for block in blocks
         )
-        return [Reading(text, joined(each.get("text") for each in thoughts), calls, finish)]
+        return [Reading(text, join_texts(each.get("text") for each in thoughts), calls, finish)]
 
     def is_event(self, event: Json) -> bool:
         return not _EVENTS.isdisjoint(event)

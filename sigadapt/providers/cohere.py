@@ -20,7 +20,7 @@ from sigadapt.providers.wire.values import (
     chat_call,
     content_parts,
     is_text,
-    joined,
+    join_texts,
     json_text,
     kind_of,
     usual_call,
@@ -87,8 +87,8 @@ class Cohere(Provider):
         parts = content_parts(message.get("content"))
         finish = finish_word(body.get("finish_reason"), _FINISH)
         calls = [chat_call(call) for call in calls_of(message.get("tool_calls"))]
-        text = joined(part.get("text") for part in parts)
-        thinking = joined([message.get("tool_plan"), *(part.get("thinking") for part in parts)])
+        text = join_texts(part.get("text") for part in parts)
+        thinking = join_texts([message.get("tool_plan"), *(part.get("thinking") for part in parts)])
         return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
 
     def is_event(self, event: Json) -> bool:
@@ -126,11 +126,11 @@ class Cohere(Provider):
         ended = is_text(body.get("finish_reason"))
         message = {
             "role": "assistant",
-            "tool_plan": joined(plan),
+            "tool_plan": join_texts(plan),
             "content": [
                 {
                     "type": next((piece["type"] for piece in part.deltas if "type" in piece), "text"),
-                    **{key: joined(part.pieces(key)) for key in ("text", "thinking")},
+                    **{key: join_texts(part.pieces(key)) for key in ("text", "thinking")},
                 }
                 for part in parts.all
             ],

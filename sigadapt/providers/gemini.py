@@ -38,14 +38,14 @@ from sigadapt.providers.wire.questions import as_written, part_of_question, text
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import whole_arguments
-from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
     in_paragraphs,
     is_text,
-    joined,
+    join_texts,
     kind_of,
     named_part,
     objects,
@@ -152,16 +152,16 @@ def _whole_parts(parts: list[Json]) -> list[Json]:
             runs.append([part])
     wholes: list[Json] = []
     for run in runs:
-        whole = _merged(run)
+        whole = _merge(run)
         if len(run) == 1:
             whole = run[0]
         elif _is_call(run[0]):
             chunks: list[Json] = [part["functionCall"] for part in run]
             partials = [partial for chunk in chunks for partial in objects(chunk.get("partialArgs"))]
             goes_on = bool(chunks[-1].get("willContinue"))
-            whole["functionCall"] = {**_merged(chunks), "partialArgs": partials, "willContinue": goes_on}
+            whole["functionCall"] = {**_merge(chunks), "partialArgs": partials, "willContinue": goes_on}
         else:
-            whole["text"] = joined(part.get("text") for part in run) or ""
+            whole["text"] = join_texts(part.get("text") for part in run) or ""
         wholes.append(whole)
     return wholes
 
@@ -179,7 +179,7 @@ def _continues(part: Json, first: Json, last: Json) -> bool:
     return are_texts and bool(part.get("thought")) == bool(first.get("thought"))
 
 
-def _merged(pieces: list[Json]) -> Json:
+def _merge(pieces: list[Json]) -> Json:
     return {key: value for piece in pieces for key, value in piece.items() if value is not None}
 
 
@@ -303,7 +303,7 @@ class Gemini(Provider):
         # https://ai.google.dev/api/generate-content#FinishReason
         calls = with_reported_call(calls, finish, why)
         text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
-        thinking = joined(part.get("text") for part in parts if part.get("thought"))
+        thinking = join_texts(part.get("text") for part in parts if part.get("thought"))
         saved_state = state(NAME, map(self.describe, parts))
         findings = Findings()
         if saved_state is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
@@ -333,7 +333,7 @@ class Gemini(Provider):
             body["candidates"] = []
             for _, pieces in sorted(candidates.items()):
                 parts = _whole_parts([part for piece in pieces for part in _parts(piece)])
-                body["candidates"].append(_with_parts(_merged(pieces), parts))
+                body["candidates"].append(_with_parts(_merge(pieces), parts))
         return body
 
     # {"role": "assistant", "content": "Hi.", "provider_specific_fields": {"thought_signatures": ["CiQB..."]},
@@ -483,20 +483,20 @@ class Gemini(Provider):
     def is_call(self, block: Json) -> bool:
         return _is_call(block)
 
-    def describe(self, block: Json) -> Described:
+    def describe(self, block: Json) -> TurnBlock:
         signature = "a signature" if is_text(block.get("thoughtSignature")) else ""
         if _is_call(block):
             call: Json = block["functionCall"]
             names = (more_than(block, _CALLED), more_than(call, _CALL_FIELDS), signature)
             fields = {**block, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
-            return Described("call", _join_names(names), fields, {"functionCall": {}})
+            return TurnBlock("call", _join_names(names), fields, {"functionCall": {}})
         more = more_than(block, _SAID)
         if "text" not in block and block.keys() - _SAID:
-            return Described("other", more, block)
+            return TurnBlock("other", more, block)
         if block.get("thought"):
-            return Described("thought", _join_names((more, "reasoning" if signature else "")), block)
+            return TurnBlock("thought", _join_names((more, "reasoning" if signature else "")), block)
         plain = {"text": block.get("text")}
-        return Described("text" if block.get("text") else "", _join_names((more, signature)), block, plain)
+        return TurnBlock("text" if block.get("text") else "", _join_names((more, signature)), block, plain)
 
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         for more in super().extras(state, in_chat=in_chat):

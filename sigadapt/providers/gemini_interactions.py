@@ -14,14 +14,14 @@ from collections.abc import Iterable
 from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading
 from sigadapt.providers.wire.ends import UNENDED, details_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.stream_parts import Block, Blocks
-from sigadapt.providers.wire.turn_state import Described, state
+from sigadapt.providers.wire.turn_state import TurnBlock, state
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
     in_paragraphs,
     is_text,
-    joined,
+    join_texts,
     json_text,
     kind_of,
     objects,
@@ -53,7 +53,7 @@ def _whole_step(block: Block, *, ended: bool) -> Json:
             before = content_parts(step.get(key))
             step[key] = [{"type": "text", "text": text_of([*before, *pieces]) or ""}]
     if signature := block.pieces("signature"):
-        step["signature"] = joined([step.get("signature"), *signature])
+        step["signature"] = join_texts([step.get("signature"), *signature])
     if kind_of(step) == "function_call":
         pieces = block.pieces("arguments")
         arguments = JsonText(json_text(pieces)) if pieces else step.get("arguments")
@@ -87,7 +87,7 @@ class GeminiInteractions(Provider):
         text = in_paragraphs(
             text_of(step.get("content")) if kind_of(step) == "model_output" else None for step in steps
         )
-        thinking = joined(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
+        thinking = join_texts(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
         why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
         return [Reading(text, thinking, calls, finish, state(NAME, map(self.describe, steps)), why)]
 
@@ -123,15 +123,15 @@ class GeminiInteractions(Provider):
     def is_call(self, block: Json) -> bool:
         return kind_of(block) == "function_call"
 
-    def describe(self, block: Json) -> Described:
+    def describe(self, block: Json) -> TurnBlock:
         kind = kind_of(block)
         if kind == "function_call":
-            return Described("call", "", {key: block[key] for key in block if key != "arguments"})
+            return TurnBlock("call", "", {key: block[key] for key in block if key != "arguments"})
         if kind == "model_output":
-            return Described("text" if is_text(text_of(block.get("content"))) else "", "", block)
+            return TurnBlock("text" if is_text(text_of(block.get("content"))) else "", "", block)
         if kind == "thought":
-            return Described(kind, "reasoning" if is_text(block.get("signature")) else "", block)
-        return Described(kind, kind or "a step without a type", block)
+            return TurnBlock(kind, "reasoning" if is_text(block.get("signature")) else "", block)
+        return TurnBlock(kind, kind or "a step without a type", block)
 
 
 PROVIDER = GeminiInteractions()

@@ -13,8 +13,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import CutOff, JsonText, Provider, RawCall, Reading
-from sigadapt.providers.wire.turn_state import Described, state
-from sigadapt.providers.wire.values import content_parts, in_paragraphs, joined, json_text, kind_of, objects
+from sigadapt.providers.wire.turn_state import TurnBlock, state
+from sigadapt.providers.wire.values import (
+    content_parts,
+    in_paragraphs,
+    join_texts,
+    json_text,
+    kind_of,
+    objects,
+)
 from sigadapt.schemas.json_values import Json
 
 NAME = "mistral-conversations"
@@ -23,7 +30,7 @@ _EVENTS = ("conversation.response.", "message.output.", "function.call.", "tool.
 
 
 def _text_in(entry: Json) -> str | None:
-    return joined([part.get("text") for part in content_parts(entry.get("content"))])
+    return join_texts([part.get("text") for part in content_parts(entry.get("content"))])
 
 
 def _whole_entry(pieces: list[Json], *, ended: bool) -> Json:
@@ -65,7 +72,7 @@ class MistralConversations(Provider):
         texts = [_text_in(entry) if kind_of(entry) == "message.output" else None for entry in entries]
         parts = [part for entry in entries for part in content_parts(entry.get("content"))]
         thoughts = [part.get("thinking") for part in parts if kind_of(part) == "thinking"]
-        thinking = joined(piece.get("text") for each in thoughts for piece in content_parts(each))
+        thinking = join_texts(piece.get("text") for each in thoughts for piece in content_parts(each))
         finish = ("tool_calls" if calls else "stop") if body.get("ended", True) else None
         saved_state = state(NAME, map(self.describe, entries))
         return [Reading(in_paragraphs(texts), thinking, calls, finish, saved_state)]
@@ -96,13 +103,13 @@ class MistralConversations(Provider):
     def is_call(self, block: Json) -> bool:
         return kind_of(block) == "function.call"
 
-    def describe(self, block: Json) -> Described:
+    def describe(self, block: Json) -> TurnBlock:
         kind = kind_of(block)
         if kind == "function.call":
-            return Described("call", "", {key: block[key] for key in block if key != "arguments"})
+            return TurnBlock("call", "", {key: block[key] for key in block if key != "arguments"})
         if kind == "message.output":
-            return Described("text" if _text_in(block) else "", "", block)
-        return Described(kind, kind or "an entry without a type", block)
+            return TurnBlock("text" if _text_in(block) else "", "", block)
+        return TurnBlock(kind, kind or "an entry without a type", block)
 
 
 PROVIDER = MistralConversations()

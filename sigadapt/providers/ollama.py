@@ -23,7 +23,7 @@ from sigadapt.providers.wire.values import (
     chat_call,
     decoded,
     is_text,
-    joined,
+    join_texts,
     objects,
     text_of,
 )
@@ -78,7 +78,7 @@ class Ollama(Provider):
             whole.update(messages[-1])
         calls: list[Any] = [call for message in messages for call in calls_of(message.get("tool_calls"))]
         for key in ("content", "thinking"):
-            whole[key] = joined(text_of(message.get(key)) for message in messages)
+            whole[key] = join_texts(text_of(message.get(key)) for message in messages)
         return {**body, "message": {**whole, "tool_calls": calls}}
 
     def is_request(self, body: Json) -> bool:

@@ -49,14 +49,14 @@ from sigadapt.providers.wire.questions import as_written, named_chat_block, only
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
-from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     calls_of,
     chat_call,
     content_parts,
     is_text,
-    joined,
+    join_texts,
     json_text,
     named_part,
     objects,
@@ -136,10 +136,10 @@ def _candidate(choice: Json, body: Json) -> Reading:
     parts: list[Json] = []
     if text is not None and not is_text(text):
         parts = content_parts(text)
-        text = joined(part.get("refusal" if part.get("type") == "refusal" else "text") for part in parts)
+        text = join_texts(part.get("refusal" if part.get("type") == "refusal" else "text") for part in parts)
     refusal = _refusal(message)
     if refusal:
-        text = joined([text, refusal])
+        text = join_texts([text, refusal])
     finish, why, error = _end(choice, message, refuses=is_text(refusal) and not calls)
     if calls and finish in CUTTING and _closes_calls(message, choice):
         calls[-1] = _closed_call(*calls[-1])
@@ -195,14 +195,14 @@ def _thinking(message: Json, parts: Sequence[Json]) -> str | None:
     if text:
         return text
     details = objects(message.get("reasoning_details"))
-    text = joined(part.get("text") or part.get("summary") for part in details)
+    text = join_texts(part.get("text") or part.get("summary") for part in details)
     if text:
         return text
     thoughts: list[str | None] = []
     for part in parts:
         pieces: Any = part.get("thinking")
-        thoughts.append(pieces if isinstance(pieces, str) else joined(map(_text_in, objects(pieces))))
-    return joined(thoughts)
+        thoughts.append(pieces if isinstance(pieces, str) else join_texts(map(_text_in, objects(pieces))))
+    return join_texts(thoughts)
 
 
 def _text_in(piece: Json) -> Any:
@@ -313,7 +313,7 @@ def _state(message: Json, text: str | None) -> Json | None:
     items = calls_of(message.get("tool_calls"))
     calls = [{key: call[key] for key in call if key not in ("function", "custom", "index")} for call in items]
     names = [*fields, *(name for call in calls if (name := _more_of(call)))]
-    description = Described("message", ", ".join(names), {**fields, "tool_calls": calls})
+    description = TurnBlock("message", ", ".join(names), {**fields, "tool_calls": calls})
     return state(NAME, [description]) if names else None
 
 
@@ -355,7 +355,7 @@ def _whole_choice(chunks: list[Json]) -> Json:
 def _whole_field(key: str, pieces: list[Any]) -> Any:
     """Return a field of a message from its pieces: texts and lists grow, of anything else the last counts."""
     if key in _TEXTS and all(isinstance(piece, str) for piece in pieces):
-        return joined(pieces) or ""
+        return join_texts(pieces) or ""
     if key not in _LISTS and key not in _TEXTS:
         return pieces[-1]
     parts = [part for piece in pieces for part in content_parts(piece)]

@@ -51,13 +51,13 @@ from sigadapt.providers.wire.questions import part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import data_uri, file_name, text_in
 from sigadapt.providers.wire.stream_parts import Block, Blocks
-from sigadapt.providers.wire.turn_state import Described, more_than, state
+from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     in_paragraphs,
     is_text,
-    joined,
+    join_texts,
     json_text,
     kind_of,
     named_part,
@@ -127,7 +127,7 @@ def _texts(items: list[Json]) -> tuple[str | None, str | None]:
     texts: tuple[list[str | None], list[str | None]] = [], []
     for item in items:
         parts = content_parts(item.get("content")) if kind_of(item) == "message" else []
-        text = joined(part.get("text") or part.get("refusal") for part in parts)
+        text = join_texts(part.get("text") or part.get("refusal") for part in parts)
         is_beside = item.get("phase") == "commentary"
         texts[is_beside].append(text)
         texts[not is_beside].append(None)
@@ -189,7 +189,7 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
     if key is not None:
         item[key] = json_text([item.get(key), *arguments])
     for (field, part, _), deltas in texts.items():
-        whole = {"type": part, "refusal" if part == "refusal" else "text": joined(deltas)}
+        whole = {"type": part, "refusal" if part == "refusal" else "text": join_texts(deltas)}
         item[field] = [*objects(item.get(field)), whole]
     return item
 
@@ -252,7 +252,9 @@ class OpenAIResponses(Provider):
         why = details_in(error) or (status if finish == "error" else None)
         text, commentary = _texts(items)
         thoughts = (item for item in items if item.get("type") == "reasoning")
-        thinking = joined(text_of(item.get("content")) or text_of(item.get("summary")) for item in thoughts)
+        thinking = join_texts(
+            text_of(item.get("content")) or text_of(item.get("summary")) for item in thoughts
+        )
         saved_state = state(NAME, map(self.describe, items))
         work = NO_WORK if saved_state is None else self.work(items)
         return [Reading(text, thinking, calls, finish, saved_state, why, commentary, error, work=work)]
@@ -430,7 +432,7 @@ class OpenAIResponses(Provider):
         kind = kind_of(block)
         return is_client_call(block) or (kind in _ARGUMENTS and not (kind in _CUSTOM and ran_by_xai(block)))
 
-    def describe(self, block: Json) -> Described:
+    def describe(self, block: Json) -> TurnBlock:
         kind = kind_of(block)
         if kind == "message":
             parts = content_parts(block.get("content"))
@@ -442,13 +444,13 @@ class OpenAIResponses(Provider):
             more = ", ".join(dict.fromkeys(filter(None, names)))
             plain = {"role": "assistant", "content": [{"type": "output_text", "text": text_of(parts) or ""}]}
             has_text = any(part.get("text") or part.get("refusal") for part in parts)
-            return Described("text" if has_text else "", more, block, plain)
+            return TurnBlock("text" if has_text else "", more, block, plain)
         if kind == "function_call":
             fields = _without(block, "arguments", "parsed_arguments")
-            return Described("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
+            return TurnBlock("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
         if kind in _CUSTOM and not ran_by_xai(block):
-            return Described("call", kind, _without(block, "input"), {"type": kind})
-        return Described("call" if is_client_call(block) else kind, kind or "an item without a type", block)
+            return TurnBlock("call", kind, _without(block, "input"), {"type": kind})
+        return TurnBlock("call" if is_client_call(block) else kind, kind or "an item without a type", block)
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://developers.openai.com/api/reference/resources/responses/methods/create

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.members import DocumentedMembers
-from sigadapt.providers.wire.turn_state import Described
+from sigadapt.providers.wire.turn_state import TurnBlock
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.signatures.server.work import NO_WORK, ServerWork
@@ -70,7 +70,7 @@ class Reading(NamedTuple):
         return not (self.text or self.reasoning or self.calls or self.commentary or any(self.work))
 
 
-class Malformed(NamedTuple):
+class MalformedCall(NamedTuple):
     """What a provider reports about a call that it could not read itself, in its own words."""
 
     message: str
@@ -170,9 +170,9 @@ class Provider:
         """Return what the tools that the provider ran left in the blocks of a turn."""
         return NO_WORK
 
-    def describe(self, block: Json) -> Described:
+    def describe(self, block: Json) -> TurnBlock:
         """Return what has to be known of a block to keep it."""
-        return Described("", "", block)
+        return TurnBlock("", "", block)
 
     def is_call(self, block: Json) -> bool:
         """Return whether a block stands for a call."""

@@ -45,7 +45,7 @@ _SIGNED = "x-amz-date"
 
 def exchanging(lm: BaseLM, request: lm15.Request, body: WireBody, *, is_async: bool) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
-    kind = _AsyncEngine if is_async else _SyncEngine
+    kind = _AsyncExchange if is_async else _SyncExchange
 
     def engine_of(engines: dict[Any, Any], key: Any) -> Any:
         if key not in engines:
@@ -100,7 +100,7 @@ def is_empty(response: lm15.Response) -> bool:
     return len(texts) == len(response.message.parts)
 
 
-class _OneRequestEngine:
+class _Exchange:
     """A native engine for one request. Everything that is not changed here is DSPy's."""
 
     def __init__(self, engine: Any, body: WireBody) -> None:
@@ -180,7 +180,7 @@ class _OneRequestEngine:
         return response
 
 
-class _SyncEngine(_OneRequestEngine):
+class _SyncExchange(_Exchange):
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
         provider, native_request = self._take_plan() or self._resolve(request, streaming=False)
@@ -195,7 +195,7 @@ class _SyncEngine(_OneRequestEngine):
         return self._recorder(provider, request).events_of(native_request)
 
 
-class _AsyncEngine(_OneRequestEngine):
+class _AsyncExchange(_Exchange):
     # The request is resolved in a thread, as in DSPy, because this may fetch credentials.
 
     async def complete(self, request: lm15.Request) -> lm15.Response:

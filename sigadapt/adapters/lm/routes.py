@@ -31,7 +31,7 @@ class ModelFacts:
         self.follows_from = follows_from
         self.values = values
 
-    def cached(self, what: str, work_out: Callable[[], Any]) -> Any:
+    def fact(self, what: str, work_out: Callable[[], Any]) -> Any:
         """Return a fact by its name, worked out once."""
         if what not in self.values:
             self.values[what] = work_out()
@@ -74,11 +74,11 @@ def route_of(
 ) -> Route:
     """Return the Route of a language model, from the table of providers."""
     facts = facts or facts_of(lm, settings)
-    route: Route = facts.cached("route", lambda: _route_of(lm, settings))
+    route: Route = facts.fact("route", lambda: _route_of(lm, settings))
     may_change = generation and route.client == "lm15" and getattr(lm, "engine", None) == "auto"
     if may_change and litellm_only(generation):
         # DSPy takes the route over LiteLLM for every provider but one that the user declared.
-        is_declared = facts.cached("declared", lambda: select_backend(lm, settings).resolution.declared)
+        is_declared = facts.fact("declared", lambda: select_backend(lm, settings).resolution.declared)
         return route if is_declared else _over_litellm(lm)._replace(endpoint=route.endpoint)
     return route
 
@@ -102,7 +102,7 @@ def is_completion(lm: BaseLM) -> bool:
 
 def calls_functions(lm: BaseLM, facts: ModelFacts) -> bool:
     """Return whether DSPy knows that a language model supports function calling."""
-    return facts.cached("calls functions", lambda: lm.supports_function_calling)
+    return facts.fact("calls functions", lambda: lm.supports_function_calling)
 
 
 def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: ModelFacts) -> bool:
@@ -114,7 +114,7 @@ def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: M
             return False
         return model_info(resolution.provider, resolution.model).get("supports_function_calling") is False
 
-    return facts.cached("without functions", look_up)
+    return facts.fact("without functions", look_up)
 
 
 def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:

@@ -69,7 +69,7 @@ def answers(
         settings = {key: value for key, value in record.request.items() if key not in _NOT_PASSED} | {"n": 1}
         candidates: list[Answer] = []
         for keywords in executions_of(controls):
-            (text, *_) = yield _Ask(partial(_unchanged, lm), prompt, {**settings, **keywords})
+            (text, *_) = yield _Ask(partial(_same_model, lm), prompt, {**settings, **keywords})
             candidates.append(Answer(text, is_completion=True))
         return candidates
     outgoing = to_lm15(record.request, route, controls.prompt_cache, record.tokens)
@@ -111,7 +111,7 @@ def _answer(
     return answer
 
 
-def _unchanged(lm: BaseLM, *, is_async: bool) -> BaseLM:
+def _same_model(lm: BaseLM, *, is_async: bool) -> BaseLM:
     return lm
 
 

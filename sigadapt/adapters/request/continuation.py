@@ -5,7 +5,7 @@ from sigadapt.adapters.request.messages import assistant_message, result_message
 from sigadapt.providers import BY_WIRE
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import Route
-from sigadapt.providers.wire.values import in_paragraphs, joined
+from sigadapt.providers.wire.values import in_paragraphs, join_texts
 from sigadapt.signatures.calls import SearchRecord, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -63,6 +63,6 @@ def whole_turn(before: Reading, latest: Reading) -> Reading:
     return latest._replace(
         work=provider.work(blocks) if provider else latest.work,
         text=in_paragraphs([before.text, None, latest.text]),
-        reasoning=joined([before.reasoning, latest.reasoning]),
+        reasoning=join_texts([before.reasoning, latest.reasoning]),
         state={**pauses, **rows, "blocks": blocks},
     )

@@ -7,7 +7,7 @@ import pydantic
 
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import JsonText
-from sigadapt.providers.wire.values import joined
+from sigadapt.providers.wire.values import join_texts
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
@@ -62,7 +62,7 @@ def body_of_parts(response: Any, finish: str | None) -> Json:
         for part in parts
         if part.type == "tool_call"
     ]
-    thinking = joined(part.text for part in parts if part.type == "thinking")
+    thinking = join_texts(part.text for part in parts if part.type == "thinking")
     message = {"content": text_of_parts(parts), "reasoning_content": thinking, "tool_calls": calls}
     finish = finish or response.finish_reason
     return {
@@ -72,7 +72,7 @@ def body_of_parts(response: Any, finish: str | None) -> Json:
 
 def text_of_parts(parts: Any) -> str | None:
     """Return the text in the parts of an lm15 message; None if they have no text."""
-    return joined([part.text for part in parts if part.type in {"text", "refusal"}])
+    return join_texts([part.text for part in parts if part.type in {"text", "refusal"}])
 
 
 def _arguments(value: Json) -> Any:

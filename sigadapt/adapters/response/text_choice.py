@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.response.choice import Choice, choice_of
 from sigadapt.providers.provider import CutOff, RawCall, Reading
-from sigadapt.providers.wire.values import joined
+from sigadapt.providers.wire.values import join_texts
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -94,7 +94,7 @@ def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], **how: Any
     if reading.finish is not None and reading.finish not in _CUTTING:  # the model itself left a call open
         calls = [(each, name, raw.sent if isinstance(raw, CutOff) else raw) for each, name, raw in calls]
     return reading._replace(
-        text=from_text.text, reasoning=joined([reading.reasoning, from_text.reasoning]), calls=calls
+        text=from_text.text, reasoning=join_texts([reading.reasoning, from_text.reasoning]), calls=calls
     )
 
 

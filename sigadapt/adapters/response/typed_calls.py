@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.errors import printable
-from sigadapt.providers.provider import FreeText, Malformed, Reading
+from sigadapt.providers.provider import FreeText, MalformedCall, Reading
 from sigadapt.providers.wire.values import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall, check_decoded, holds_half, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
@@ -54,7 +54,7 @@ def arguments_of(raw: Any) -> Arguments:
         return str(raw), {"input": str(raw)}
     if isinstance(raw, str):
         return str(raw), parse_arguments(raw)  # str() makes a JsonText a plain str
-    if type(raw) is Malformed:
+    if type(raw) is MalformedCall:
         why = f"the provider could not read the call that the model wrote: {cut(raw.message)}"
         return raw.message, Flaw("malformed_call", why)
     if type(raw) is not CutOff:

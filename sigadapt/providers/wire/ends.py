@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sigadapt.providers.provider import CutOff, Malformed, RawCall
+from sigadapt.providers.provider import CutOff, MalformedCall, RawCall
 from sigadapt.providers.wire.values import is_text
 from sigadapt.schemas.json_values import Json, compact, is_object
 
@@ -31,7 +31,7 @@ def with_reported_call(calls: list[RawCall], finish: str | None, why: str | None
     """Return the calls, and behind them the one that the provider reports as unreadable, if it does."""
     # A call that Gemini did not expect may be there as well: it is judged like any other.
     is_missing = finish in WITHHELD_CALLS or (finish in MALFORMED_CALLS and not calls)
-    return [*calls, (None, None, Malformed(why or str(finish)))] if is_missing else calls
+    return [*calls, (None, None, MalformedCall(why or str(finish)))] if is_missing else calls
 
 
 def details_in(value: Any) -> str | None:

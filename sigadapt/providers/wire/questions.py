@@ -58,13 +58,13 @@ def named_chat_block(block: Json, model: str) -> Json | None:
 def only(*kinds: str) -> Callable[[Json, str], Json | None]:
     """Return what lets blocks of these kinds through, and of other files the text."""
 
-    def shown(block: Json, model: str) -> Json | None:
+    def block_or_text(block: Json, model: str) -> Json | None:
         if block.get("type") in kinds:
             return as_written(block, model)
         text = text_of_file(block)
         return None if text is None else {"type": "text", "text": text}
 
-    return shown
+    return block_or_text
 
 
 def text_of_file(block: Json) -> str | None:

@@ -72,7 +72,7 @@ class Blocks:
         self.at(index).deltas.append(delta if isinstance(delta, dict) else _NOTHING)
 
 
-class Call:
+class CallPieces:
     """A call, as far as its fragments have arrived; or a single fragment, which is still to be added."""
 
     def __init__(self, head: Json) -> None:
@@ -89,7 +89,7 @@ class Call:
         self.pieces: list[Any] = []
         self.came_whole = False
 
-    def add(self, fragment: "Call") -> None:
+    def add(self, fragment: "CallPieces") -> None:
         """Add a fragment of this call."""
         self.id = self.id or fragment.id
         if self.takes_name_of(fragment):
@@ -101,7 +101,7 @@ class Call:
             self.came_whole = text.lstrip()[:1] == "{" and isinstance(parse_arguments(text), dict)
             self.pieces.append(piece)
 
-    def takes_name_of(self, fragment: "Call") -> bool:
+    def takes_name_of(self, fragment: "CallPieces") -> bool:
         """Return whether a fragment brings a further piece of this call's name."""
         is_other = bool(fragment.name and self.name and fragment.name != self.name)
         return is_other and self.id is not None and fragment.id is None and not self.pieces
@@ -122,14 +122,14 @@ class Fold:
     """The calls of one message, in the order they were opened, while their fragments arrive."""
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
-        self._by_index: dict[int, Call] = {}
-        self._by_id: dict[str, Call] = {}
+        self.calls: list[CallPieces] = []
+        self._by_index: dict[int, CallPieces] = {}
+        self._by_id: dict[str, CallPieces] = {}
 
-    def add(self, fragment: Json) -> Call:
+    def add(self, fragment: Json) -> CallPieces:
         """Add a fragment to its call, a new one if the rules above say so, and return that call."""
-        piece = Call(fragment)
-        call = self._continued(piece)
+        piece = CallPieces(fragment)
+        call = self._call_to_continue(piece)
         if call is None:
             call = piece
             self.calls.append(call)
@@ -140,7 +140,7 @@ class Fold:
             self._by_id[call.id] = call
         return call
 
-    def _continued(self, fragment: Call) -> Call | None:
+    def _call_to_continue(self, fragment: CallPieces) -> CallPieces | None:
         """Return the call that a fragment continues; None if it starts a new one."""
         call_id = fragment.id
         name = fragment.name

@@ -29,7 +29,7 @@ def more_than(block: Json, fields: frozenset[str]) -> str:
     return ", ".join(sorted(key for key, value in block.items() if value and key not in fields))
 
 
-class Described(NamedTuple):
+class TurnBlock(NamedTuple):
     """A block of a turn, and what has to be known of it to keep it."""
 
     kind: str  # `text`, `call`, or anything else
@@ -38,7 +38,7 @@ class Described(NamedTuple):
     plain: Json | None = None  # the block without what `more` names; None if nothing is left
 
 
-def state(dialect: str, descriptions: Iterable[Described], fields: Json | None = None) -> Json | None:
+def state(dialect: str, descriptions: Iterable[TurnBlock], fields: Json | None = None) -> Json | None:
     """Return the state of a turn; None if text and calls suffice."""
     # They suffice if no block holds more, and all text stands before the calls.
     suffices = not fields

@@ -40,7 +40,7 @@ def text_of(content: Any) -> str | None:
     """Return the text of content that is documented as a text, but may come as parts; None for no text."""
     if content is None or isinstance(content, str):
         return content or None
-    return joined(part.get("text") for part in content_parts(content))
+    return join_texts(part.get("text") for part in content_parts(content))
 
 
 def calls_of(value: Any, key: str = "arguments") -> list[Json]:
@@ -124,7 +124,7 @@ def is_text(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and value != ""
 
 
-def joined(pieces: Iterable[Any]) -> str | None:
+def join_texts(pieces: Iterable[Any]) -> str | None:
     """Return the texts among the pieces, joined; None if there is no text. Other values are skipped."""
     return _join_halves("".join([piece for piece in pieces if isinstance(piece, str)])) or None
 
@@ -132,7 +132,7 @@ def joined(pieces: Iterable[Any]) -> str | None:
 def in_paragraphs(pieces: Iterable[Any]) -> str | None:
     """Join the texts of a turn, with a blank line where something else (None) stands between two texts."""
     runs = itertools.groupby((piece or "" for piece in pieces if piece is None or is_text(piece)), bool)
-    return joined(["\n\n".join("".join(run) for are_texts, run in runs if are_texts)])
+    return join_texts(["\n\n".join("".join(run) for are_texts, run in runs if are_texts)])
 
 
 def json_text(pieces: Iterable[Any]) -> str:

@@ -220,7 +220,7 @@ class _Chunks:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._chunks, name)
 
-    def _shown(self, chunk: Any) -> Any:
+    def _pass_on(self, chunk: Any) -> Any:
         self._show(chunk)
         return chunk
 
@@ -230,7 +230,7 @@ class _SyncChunks(_Chunks):
         return self
 
     def __next__(self) -> Any:
-        return self._shown(next(self._chunks))
+        return self._pass_on(next(self._chunks))
 
 
 class _AsyncChunks(_Chunks):
@@ -238,7 +238,7 @@ class _AsyncChunks(_Chunks):
         return self
 
     async def __anext__(self) -> Any:
-        return self._shown(await anext(self._chunks))
+        return self._pass_on(await anext(self._chunks))
 
 
 class _Lines:

@@ -102,17 +102,17 @@ class Recorder:
     def stream(self, request: Any) -> Any:
         """Return the context of a response, as lm15's transport does."""
         opening = self._transport.stream(request)
-        return self._aopened(opening) if hasattr(opening, "__aenter__") else self._opened(opening)
+        return self._aopen(opening) if hasattr(opening, "__aenter__") else self._open(opening)
 
     @contextmanager
-    def _opened(self, opening: Any) -> Generator[Any]:
+    def _open(self, opening: Any) -> Generator[Any]:
         with opening as response:
             lines = response.iter_lines()
             response.iter_lines = lambda: self._lines_for_lm15(lines)
             yield response
 
     @asynccontextmanager
-    async def _aopened(self, opening: Any) -> AsyncGenerator[Any]:
+    async def _aopen(self, opening: Any) -> AsyncGenerator[Any]:
         async with opening as response:
             lines = response.aiter_lines()
             response.aiter_lines = lambda: self._alines_for_lm15(lines)
