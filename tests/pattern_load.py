@@ -39,9 +39,9 @@ FUNCTIONS = ("compile", "match", "fullmatch", *SEARCHING)
 # Expressions that compile a pattern in a function, which is then matched at a place and never searched.
 MATCHED = frozenset(
     (
-        *("re.compile(each.head)", "re.compile(marker)", "re.compile(head)", "re.compile(tail)"),
+        *("re.compile(text_format.head)", "re.compile(marker)", "re.compile(head)", "re.compile(tail)"),
         "re.compile(kind.opener)",
-        *("regex.compile(_BARE.format(**start))", "regex.compile(grammar.openers)"),
+        *("regex.compile(bare)", "regex.compile(grammar.openers)"),
         "regex.compile('|'.join((*heads, OPENER, CLOSER, SILENT)))",
         "regex.compile(f'{block_head(call_format, schemas)}|{self._json}')",
         "[*map(regex.compile, heads)]",
@@ -49,7 +49,7 @@ MATCHED = frozenset(
     )
 )
 # The end of a piece of at most 160 characters is searched for them.
-SEARCHED_IN_A_PIECE = frozenset(("_BEGUN", "_BACKTICKS", "_SILENT_END", "_SPACE"))
+SEARCHED_IN_A_PIECE = frozenset(("_PARTIAL_LINE", "_BACKTICKS", "_SILENT_END", "_SPACE"))
 SHORT, LONG = 1_000, 4_000
 LEAST = 0.005
 """Seconds below which a match of the long text is linear: 4,000 characters squared take more."""
