@@ -248,7 +248,7 @@ class Meeting:
         self.here += 1
         if self.here == self.expected:
             self.everybody.set()
-        await asyncio.wait_for(self.everybody.wait(), timeout=60)
+        await asyncio.wait_for(self.everybody.wait(), timeout=600)
         question = received.body["messages"][-1]["content"].rpartition("\n")[2]
         return Answer(calls=[Call("echo", {"text": question})])
 

@@ -39,7 +39,7 @@ def request(model: str) -> dspy.lm15.Request:
 
 
 def ask(provider: LoopbackProvider, wire: str, engine: str) -> dspy.lm15.Response:
-    lm: Any = dspy.LM(**provider.lm_options(wire, engine=engine, timeout=20))
+    lm: Any = dspy.LM(**provider.lm_options(wire, engine=engine, timeout=600))
     return lm(request(lm.model))
 
 
@@ -53,7 +53,7 @@ class Ask(dspy.Module):
 
 async def streamed(provider: LoopbackProvider, wire: str, engine: str) -> tuple[int, dspy.lm15.Response]:
     """How many chunks came, and the Response DSPy made of them."""
-    with dspy.context(lm=dspy.LM(**provider.lm_options(wire, engine=engine, timeout=20))):
+    with dspy.context(lm=dspy.LM(**provider.lm_options(wire, engine=engine, timeout=600))):
         program: Any = dspy.streamify(Ask())
         items: list[Any] = [item async for item in program()]
     *chunks, prediction = items
@@ -220,7 +220,7 @@ def test_litellm_streams_reasoning_and_calls(wire: str):
                 messages=[{"role": "user", "content": "Weather?"}],
                 tools=[{"type": "function", "function": TOOL}],
                 stream=True,
-                timeout=20,
+                timeout=600,
             )
         )
     whole: Any = litellm.stream_chunk_builder(chunks)  # pyright: ignore[reportUnknownArgumentType]
@@ -243,7 +243,7 @@ def test_ids_count_on_through_a_conversation(wire: str, engine: str, ids: list[s
     """loopback-provider: Calls get ids in the wire's style."""
     first, second = Answer(calls=[Call("get_weather")]), Answer(calls=[Call("get_weather")])
     with LoopbackProvider([first, second]) as provider:
-        lm: Any = dspy.LM(**provider.lm_options(wire, engine=engine, timeout=20))
+        lm: Any = dspy.LM(**provider.lm_options(wire, engine=engine, timeout=600))
         asked = request(lm.model)
         one = lm(asked)
         result = dspy.lm15.Message.tool(
@@ -271,7 +271,7 @@ def test_a_signature_goes_back_on_the_next_turn():
     sent: dict[str, str] = {}
     for wire in ("responses", "anthropic", "gemini"):
         with LoopbackProvider([FULL]) as provider:
-            lm: Any = dspy.LM(**provider.lm_options(wire, timeout=20))
+            lm: Any = dspy.LM(**provider.lm_options(wire, timeout=600))
             asked = request(lm.model)
             turn = lm(asked).message
             more = dspy.lm15.Message.user("And?")
@@ -290,7 +290,7 @@ def test_many_tasks_ask_at_once():
         return Answer(text=received.body["messages"][-1]["content"])
 
     async def everyone(provider: LoopbackProvider) -> list[str]:
-        lm: Any = dspy.LM(**provider.lm_options("openai", timeout=20))
+        lm: Any = dspy.LM(**provider.lm_options("openai", timeout=600))
         questions = [
             dspy.lm15.Request(model=lm.model, messages=(dspy.lm15.Message.user(str(n)),)) for n in range(40)
         ]

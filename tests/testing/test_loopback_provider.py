@@ -38,7 +38,7 @@ def post(
 ) -> tuple[int, Any]:
     """Status and body of one request on a connection of its own; the body as JSON where it is JSON."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection = http.client.HTTPConnection(urlsplit(provider.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(provider.url).netloc, timeout=600)
     try:
         connection.request(method, path, content, headers or {})
         response = connection.getresponse()
@@ -304,7 +304,7 @@ def test_there_is_no_address_outside_of_the_block():
 
 def test_requests_are_answered_concurrently():
     """loopback-provider: Requests are answered concurrently."""
-    together = threading.Barrier(50, timeout=10)
+    together = threading.Barrier(50, timeout=600)
 
     def policy(_: Received) -> Reply:
         together.wait()  # passed only when fifty requests are in hand at once

@@ -25,15 +25,15 @@ PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
 
 
 def open_ai(provider: LoopbackProvider) -> openai.OpenAI:
-    return openai.OpenAI(base_url=provider.base_url("openai"), api_key="x", max_retries=0, timeout=20)
+    return openai.OpenAI(base_url=provider.base_url("openai"), api_key="x", max_retries=0, timeout=600)
 
 
 def claude(provider: LoopbackProvider) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=provider.url, api_key="x", max_retries=0, timeout=20)
+    return anthropic.Anthropic(base_url=provider.url, api_key="x", max_retries=0, timeout=600)
 
 
 def google(provider: LoopbackProvider) -> genai.Client:
-    return genai.Client(api_key="x", http_options=types.HttpOptions(base_url=provider.url, timeout=20_000))
+    return genai.Client(api_key="x", http_options=types.HttpOptions(base_url=provider.url, timeout=600_000))
 
 
 def test_openai_chat_whole():
@@ -89,7 +89,7 @@ async def test_openai_asked_by_an_async_client():
     """loopback-provider: The official SDKs read a streamed answer."""
     with LoopbackProvider([Answer(text="It is sunny.")]) as provider:
         async with openai.AsyncOpenAI(
-            base_url=provider.base_url("openai"), api_key="x", timeout=20
+            base_url=provider.base_url("openai"), api_key="x", timeout=600
         ) as client:
             stream = await client.chat.completions.create(model="gpt-4o-mini", messages=USER, stream=True)
             pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
@@ -271,7 +271,7 @@ def test_gemini_says_why_it_finished(finish: str, word: str):
 def test_ollama(stream: bool):
     """loopback-provider: The official SDKs read a streamed answer."""
     with LoopbackProvider([FULL]) as provider:
-        client: Any = ollama.Client(host=provider.url, timeout=20)
+        client: Any = ollama.Client(host=provider.url, timeout=600)
         got: Any = client.chat(model="llama3.1", messages=USER, stream=stream)
         parts: list[Any] = list(got) if stream else [got]
         client.close()
@@ -286,7 +286,7 @@ def test_ollama(stream: bool):
 def test_ollama_streams_unless_told_not_to():
     """loopback-provider: The official SDKs read a streamed answer."""
     with LoopbackProvider([FULL]) as provider:
-        client = ollama.Client(host=provider.url, timeout=20)
+        client = ollama.Client(host=provider.url, timeout=600)
         client.chat(model="llama3.1", messages=USER)
         list(client.chat(model="llama3.1", messages=USER, stream=True))
         client.close()
@@ -309,7 +309,7 @@ def test_failures_reach_the_sdks_as_their_own_errors():
             client.messages.create(model="claude-sonnet-4-6", max_tokens=9, messages=USER)
         with google(provider) as client, pytest.raises(errors.ServerError, match="UNAVAILABLE") as down:
             client.models.generate_content(model="gemini-2.5-flash", contents="Weather?")
-        llama = ollama.Client(host=provider.url, timeout=20)
+        llama = ollama.Client(host=provider.url, timeout=600)
         with pytest.raises(ollama.ResponseError, match="no model") as absent:
             llama.chat(model="llama3.1", messages=USER)
         llama.close()
