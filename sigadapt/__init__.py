@@ -8,6 +8,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sigadapt import errors
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.request.canonical import Change
@@ -15,15 +16,35 @@ from sigadapt.adapters.response.choice import Choice, choice_from_response
 from sigadapt.errors import ConfirmationNeeded, SigadaptError, ToolCallParseError
 from sigadapt.histories import trim_history
 from sigadapt.runs.rounds import rounds
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures import tool_decls
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, tool_calls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.server.work import Files, Sources
+from sigadapt.signatures.sources import runnable
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.toolset import RequestContext, Toolset
 from sigadapt.tool_texts import ToolTexts
+
+
+class _LaterModule:
+    """A module of a floor above, imported when one of its names is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+# What lower floors need of higher ones. Imports point down, and most programs need none of it.
+errors.waiting = _LaterModule("sigadapt.runs.waiting")
+runnable.confirmation = _LaterModule("sigadapt.signatures.confirmation")
+tool_calls.running = _LaterModule("sigadapt.signatures.tool_results.running")
+tool_decls.tool_texts = _LaterModule("sigadapt.tool_texts")
+del runnable, tool_calls, tool_decls
 
 __version__ = "0.1.0"
 
@@ -32,7 +53,6 @@ logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless 
 if TYPE_CHECKING:
     from sigadapt import adapters as adapters
     from sigadapt import columns as columns
-    from sigadapt import errors as errors
     from sigadapt import events as events
     from sigadapt import listeners as listeners
     from sigadapt import logs as logs

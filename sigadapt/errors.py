@@ -23,7 +23,6 @@ floors above are typed as Any.
 import pickle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias
 
 import dspy
@@ -259,8 +258,8 @@ def _as_of_dspy(error: Any, response: str, adapter_name: str = "sigadapt", signa
     error.status = error.request_id = error.retry_after = None
 
 
-_WAITING = "sigadapt.runs.waiting"
-"""The file that resumes a run, above this one. Only a program that waits needs it."""
+waiting: Any = None
+"""`runs/waiting.py`, which resumes a run. It is above this file, so `sigadapt/__init__.py` sets it."""
 
 
 class ConfirmationNeeded(SigadaptError):
@@ -335,13 +334,13 @@ error.resume(tools, decisions).
             InvalidHistory: as `ToolCalls.run`: `undecided`, `unknown_decision`. Nothing has run then.
             InvalidOption: as `ToolCalls.run`.
         """
-        return import_module(_WAITING).resume(self, tools, decisions, timeout)
+        return waiting.resume(self, tools, decisions, timeout)
 
     async def aresume(
         self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
     ) -> dspy.History:
         """Do the same as `resume`, with the calls run as `ToolCalls.arun` runs them."""
-        return await import_module(_WAITING).aresume(self, tools, decisions, timeout)
+        return await waiting.aresume(self, tools, decisions, timeout)
 
     def model_dump_json(self) -> str:
         """Return all of it as JSON text, for another process or another day.
@@ -349,7 +348,7 @@ error.resume(tools, decisions).
         Raises:
             InvalidHistory: `unreadable_history`, for an input that JSON cannot hold.
         """
-        return import_module(_WAITING).to_json(self)
+        return waiting.to_json(self)
 
     @classmethod
     def model_validate_json(cls, text: str | bytes) -> "ConfirmationNeeded":
@@ -360,7 +359,7 @@ error.resume(tools, decisions).
         Raises:
             InvalidHistory: `unreadable_history`, for a text that is something else.
         """
-        return import_module(_WAITING).from_json(cls, text)
+        return waiting.from_json(cls, text)
 
 
 class UnboundToolCall(SigadaptError):

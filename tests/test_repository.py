@@ -120,6 +120,18 @@ def test_imports_point_down_only() -> None:
     assert upward == []
 
 
+def test_no_file_imports_by_a_string() -> None:
+    """A string hides an import from the test above; `sigadapt/__init__.py` alone names a file so."""
+    module = re.compile(r"""["']sigadapt\.[a-z_.]+["']""")
+    hidden = [
+        (relative(path), text)
+        for path in SOURCES
+        if path.name != "__init__.py" and "import_module" in (source := path.read_text(encoding="utf-8"))
+        for text in module.findall(source)
+    ]
+    assert hidden == []
+
+
 def floor_of(module: str) -> int:
     """The floor of `sigadapt.adapters.call.steps` or of a name imported from the package itself."""
     _, *rest = module.split(".")

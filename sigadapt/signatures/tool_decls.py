@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from importlib import import_module
 from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import ref
@@ -38,7 +37,9 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
-_TEXTS = "sigadapt.tool_texts"
+tool_texts: Any = None
+"""`tool_texts.py`, which writes descriptions. It is above this file, so `sigadapt/__init__.py` sets it."""
+
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _MOST_COMPARED = 100  # names that a bad call's is compared with
@@ -277,8 +278,7 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
             >>> decls.with_texts(file)["now"].description
             'The time.'
         """
-        texts = import_module(_TEXTS)  # above this file, and only needed here
-        return texts.with_texts(self, texts.texts_of(file, self))
+        return tool_texts.with_texts(self, tool_texts.texts_of(file, self))
 
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.

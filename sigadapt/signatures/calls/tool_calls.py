@@ -6,7 +6,6 @@ each with a code (nothing silent).
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import dspy
@@ -28,8 +27,8 @@ from sigadapt.signatures.tool_decls import Sources, ToolDecls, awaited_decls, de
 if TYPE_CHECKING:  # results are made of calls
     from sigadapt.signatures.tool_results.results import ToolResults
 
-_RUNNING = "sigadapt.signatures.tool_results.running"
-"""The file of `run` and `arun`, above this one: results are made of calls. Only who runs calls needs it."""
+running: Any = None
+"""`tool_results/running.py`, which runs calls. It is above this file, so `sigadapt/__init__.py` sets it."""
 
 
 class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
@@ -268,7 +267,6 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
             >>> result.value
             'Paid 10 EUR to Ada.'
         """
-        running = import_module(_RUNNING)
         running.refuse_swapped(tools, decisions, "run")
         return running.run(self, decls_of(tools), decisions, timeout)
 
@@ -282,7 +280,6 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
 
         The functions that are not async run one after the other. Cancelling this cancels what is async.
         """
-        running = import_module(_RUNNING)
         running.refuse_swapped(tools, decisions, "arun")
         return await running.arun(self, await awaited_decls(tools), decisions, timeout)
 

@@ -9,7 +9,6 @@ import inspect
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, cast
 
 import dspy
@@ -25,8 +24,8 @@ from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of, program_outputs
 from sigadapt.signatures.tool_results.tool_result import with_note
 
-_CONFIRMATION = "sigadapt.signatures.confirmation"
-"""The file of policies, above this one: they are of declarations. Only who runs a tool needs it."""
+confirmation: Any = None
+"""`confirmation.py`, the file of policies. It is above this file, so `sigadapt/__init__.py` sets it."""
 
 _OUR_ADAPTERS = {
     "JSONAdapter": "JSONAdapter",
@@ -117,7 +116,7 @@ class Runnable(Uncallable):
         raw = self.raw
         if raw.requires_confirmation is False or asking_of(raw.function) is not None:
             return raw
-        return raw._replace(func=import_module(_CONFIRMATION).refusing(self))
+        return raw._replace(func=confirmation.refusing(self))
 
     @property
     def __name__(self) -> str:
