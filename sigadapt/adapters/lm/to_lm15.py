@@ -54,7 +54,7 @@ def to_lm15(
     alone, config = _config(request, route)
     if cache is not None:
         config = replace(config, cache=cache)
-    are_plain = all(map(is_plain, tools))
+    are_plain = made_once(tools, "plain", lambda: all(map(is_plain, tools)))
     if route.client == "engine" and not are_plain:
         config = replace(config, extensions={**(config.extensions or {}), "tools": [*tools]})
     groups = _groups(messages)
