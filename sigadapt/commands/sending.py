@@ -59,9 +59,13 @@ def sent_to(
         error = "the program sent no request"
     context = catch.context if catch.body is not None else None
     entries = context.decls.entries if context else ()
-    tokens = [entry.token for entry in entries if isinstance(entry, McpServer) and entry.token]
+    tokens: list[str] = []
+    tools: list[str] = []
+    for entry in entries:
+        tools.append(entry.name if isinstance(entry, ToolDecl) else entry.kind)
+        if isinstance(entry, McpServer) and entry.token:
+            tokens.append(entry.token)
     body: Any = Echoes(tokens).hidden_in(catch.body, (), {})
-    tools = [entry.name if isinstance(entry, ToolDecl) else entry.kind for entry in entries]
     changes = context.changes if context else ()
     adaptations: list[Any] = []
     if catch.body is not None and lm.history:

@@ -220,7 +220,10 @@ class _HistoryRows:
             else:
                 turns.append((self._said_at_once(items), {}))
                 self._turn_count += 1
-                self._expect_results(*turns[-1])
+                calls, answers = turns[-1]
+                self._unanswered.begin_turn()
+                for call in calls.in_order():  # for the results that follow
+                    self._unanswered.add(call, self._sent_ids[call.id], answers)
         self.rows = [self._row(parts, turns) for parts, turns in spans]
 
     def _said_at_once(self, readings: list[Reading]) -> ToolCalls:
@@ -279,12 +282,6 @@ class _HistoryRows:
             return f"call_{latest}"
 
         return id_for
-
-    def _expect_results(self, calls: ToolCalls, answers: dict[str, RecordedResult]) -> None:
-        """Let the results that follow find the calls of a turn."""
-        self._unanswered.begin_turn()
-        for call in calls.in_order():
-            self._unanswered.add(call, self._sent_ids[call.id], answers)
 
     def _answer(self, result: RecordedResult) -> None:
         """Pair a result with its call."""

@@ -92,7 +92,10 @@ def improve(
         run.try_rewrite(target)
     if result.texts != dict(texts):
         result.new_replies = run.ask_all(heldout, result.texts)
-        _refuse_worse(result, texts)
+    if result.document()["worse"]:  # back to the texts before
+        result.steps.append({"text": "all", "kept": False, "why": "a held-out row gets worse"})
+        result.texts = dict(texts)
+        result.new_replies = result.old_replies
     return result
 
 
@@ -179,14 +182,6 @@ def _text_names(tools: ToolDecls) -> set[str]:
         names.add(decl.name)
         names |= {f"{decl.name}.{key}" for key in decl.parameters.get("properties") or ()}
     return names
-
-
-def _refuse_worse(result: Improvement, texts: Mapping[str, str]) -> None:
-    """Go back to the texts before where a held-out row gets worse."""
-    if result.document()["worse"]:
-        result.steps.append({"text": "all", "kept": False, "why": "a held-out row gets worse"})
-        result.texts = dict(texts)
-        result.new_replies = result.old_replies
 
 
 def _guilty(row: Json, reply: Reply, tools: ToolDecls) -> set[str]:

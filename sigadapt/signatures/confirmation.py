@@ -88,15 +88,15 @@ def request_id(call_id: str, name: str, args: Json, request_hash: str | None = N
 
     Servers use ids of calls again. `request_hash` (`Turn`) tells equal calls of two turns apart.
     """
+
+    def as_integer(digits: str) -> int | float:
+        # JavaScript or a database may have made 18 of 18.0.
+        number = float(digits)
+        return int(number) if number.is_integer() else number
+
     identity = [call_id, name, args] if request_hash is None else [call_id, name, args, request_hash]
-    stored = json.loads(json.dumps(identity), parse_float=_as_integer)
+    stored = json.loads(json.dumps(identity), parse_float=as_integer)
     return f"confirm_{short_hash(json.dumps(stored, sort_keys=True))}"
-
-
-def _as_integer(digits: str) -> int | float:
-    # JavaScript or a database may have made 18 of 18.0.
-    number = float(digits)
-    return int(number) if number.is_integer() else number
 
 
 def pin_of(decl: ToolDecl) -> str:

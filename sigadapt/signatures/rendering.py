@@ -93,7 +93,11 @@ class Rendering(NamedTuple):
             blocks.append(f"<div>{name} {_escape(cut(text))}</div>")
         if self.rows:
             heads = "".join(f'<th style="{_LINE}">{_escape(head)}</th>' for head in self.heads)
-            rows = "".join(map(_html_row, self.rows))
+            rows = ""
+            for row in self.rows:
+                cells = ("".join(f"<div>{piece.html()}</div>" for piece in cell) for cell in row)
+                columns = "".join(f'<td style="{_LINE}">{pieces}</td>' for pieces in cells)
+                rows += f"<tr>{columns}</tr>"
             table = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
             blocks.append(f'<table style="{_TABLE}">{table}</table>')
         return f'<div class="sigadapt">{"".join(blocks)}</div>'
@@ -143,14 +147,6 @@ class Displayable:
 
     def __rich__(self) -> "RenderableType":
         return self._rendering().rich()
-
-
-def _html_row(row: Row) -> str:
-    cells: list[str] = []
-    for cell in row:
-        pieces = "".join(f"<div>{piece.html()}</div>" for piece in cell)
-        cells.append(f'<td style="{_LINE}">{pieces}</td>')
-    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _escape(text: str) -> str:

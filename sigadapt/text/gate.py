@@ -335,8 +335,11 @@ class TextGate:
             return self._end_of_code(opener)
         content_start = space(self._tail, fence.content_start)
         follows_words = self._is_begun or bool(self._tail[self._passed_end : start].strip())
-        if follows_words and fence.info in CALL_LANGUAGES and self._may_hold_calls(content_start):
-            return None
+        if follows_words and fence.info in CALL_LANGUAGES:
+            printed = self._tail[content_start : content_start + len(_PRINT)]
+            bare = self._bare.match(self._tail, content_start, partial=True)
+            if _PRINT.startswith(printed) or bare is not None:
+                return None
         is_open = content_start == len(self._tail)
         if (is_open or self._is_asked or not follows_words) and self._may_be_answer(
             fence.info, content_start
@@ -353,11 +356,6 @@ class TextGate:
         if self._bare.match(self._tail, start, partial=True) is not None:
             return True
         return token is not None and (token.partial or self._end_of_text(token) is None)
-
-    def _may_hold_calls(self, start: int) -> bool:
-        """Return whether the content of a fence may begin with a call, printed or not."""
-        printed = self._tail[start : start + len(_PRINT)]
-        return _PRINT.startswith(printed) or self._bare.match(self._tail, start, partial=True) is not None
 
     def _as_read(self) -> str:
         """Read the text before the next call, and pass what it says if nothing in it is still open."""

@@ -38,13 +38,13 @@ def has_large_number(value: Any) -> bool:
 
 def as_a_browser_reads(value: Any) -> Any:
     """Return a value of JSON with every number as a double."""
-    return json.loads(json.dumps(value), parse_int=_as_double)
 
+    def as_double(digits: str) -> float | None:
+        # What is too large, JavaScript reads as Infinity and writes as null.
+        number = float(digits)
+        return number if math.isfinite(number) else None
 
-def _as_double(digits: str) -> float | None:
-    # What is too large, JavaScript reads as Infinity and writes as null.
-    number = float(digits)
-    return number if math.isfinite(number) else None
+    return json.loads(json.dumps(value), parse_int=as_double)
 
 
 def _within(value: Any) -> Any:
