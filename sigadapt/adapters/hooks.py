@@ -112,10 +112,14 @@ class CallsBefore:
             return None if calls is self._calls else choice
         known = {id(call): values for call, values in zip(self._items, self._values, strict=True)}
         left: list[Any] = [*calls.tool_calls, *calls.invalid]
-        fresh = [call if _values_of(call) == known.get(id(call)) else _without_text(call) for call in left]
-        if len(left) == len(known) and all(new is call for new, call in zip(fresh, left, strict=True)):
+        items = [*left]
+        for number, call in enumerate(left):
+            if isinstance(call, ToolCall) and _values_of(call) != known.get(id(call)):
+                # The text that the model wrote for the arguments is not what the hook left.
+                items[number] = {"id": call.id, "name": call.name, "args": call.args}
+        if len(left) == len(known) and all(new is call for new, call in zip(items, left, strict=True)):
             return None
-        return replace(choice, tool_calls=rebuilt(fresh, calls))
+        return replace(choice, tool_calls=rebuilt(items, calls))
 
 
 def rebuilt(items: Sequence[Any], calls: ToolCalls) -> ToolCalls:
@@ -132,11 +136,6 @@ def _values_of(call: Any) -> Any:
     if isinstance(call, ToolCall):
         return call.id, call.name, call.args
     return call if isinstance(call, InvalidToolCall) else None
-
-
-def _without_text(call: Any) -> Any:
-    """Return a call that a hook changed without the text that the model wrote for its arguments."""
-    return {"id": call.id, "name": call.name, "args": call.args} if isinstance(call, ToolCall) else call
 
 
 def _ask(hook: Any, method: str, *arguments: Any) -> Steps[Any]:

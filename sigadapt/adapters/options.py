@@ -102,14 +102,7 @@ class Options:
     tool_errors: ToolErrors = "message"
 
     def __post_init__(self) -> None:
-        if self.on_invalid is not None:
-            _check_word("on_invalid", self.on_invalid, get_args(OnInvalid))
-        _check_word("confirm", self.confirm, ("raise", None))
-        _check_word("orphans", self.orphans, get_args(Orphans))
-        _check_word("tool_errors", self.tool_errors, get_args(ToolErrors))
-        modes = self.tool_calling
-        for mode in modes.values() if isinstance(modes, Mapping) else (modes,):
-            _check_word("tool_calling", mode, get_args(ToolCalling))
+        self._check_words()
         for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict", "recover"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
@@ -118,13 +111,28 @@ class Options:
             value = getattr(self, name)
             if type(value) is not int or value < 0:
                 raise InvalidOption(f"expected an int of 0 or more, got {value!r}", field=name)
-        replay = self.replay_reasoning
-        for word in replay.values() if isinstance(replay, Mapping) else [replay] if replay else ():
-            _check_word("replay_reasoning", word, ("reasoning", "reasoning_content"))
+        self._check_replay()
         most = self.max_tool_bytes
         if most is not None and (type(most) is not int or most < 1):
             reason = f"expected an int of 1 or more, or None, got {most!r}"
             raise InvalidOption(reason, field="max_tool_bytes")
+
+    def _check_words(self) -> None:
+        if self.on_invalid is not None:
+            _check_word("on_invalid", self.on_invalid, get_args(OnInvalid))
+        _check_word("confirm", self.confirm, ("raise", None))
+        _check_word("orphans", self.orphans, get_args(Orphans))
+        _check_word("tool_errors", self.tool_errors, get_args(ToolErrors))
+        modes = self.tool_calling
+        for mode in modes.values() if isinstance(modes, Mapping) else (modes,):
+            _check_word("tool_calling", mode, get_args(ToolCalling))
+
+    def _check_replay(self) -> None:
+        replay = self.replay_reasoning
+        if not replay:  # None leaves it to the provider, False replays nothing
+            return
+        for word in replay.values() if isinstance(replay, Mapping) else (replay,):
+            _check_word("replay_reasoning", word, ("reasoning", "reasoning_content"))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Options":
         return Options(**{each.name: deepcopy(getattr(self, each.name), memo) for each in fields(self)})

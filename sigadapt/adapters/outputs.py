@@ -11,7 +11,7 @@ This file enforces "required is required":
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from dspy.adapters.json_adapter import JSONAdapter
 from dspy.adapters.utils import apply_output_field_defaults
@@ -54,13 +54,15 @@ def settle_bad_calls(
         return choice
     bad = calls.invalid
     reasons = (f"{cut(call.id)} ({cut(call.name or 'no name')}, {call.code}): {call.message}" for call in bad)
+    first = bad[0]
+    tool = cut(first.name) if first.name else None
     raise ToolCallParseError(
         f"{len(bad)} of {len(bad) + len(calls)} tool calls cannot be used: {listed(reasons, _MOST_REASONS)}",
         choice=choice,
-        code=bad[0].code,
+        code=first.code,
         field=plan.calls,
-        tool=cut(bad[0].name) if bad[0].name else None,
-        path=bad[0].path,
+        tool=tool,
+        path=first.path,
         fix="Read the calls from the error's .choice, or use on_invalid='keep' to get them as outputs.",
         signature=signature,
     ) from failure
@@ -111,9 +113,10 @@ def refuse_no_answer(choice: Choice, plan: Plan) -> None:
     calls = choice.tool_calls
     if calls:
         flaw = Flaw("truncated", f"{end.what} after this call")
-        bad = (
-            each if isinstance(each, InvalidToolCall) else refused(each, flaw) for each in calls.in_order()
-        )
+        bad: list[InvalidToolCall] = []
+        for call in calls.in_order():
+            bad_call = call if isinstance(call, InvalidToolCall) else refused(call, flaw)
+            bad.append(bad_call)
         all_bad = calls.model_copy(update={"tool_calls": [], "invalid": tuple(bad)})
         choice = replace(choice, tool_calls=all_bad)
     raise _unusable(choice, plan, end)
@@ -182,7 +185,9 @@ def outputs_beside_calls(adapter: OutputFormat, plan: Plan, choice: Choice) -> d
     text = choice.text
     if calls is None or plan.has_defaults or (text and plan.texts and _is_parsed(adapter, plan, text)):
         return None
-    return {name: calls if name == plan.calls else None for name in plan.outputs}
+    outputs: dict[str, Any] = dict.fromkeys(plan.outputs)
+    outputs[plan.calls] = calls
+    return outputs
 
 
 def _is_parsed(adapter: OutputFormat, plan: Plan, text: str) -> bool:
@@ -236,7 +241,9 @@ def outputs_of(
             calls = plan.missing_calls()
     if plan.texts:
         values = apply_output_field_defaults(plan.text_signature, values)
-    return {name: calls if name == plan.calls else values.get(name) for name in plan.outputs}
+    outputs = {name: values.get(name) for name in plan.outputs}
+    outputs[plan.calls] = calls
+    return outputs
 
 
 def _missing(choice: Choice, plan: Plan, signature: type[Signature], hint: str) -> MissingToolCalls:
@@ -285,9 +292,10 @@ def _without_calls(
         return _READS_JSON.parse(plan.text_signature, json_text)
     sole = sole_text_field(plan.text_signature)
     if sole is None:
+        signature_class: Any = signature  # DSPy annotates an instance, and passes classes
         raise AdapterParseError(
             adapter_name=type(adapter).__name__,
-            signature=cast("Any", signature),  # DSPy annotates an instance, and passes classes
+            signature=signature_class,
             lm_response=text,
             message="The text has none of the output fields.",
         )

@@ -124,25 +124,20 @@ def _compile(signature: type[Signature]) -> Plan | None:
         return None
     _refuse_misfits(signature.__name__, tools, calls)
     history_fields = HistoryFields(_sole(signature, dspy.History), _sole(signature, ToolResults), calls[0])
+    work = _work_fields(signature)
+    text_signature = signature
+    for name in filter(None, (tools[0], *history_fields, *dict(work))):
+        text_signature = text_signature.delete(name)
+    notes = _field_notes(signature, tools[0], calls[0])
+    setattr(text_signature, _CACHE, PromptCache(history_fields, notes))
     field = signature.output_fields[calls[0]]
     lenient = _is_one_of(field, (dspy.ToolCalls,))
     optional = is_optional(field)
 
-    def missing_calls() -> Any:
+    def default_calls() -> Any:
         return None if field.is_required() else field.get_default(call_default_factory=True)
 
-    outputs = signature.output_fields.items()
-    text_signature = signature
-    notes = list[str]()
-    work = [(name, what) for name, each in outputs for kind, what in _WORK if _is_one_of(each, (kind,))]
-    for name in filter(None, (tools[0], *history_fields, *dict(work))):
-        text_signature = text_signature.delete(name)
-    for title, name in (("Tools", tools[0]), ("Tool calls", calls[0])):
-        extra: Any = signature.model_fields[name].json_schema_extra or {}
-        description = extra.get("desc")
-        if description not in (None, "", f"${{{name}}}"):  # the last is DSPy's, for a field without one
-            notes.append(f"{title}: {description}")
-    setattr(text_signature, _CACHE, PromptCache(history_fields, "\n".join(notes)))
+    missing_calls = default_calls if lenient or not field.is_required() else None
     return Plan(
         tools=tools[0],
         tools_required=not is_optional(signature.input_fields[tools[0]]),
@@ -150,20 +145,45 @@ def _compile(signature: type[Signature]) -> Plan | None:
         calls_required=not (optional or lenient),
         defers_bad_calls=lenient,
         empty_calls=lenient and not optional and field.is_required(),
-        missing_calls=missing_calls if lenient or not field.is_required() else None,
+        missing_calls=missing_calls,
         history_fields=history_fields,
         outputs=tuple(signature.output_fields),
         others=tuple(text_signature.output_fields),
         texts=tuple(text_signature.output_fields),
         has_defaults=not all(field.is_required() for field in text_signature.output_fields.values()),
-        native_fields=tuple(
-            (name, field.annotation)
-            for name, field in signature.output_fields.items()
-            if name != calls[0] and isinstance(field.annotation, type) and issubclass(field.annotation, Type)
-        ),
-        work=tuple(work),
+        native_fields=_native_fields(signature, calls[0]),
+        work=work,
         text_signature=text_signature,
     )
+
+
+def _work_fields(signature: type[Signature]) -> tuple[tuple[str, str], ...]:
+    """Return the output fields for what server tools did, each with the Choice's name for it."""
+    fields: list[tuple[str, str]] = []
+    for name, field in signature.output_fields.items():
+        fields += ((name, what) for kind, what in _WORK if _is_one_of(field, (kind,)))
+    return tuple(fields)
+
+
+def _field_notes(signature: type[Signature], tools: str, calls: str) -> str:
+    """Return what the descriptions of the tool fields say to the model, which does not see the fields."""
+    notes = list[str]()
+    for title, name in (("Tools", tools), ("Tool calls", calls)):
+        extra: Any = signature.model_fields[name].json_schema_extra or {}
+        description = extra.get("desc")
+        if description not in (None, "", f"${{{name}}}"):  # the last is DSPy's, for a field without one
+            notes.append(f"{title}: {description}")
+    return "\n".join(notes)
+
+
+def _native_fields(signature: type[Signature], calls: str) -> tuple[tuple[str, type[Type]], ...]:
+    """Return the output fields of DSPy's types other than calls, which DSPy's own flow fills."""
+    fields: list[tuple[str, type[Type]]] = []
+    for name, field in signature.output_fields.items():
+        kind: Any = field.annotation
+        if name != calls and isinstance(kind, type) and issubclass(kind, Type):
+            fields.append((name, kind))
+    return tuple(fields)
 
 
 def _sole(signature: type[Signature], kind: type[Any]) -> str | None:
@@ -191,7 +211,8 @@ def _refuse_misplaced(signature: type[Signature]) -> None:
     for name, field in signature.model_fields.items():
         for kind, instead in _INSTEAD:
             if _is_one_of(field, (kind,)):
-                plain = re.sub(r"sigadapt\.[\w.]*\.", "", f"{kind}" if get_origin(kind) else kind.__name__)
+                kind_name = str(kind) if get_origin(kind) else kind.__name__
+                plain = re.sub(r"sigadapt\.[\w.]*\.", "", kind_name)
                 reason = f"{signature.__name__} has a field of {plain}, which no adapter fills"
                 raise InvalidSignature(reason, field=name, fix=f"Declare it as `{instead}`.")
     for name, field in signature.output_fields.items():

@@ -73,8 +73,10 @@ class TextSubscription:
         """Return what is held without a marker, which DSPy's chat form has only where a line begins."""
         if not marker.startswith("[["):
             return self._buffer.replace(marker, "")
-        parts = f"{self._line}{self._buffer}".split("\n")
-        lines = [part.replace(marker, "", 1) if part.lstrip().startswith(marker) else part for part in parts]
+        lines = f"{self._line}{self._buffer}".split("\n")
+        for number, line in enumerate(lines):
+            if line.lstrip().startswith(marker):
+                lines[number] = line.replace(marker, "", 1)
         return "\n".join(lines)[len(self._line) :]
 
     def _send(self, text: str, *, is_last: bool = False) -> Iterator[Any]:

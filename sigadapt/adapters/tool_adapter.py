@@ -33,7 +33,7 @@ _ADAPTERS_OWN = frozenset(ToolOptions.__annotations__) - {"tool_choice", "parall
 _TRACER = "_self_wrapper"
 
 
-class _Prompt:
+class _CanonicalFormat:
     """The `format` of a call with tools, wrapped in DSPy's callbacks (`on_adapter_format_*`).
 
     `ToolAdapter.format` is not wrapped itself: without tools it calls DSPy's `format`, which already is.
@@ -183,7 +183,7 @@ class ToolAdapter(OutputFormat):
     ) -> list[dict[str, Any]]:
         """Return the messages for the `signature` of a Plan, which a `format` of the user's own may write."""
         if getattr(self.format, "__func__", None) is ToolAdapter.format:
-            return _Prompt.format(cast("Any", self), signature, demos, inputs)
+            return _CanonicalFormat.format(cast("Any", self), signature, demos, inputs)
         return self.format(signature, demos, inputs)
 
     def format(
@@ -206,7 +206,7 @@ class ToolAdapter(OutputFormat):
                 dspys: Any = super()
                 return dspys.format(signature, demos, inputs)
             text_signature = plan.text_signature
-        return _Prompt.format(cast("Any", self), text_signature, demos, inputs)
+        return _CanonicalFormat.format(cast("Any", self), text_signature, demos, inputs)
 
     def text_description(self, signature: type[Signature]) -> str:
         """Return the system text: DSPy's words, but they ask for the text's form "tool calls aside"."""

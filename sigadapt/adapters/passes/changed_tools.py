@@ -25,9 +25,11 @@ def note_changed_tools(request: Request, record: RequestRecord) -> Request:
 def tools_hash(request: Request) -> str | None:
     """Return what a turn remembers of the tools that it was asked with."""
     tools: Sequence[Json] = request.get("tools") or ()
-    return made_once(tools, "hash", lambda: _hash(tools)) if tools else None
+    if not tools:
+        return None
 
+    def hash_of_tools() -> str:
+        text = compact(list(tools))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-def _hash(tools: Sequence[Json]) -> str:
-    text = compact(list(tools))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return made_once(tools, "hash", hash_of_tools)

@@ -108,13 +108,13 @@ def prompted_request(request: Request, call_format: str) -> tuple[Request, tuple
 
 def _functions(request: Request) -> list[Json]:
     """Return the tools that a prompt can offer; a custom tool as a function of one text."""
-    return [
-        tool
-        if "function" in tool
-        else {"type": "function", "function": {**tool["custom"], "parameters": _CUSTOM}}
-        for tool in request.get("tools", ())
-        if "function" in tool or "custom" in tool
-    ]
+    functions: list[Json] = []
+    for tool in request.get("tools", ()):
+        if "function" in tool:
+            functions.append(tool)
+        elif "custom" in tool:
+            functions.append({"type": "function", "function": {**tool["custom"], "parameters": _CUSTOM}})
+    return functions
 
 
 def _escape(value: Json) -> str:
@@ -179,10 +179,9 @@ def _rows(rows: Sequence[Json], call_format: str, schemas: Mapping[str, Json]) -
     for is_result, group in groupby(rows, lambda row: row["role"] == "tool"):
         if is_result:
             yield _results(list(group))
-        else:
-            yield from (
-                _with_markup(row, call_format, schemas) if row.get("tool_calls") else row for row in group
-            )
+            continue
+        for row in group:
+            yield _with_markup(row, call_format, schemas) if row.get("tool_calls") else row
 
 
 def _with_markup(row: Json, call_format: str, schemas: Mapping[str, Json]) -> Json:
@@ -190,11 +189,14 @@ def _with_markup(row: Json, call_format: str, schemas: Mapping[str, Json]) -> Js
     for part in map(named_part, row["tool_calls"]):
         if "input" in part:
             calls.append((part["name"], {"input": part["input"]}))
-        else:
-            args = parse_arguments(part["arguments"])
-            calls.append((part["name"], args if isinstance(args, dict) else {}))  # else its result quotes it
+            continue
+        args = parse_arguments(part["arguments"])
+        if not isinstance(args, dict):
+            args = {}  # the result of the call quotes what the model sent
+        calls.append((part["name"], args))
     markup = writers()[call_format](calls, schemas)
-    return {"role": "assistant", "content": f"{row['content']}\n{markup}" if row.get("content") else markup}
+    content = f"{row['content']}\n{markup}" if row.get("content") else markup
+    return {"role": "assistant", "content": content}
 
 
 def _results(rows: list[Json]) -> Json:
@@ -212,10 +214,9 @@ def _results(rows: list[Json]) -> Json:
         result = _escape({"name": row.get("name"), key: content})
         texts.append(f"<tool_response>\n{result}\n</tool_response>")
     text = "\n".join(texts)
-    return {
-        "role": "user",
-        "content": [{"type": "text", "text": text}, *media] if media else text,
-    }
+    if not media:
+        return {"role": "user", "content": text}
+    return {"role": "user", "content": [{"type": "text", "text": text}, *media]}
 
 
 def _media(row: Json) -> Iterator[tuple[str, Json]]:

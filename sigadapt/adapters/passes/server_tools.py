@@ -4,7 +4,7 @@ A provider's table is JSON in which `"$max_uses"` stands for an option. What was
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
@@ -25,7 +25,8 @@ def write_server_tools(request: Request, record: RequestRecord) -> Request:
         return request
     servers = [entry for entry in record.decls.entries if isinstance(entry, McpServer)]
     record.tokens = {each.name: each.token for each in servers if each.token is not None}
-    written, changes = with_server_tools(request, record.route if record.is_native else None)
+    route = record.route if record.is_native else None
+    written, changes = with_server_tools(request, route)
     record.changes = (*record.changes, *changes)
     return written
 
@@ -33,78 +34,113 @@ def write_server_tools(request: Request, record: RequestRecord) -> Request:
 def with_server_tools(request: Request, route: Route | None) -> tuple[Request, tuple[Change, ...]]:
     """Return a request with its server tools as a route takes them; None for a prompt, which has none."""
     tools = request.get("tools", ())
-    model = request["model"]
     if getattr(tools, "is_plain", False) or not any(tool.get("type") == SERVER_TOOL for tool in tools):
         return request, ()
-    provider = None if route is None else BY_WIRE.get(route.wire)
-    table: dict[str, Json] = {}
-    for start, rows in provider.server_tools.items() if provider is not None else ():
-        table |= rows if model.startswith(start) else {}
-    for kind in route.tools.lost_server_tools if route is not None else ():
-        table.pop(kind, None)
-    names = () if route is None else (model.partition("/")[0], route.wire)
-    raw = {_family(tool) for tool in tools if not named_part(tool) and tool.get("type") != SERVER_TOOL}
-    entries: list[Json] = []
     changes: list[Change] = []
-    choices: dict[Any, Json | None] = {}  # by what a tool choice may name: what is chosen in its place
-    for place, tool in enumerate(tools):
+    entries, choices = _entries(tools, request["model"], route, changes)
+    new_request: Any = {key: part for key, part in request.items() if key != "tools"}
+    if entries:
+        new_request["tools"] = entries
+    choice: Any = request.get("tool_choice")
+    if is_object(choice):
+        new_request["tool_choice"] = _sendable_choice(choice, choices, changes)
+    return new_request, tuple(changes)
+
+
+def _entries(
+    tools: Iterable[Json], model: str, route: Route | None, changes: list[Change]
+) -> tuple[list[Json], dict[Any, Json | None]]:
+    """Return the tools that are sent, and the choice of each, by what a tool choice may call it."""
+    templates = _templates(model, route)
+    author_keys = () if route is None else (model.partition("/")[0], route.wire)
+    author_families = {
+        _family(tool) for tool in tools if not named_part(tool) and tool.get("type") != SERVER_TOOL
+    }
+    entries: list[Json] = []
+    choices: dict[Any, Json | None] = {}
+    for number, tool in enumerate(tools):
         if tool.get("type") != SERVER_TOOL:
             entries.append(tool)
             continue
+        where = f"/tools/{number}"
         options: Mapping[str, Json] = tool.get("options", {})
-        of_author = next((options[name] for name in names if name in options), None)
-        entry = _entry(tool, f"/tools/{place}", table.get(tool["tool"]), of_author, changes)
-        if entry and _family(entry) in raw:
+        author_entry = next((options[key] for key in author_keys if key in options), None)
+        entry = _entry(tool, where, templates.get(tool["tool"]), author_entry, changes)
+        if entry and _family(entry) in author_families:
             why = f"{tool['tool']} is declared in the provider's own words too, and these are sent"
-            changes.append(Change(f"/tools/{place}", "dropped", why))
+            changes.append(Change(where, "dropped", why))
             entry = None
-        choice = (
-            {key: entry[key] for key in ("type", "name", "server_label") if key in entry} if entry else None
-        )
-        if entry and named_part(entry):
-            choice = {"type": "function", "function": {"name": name_in(entry)}}
-        elif entry and "type" not in entry:  # Gemini's, which no choice can name
-            choice = {"type": next(iter(entry))}
+        choice = _choice_of(entry) if entry else None
         choices[tool["tool"], tool.get("server_label")] = choice
         if "local" in tool:
             choices[name_in(tool["local"])] = choice
-        entries += [entry] if entry else []
-    copy: Any = {key: part for key, part in request.items() if key != "tools"}
-    copy |= {"tools": entries} if entries else {}
-    original: Any = request.get("tool_choice")
-    if is_object(original):
-        several = original.get("allowed_tools", {"tools": [original]})
-        keys = [(each.get("tool") or name_in(each), each.get("server_label")) for each in several["tools"]]
-        both = zip(keys, several["tools"], strict=True)
-        parts = [
-            part for key, each in both if (part := choices.get(key, choices.get(key[0], each))) is not None
-        ]
-        is_subset = "allowed_tools" in original
-        whole = {**original, "allowed_tools": {**several, "tools": parts}}
-        copy["tool_choice"] = (whole if is_subset else parts[0]) if parts else "auto"
-        if len(parts) < len(keys):
-            changes.append(Change("/tool_choice", "dropped", "a server tool that it names is not sent"))
-    return copy, tuple(changes)
+        if entry:
+            entries.append(entry)
+    return entries, choices
+
+
+def _templates(model: str, route: Route | None) -> dict[str, Json]:
+    """Return how a route writes the server tools that a model has, by their kind."""
+    provider = None if route is None else BY_WIRE.get(route.wire)
+    if route is None or provider is None:
+        return {}
+    templates: dict[str, Json] = {}
+    for prefix, rows in provider.server_tools.items():
+        if model.startswith(prefix):
+            templates |= rows
+    for kind in route.tools.lost_server_tools:
+        templates.pop(kind, None)
+    return templates
+
+
+def _choice_of(entry: Json) -> Json:
+    """Return the tool choice that names an entry."""
+    if named_part(entry):
+        return {"type": "function", "function": {"name": name_in(entry)}}
+    if "type" not in entry:  # Gemini's, which no choice can name
+        return {"type": next(iter(entry))}
+    return {key: entry[key] for key in ("type", "name", "server_label") if key in entry}
+
+
+def _sendable_choice(choice: Json, choices: Mapping[Any, Json | None], changes: list[Change]) -> str | Json:
+    """Return a tool choice that names the entries that are sent; the model decides if it names none."""
+    subset: Json = choice.get("allowed_tools", {"tools": [choice]})
+    chosen: list[Json] = []
+    for tool in subset["tools"]:
+        name = tool.get("tool") or name_in(tool)
+        entry_choice = choices.get((name, tool.get("server_label")), choices.get(name, tool))
+        if entry_choice is not None:
+            chosen.append(entry_choice)
+    if len(chosen) < len(subset["tools"]):
+        changes.append(Change("/tool_choice", "dropped", "a server tool that it names is not sent"))
+    if not chosen:
+        return "auto"
+    if "allowed_tools" not in choice:
+        return chosen[0]
+    return {**choice, "allowed_tools": {**subset, "tools": chosen}}
 
 
 def _entry(
-    tool: Json, where: str, template: Json | None, of_author: Json | None, changes: list[Change]
+    tool: Json, where: str, template: Json | None, author_entry: Json | None, changes: list[Change]
 ) -> Json | None:
     """Return what is sent for a server tool, given the table's entry and its author's; None for nothing."""
     kind = tool["tool"]
     local = tool.get("local")
     options = {name: value for name, value in tool.items() if name not in _NOT_OPTIONS}
-    if template is None and of_author is None:
-        why = f"this route has no {kind}, and it has no local= to stand in for it"
-        if local is not None:
-            beside = f", without {', '.join(options)}" if options else ""
-            why = f"this route has no {kind}; your function {name_in(local)!r} is sent in its place{beside}"
-        changes.append(Change(where, "dropped" if local is None else "lowered", why))
+    if template is None and author_entry is None:
+        if local is None:
+            why = f"this route has no {kind}, and it has no local= to stand in for it"
+            changes.append(Change(where, "dropped", why))
+            return None
+        beside = f", without {', '.join(options)}" if options else ""
+        why = f"this route has no {kind}; your function {name_in(local)!r} is sent in its place{beside}"
+        changes.append(Change(where, "lowered", why))
         return local
-    unplaced = [name for name in options if f"'${name}'" not in str(template) and name not in str(of_author)]
+    entry_text = str(author_entry)
+    unplaced = [name for name in options if f"'${name}'" not in str(template) and name not in entry_text]
     why = f"{kind} has no {{!r}} on this route"
     changes += (Change(f"{where}/{name}", "dropped", why.format(name)) for name in unplaced)
-    return _merged(_filled(template, options) or {}, of_author or {})
+    return _merged(_filled(template, options) or {}, author_entry or {})
 
 
 def _filled(template: Any, options: Json) -> Any:
@@ -117,9 +153,9 @@ def _filled(template: Any, options: Json) -> Any:
     return {key: part for key, part in parts.items() if part is not None} or None
 
 
-def _merged(entry: Json, of_author: Json) -> Json:
-    both = {key: _merged(entry[key], part) for key, part in of_author.items() if is_object(entry.get(key))}
-    return {**entry, **of_author, **both}
+def _merged(entry: Json, author_entry: Json) -> Json:
+    both = {key: _merged(entry[key], part) for key, part in author_entry.items() if is_object(entry.get(key))}
+    return {**entry, **author_entry, **both}
 
 
 def _family(tool: Json) -> tuple[str, Any]:

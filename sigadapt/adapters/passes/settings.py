@@ -57,8 +57,10 @@ def _lowered_choice(choice: Any, form: str, request: Request, record: RequestRec
         why = "this route has no mode that checks calls; the model decides, and its calls are still checked"
         record.note("/tool_choice", "lowered", why)
         tools = choice["allowed_tools"]["tools"]
-        several = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}
-        return fit_tool_choice({**request, "tool_choice": several if tools else "auto"}, record)
+        new_choice: Any = "auto"
+        if tools:
+            new_choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}
+        return fit_tool_choice({**request, "tool_choice": new_choice}, record)
     if not isinstance(choice, str) and form != "own":
         request = _with_chosen_tools(request, choice, record)
         if "required" in record.route.choices.forms:

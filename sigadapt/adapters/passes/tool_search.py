@@ -42,9 +42,9 @@ def offer_deferred_tools(request: Request, record: RequestRecord) -> Request:
     if chosen_names:
         why = f"the tool choice names {listed(map(repr, chosen_names), 8, ', ')}, which the model has to see"
         record.note("/tools", "lowered", why)
-        tools = [_loaded(tool) if name_in(tool) in chosen_names else tool for tool in tools]
+        tools = _with_loaded(tools, chosen_names)
         deferred = {name: part for name, part in deferred.items() if name not in chosen_names}
-        request = {**request, "tools": [*tools]}
+        request = {**request, "tools": tools}
     if deferred:
         request = _offer(request, tools, deferred, record)
     return request
@@ -130,8 +130,13 @@ def _names_in_choice(choice: Any) -> set[str]:
     return {str(name_in(tool)) for tool in tools}
 
 
-def _loaded(tool: Json) -> Json:
-    return {key: part for key, part in tool.items() if key != "defer_loading"}
+def _with_loaded(tools: Sequence[Json], names: Sequence[str]) -> list[Json]:
+    """Return the tools, of which those of these names are not deferred."""
+    new_tools = [*tools]
+    for number, tool in enumerate(tools):
+        if name_in(tool) in names:
+            new_tools[number] = {key: part for key, part in tool.items() if key != "defer_loading"}
+    return new_tools
 
 
 def _note_answers(record: RequestRecord) -> None:
@@ -173,7 +178,11 @@ def _routed_rows(rows: Sequence[Json], deferred: Json) -> Iterator[Json]:
             routed_ids = {
                 call["id"] for call in row["tool_calls"] if call["id"] in raw or name_in(call) in deferred
             }
-            yield _routed_turn(row, routed_ids, raw) if routed_ids else row
+            calls = [*row["tool_calls"]]
+            for number, call in enumerate(calls):
+                if call["id"] in routed_ids:
+                    calls[number] = _routed_call(call, raw.get(call["id"]))
+            yield {**row, "tool_calls": calls} if routed_ids else row
         elif "search" in row and not row["search"].note:
             text = compact([deferred.get(name, {"name": name, **_LISTED}) for name in row["search"].found])
             yield {**row, "content": text, "result": row["result"].model_copy(update={"value": text})}
@@ -181,14 +190,6 @@ def _routed_rows(rows: Sequence[Json], deferred: Json) -> Iterator[Json]:
             yield {**row, "name": CALL}
         else:
             yield row
-
-
-def _routed_turn(row: Json, routed_ids: set[str], raw: dict[str, str]) -> Json:
-    calls = [*row["tool_calls"]]
-    for place, call in enumerate(calls):
-        if call["id"] in routed_ids:
-            calls[place] = _routed_call(call, raw.get(call["id"]))
-    return {**row, "tool_calls": calls}
 
 
 def _routed_call(call: Json, raw: str | None) -> Json:

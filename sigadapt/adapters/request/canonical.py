@@ -86,8 +86,8 @@ def build_request(
             fix="Pass all tools in that field, including those that the provider runs.",
         )
     request: Any = {**generation, "model": model, "messages": messages}
-    of_call = request.pop("tool_choice", None)
-    choice: Any = options.tool_choice if of_call is None else of_call
+    call_choice = request.pop("tool_choice", None)
+    choice: Any = options.tool_choice if call_choice is None else call_choice
     parallel = request.pop("parallel_tool_calls", options.parallel_tool_calls)
     if parallel is None and choice and is_mapping(choice) and "disable_parallel_tool_use" in choice:
         parallel = not choice["disable_parallel_tool_use"]
@@ -105,9 +105,9 @@ def build_request(
 
 def _strict(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the tools with `strict` set to True, except where the declaration has its own `strict`."""
-    return [
-        {**tool, "function": {**tool["function"], "strict": tool["function"].get("strict", True)}}
-        if "function" in tool
-        else tool
-        for tool in tools
-    ]
+    strict_tools = [*tools]
+    for number, tool in enumerate(tools):
+        if "function" in tool:
+            function = tool["function"]
+            strict_tools[number] = {**tool, "function": {**function, "strict": function.get("strict", True)}}
+    return strict_tools

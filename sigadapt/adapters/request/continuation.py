@@ -60,8 +60,9 @@ def whole_turn(before: Reading, latest: Reading) -> Reading:
     plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
     rows = latest.state or {"blocks": plain}
     blocks = [*pauses["blocks"], *rows["blocks"]]
+    work = provider.work(blocks) if provider else latest.work
     return latest._replace(
-        work=provider.work(blocks) if provider else latest.work,
+        work=work,
         text=in_paragraphs([before.text, None, latest.text]),
         reasoning=join_texts([before.reasoning, latest.reasoning]),
         state={**pauses, **rows, "blocks": blocks},

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count, groupby, islice
 from secrets import token_hex
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import dspy
 import pydantic
@@ -15,7 +15,7 @@ from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import closest, is_object, listed, type_of
+from sigadapt.schemas.json_values import closest, is_object, is_sequence, listed, type_of
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, SearchRecord, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result
@@ -35,6 +35,7 @@ from sigadapt.signatures.transcript import (
 Message = dict[str, Any]
 _NOT_SHOWN = "(the result is not part of this example)"
 _TAKEN_OUT = "This call repeats one that was not run."
+_REWRITTEN = frozenset(("repaired", "unwrapped", "confirmed"))  # marks of arguments that are not as sent
 _PARTIAL_DEMO = "This is an example of the task, without {}."
 
 
@@ -43,9 +44,27 @@ def messages_of(
     signature: type[Signature],
     demos: list[dict[str, Any]],
     inputs: Mapping[str, Any],
-    stand_in: str = "",
 ) -> list[Message]:
     """Return all messages of one call, in the canonical Request's form."""
+    messages = _text_messages(adapter, signature, demos, inputs)
+    if not _hold_marks(messages):
+        return messages
+    # DSPy's types (images, files and the like) are marked text here, which becomes content blocks. A text
+    # that has such marks of its own stays text: they could name a file of the account.
+    stand_in = f"<<{token_hex(16)}>>"
+    demos = [_in_plain_texts(demo, signature, stand_in) for demo in demos]
+    messages = _text_messages(adapter, signature, demos, inputs, stand_in)
+    return [_with_types(row, stand_in) for row in messages]
+
+
+def _text_messages(
+    adapter: OutputFormat,
+    signature: type[Signature],
+    demos: list[dict[str, Any]],
+    inputs: Mapping[str, Any],
+    stand_in: str = "",
+) -> list[Message]:
+    """Return all messages of one call, with values of DSPy's types as marked text."""
     prompt = prompt_of(adapter, signature)
     messages: list[Message] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     system_only = len(messages)
@@ -53,7 +72,37 @@ def messages_of(
         messages += _demos(adapter, signature, demos, prompt.history_fields)
     has_turns = prompt.history_fields.history or prompt.history_fields.results
     rows, results = _transcript(prompt.history_fields, inputs) if has_turns else (list[Row](), list[Round]())
-    begin = len(messages)
+    if rows:
+        messages += _history(adapter, signature, rows, results, stand_in)
+    values = _in_plain_texts(inputs, signature, stand_in) if stand_in else inputs
+    user = question(adapter, signature, prompt, values)
+    if user and prompt.asks(inputs):
+        messages.append({"role": "user", "content": user})
+    for each_round in results:
+        messages += _round(each_round, each_round.calls.text)
+    if (demos or has_turns) and adapter.options.tool_errors == "message":
+        messages = [_without_traceback(row) for row in messages]
+    if len(messages) == system_only:
+        # There are only instructions, but every provider requires a message to answer.
+        messages = [{"role": "user", "content": user or prompt.system}]
+    return messages
+
+
+def _hold_marks(messages: Iterable[Message]) -> bool:
+    """Return whether a message of the user holds a value of DSPy's types, or a text that looks like one."""
+    return any(row["role"] == "user" and TYPE_MARKER in row["content"] for row in messages)
+
+
+def _history(
+    adapter: OutputFormat,
+    signature: type[Signature],
+    rows: list[Row],
+    results: list[Round],
+    stand_in: str,
+) -> list[Message]:
+    """Return the messages of the events before the question; `results` are those of the turn under way."""
+    prompt = prompt_of(adapter, signature)
+    messages: list[Message] = []
     for number, row in enumerate(rows):
         event = row.event
         refuse_strange(event, signature, prompt.history_fields)
@@ -62,7 +111,7 @@ def messages_of(
             messages.append({"role": "user", "content": question(adapter, signature, prompt, values)})
         later = chain((each.rounds for each in islice(rows, number + 1, None)), [results])
         messages += _event(adapter, signature, row, later)
-    if len(messages) > begin and messages[begin]["role"] != "user" and prompt.inputs:
+    if messages and messages[0]["role"] != "user" and prompt.inputs:
         # Anthropic, Gemini and the chat templates of open models want the user first.
         raise InvalidHistory(
             "the history begins with a turn of the model, not with a question",
@@ -70,32 +119,13 @@ def messages_of(
             field=prompt.history_fields.history,
             fix="Cut it with trim_history, which keeps whole turns, or use orphans='heal'.",
         )
-    values = _in_plain_texts(inputs, signature, stand_in) if stand_in else inputs
-    user = question(adapter, signature, prompt, values)
-    if user and prompt.asks(inputs):
-        messages.append({"role": "user", "content": user})
-    for each_round in results:
-        messages += _round(each_round, each_round.calls.text)
-    if (demos or has_turns) and adapter.options.tool_errors == "message":
-        messages = [_in_a_message(row) if row.get("is_error") else row for row in messages]
-    if len(messages) == system_only:
-        # There are only instructions, but every provider requires a message to answer.
-        messages = [{"role": "user", "content": user or prompt.system}]
-    for message in messages:
-        if message["role"] == "user" and TYPE_MARKER in message["content"] and not stand_in:
-            break
-    else:
-        return messages
-    # DSPy's types (images, files and the like) are marked text here, which becomes content blocks. A text
-    # that has such marks of its own stays text: they could name a file of the account.
-    stand_in = f"<<{token_hex(16)}>>"
-    demos = [_in_plain_texts(demo, signature, stand_in) for demo in demos]
-    messages = messages_of(adapter, signature, demos, inputs, stand_in)
-    return [_with_types(row, stand_in) if row["role"] == "user" else row for row in messages]
+    return messages
 
 
-def _in_a_message(row: Message) -> Message:
-    """Return the message of a failed tool, with what failed in the place of a traceback of DSPy's agents."""
+def _without_traceback(row: Message) -> Message:
+    """Return the message of a failed tool with what failed instead of a traceback of DSPy's agents."""
+    if not row.get("is_error"):
+        return row
     text = message_in(row["content"], row["name"])
     if text is row["content"]:
         return row
@@ -104,8 +134,11 @@ def _in_a_message(row: Message) -> Message:
 
 def _in_plain_texts(values: Mapping[str, Any], signature: type[Signature], stand_in: str) -> dict[str, Any]:
     """Return inputs with a stand-in for each of DSPy's marks in a field that holds none of DSPy's types."""
-    texts = {key for key, field in signature.input_fields.items() if not _holds_types(field.annotation, ())}
-    return {key: _with_stand_in(part, stand_in) if key in texts else part for key, part in values.items()}
+    plain_values = dict(values)
+    for name, field in signature.input_fields.items():
+        if name in plain_values and not _holds_types(field.annotation, ()):
+            plain_values[name] = _with_stand_in(plain_values[name], stand_in)
+    return plain_values
 
 
 def _holds_types(kind: Any, around: tuple[Any, ...]) -> bool:
@@ -122,8 +155,8 @@ def _holds_types(kind: Any, around: tuple[Any, ...]) -> bool:
 def _with_stand_in(value: Any, stand_in: str) -> Any:
     if isinstance(value, str):
         return value.replace(TYPE_MARKER, stand_in)
-    if isinstance(value, (list, tuple)):
-        return [_with_stand_in(each, stand_in) for each in cast("list[Any]", value)]
+    if is_sequence(value):
+        return [_with_stand_in(item, stand_in) for item in value]
     if is_object(value):
         return {key: _with_stand_in(part, stand_in) for key, part in value.items()}
     if isinstance(value, pydantic.BaseModel) and not isinstance(value, dspy.Type):
@@ -133,15 +166,16 @@ def _with_stand_in(value: Any, stand_in: str) -> Any:
 
 def _with_types(message: Message, stand_in: str) -> Message:
     """Return a message of the user with content blocks for what DSPy marked, and its own marks again."""
+    if message["role"] != "user":
+        return message
     content = with_blocks(message)["content"]
     if isinstance(content, str):
         return {**message, "content": content.replace(stand_in, TYPE_MARKER)}
-    blocks: list[Any] = content
-    texts = (
-        {**block, "text": block["text"].replace(stand_in, TYPE_MARKER)} if "text" in block else block
-        for block in blocks
-    )
-    return {**message, "content": [*texts]}
+    blocks: list[Any] = [*content]
+    for number, block in enumerate(blocks):
+        if "text" in block:
+            blocks[number] = {**block, "text": block["text"].replace(stand_in, TYPE_MARKER)}
+    return {**message, "content": blocks}
 
 
 def refuse_strange(
@@ -209,7 +243,8 @@ def _demos(
         if not calls:
             yield from _text_of(adapter, signature, demo, calls)
         else:
-            example = _example(calls, last.results if last else (), ids)
+            results = last.results if last else ()
+            example = _example(calls, results, ids)
             yield from _round(example, _text_beside(adapter, signature, demo, calls))
 
 
@@ -218,13 +253,14 @@ def _example(calls: ToolCalls, results: Iterable[ToolResult], ids: Iterator[str]
     turn = Turn(text=calls.text)
     by_id = {result.call_id: result for result in results}
     good = [call.model_copy(update={"id": next(ids), "turn": turn}) for call in calls]
-    copies = [
-        ToolResult(call_id=new.id, name=new.name, value=_NOT_SHOWN)
-        if (outcome := by_id.get(old.id)) is None
-        else outcome.model_copy(update={"call_id": new.id})
-        for new, old in zip(good, calls, strict=True)
-    ]
-    return Round(calls=ToolCalls(tool_calls=good, turn=turn), results=tuple(copies))
+    results_of_copies: list[ToolResult] = []
+    for new, old in zip(good, calls, strict=True):
+        result = by_id.get(old.id)
+        if result is None:
+            results_of_copies.append(ToolResult(call_id=new.id, name=new.name, value=_NOT_SHOWN))
+        else:
+            results_of_copies.append(result.model_copy(update={"call_id": new.id}))
+    return Round(calls=ToolCalls(tool_calls=good, turn=turn), results=tuple(results_of_copies))
 
 
 def _event(
@@ -265,7 +301,8 @@ def _round(each_round: Round, text: str | None) -> Iterator[Message]:
     for turn, group in groups:
         yield from turns_before(turn)
         in_order = sorted([*group, *turn.repeats, *turn.searches], key=lambda call: call.index)
-        yield assistant_message(in_order, turn, turn.text if turn != last_turn else text)
+        turn_text = turn.text if turn != last_turn else text
+        yield assistant_message(in_order, turn, turn_text)
         for call in in_order:
             if isinstance(call, SearchRecord):
                 yield search_message(call)
@@ -309,29 +346,20 @@ def assistant_message(
     calls: Iterable[ToolCall | InvalidToolCall | Repeat | SearchRecord], turn: Turn, text: str | None
 ) -> Message:
     """Return the assistant message that replays a turn with calls (the same conversation)."""
-    return {
-        "role": "assistant",
-        "content": text,
-        "tool_calls": [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": _name(call.name), "arguments": _acceptance(call)},
-            }
-            if not (isinstance(call, ToolCall) and call.is_custom)
-            else {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
-            for call in calls
-        ],
-        "turn": turn,
-    }
+    tool_calls = [_call_json(call) for call in calls]
+    return {"role": "assistant", "content": text, "tool_calls": tool_calls, "turn": turn}
 
 
-def _acceptance(call: ToolCall | InvalidToolCall | Repeat | SearchRecord) -> str:
-    """Return the arguments that were accepted: as sent, or as repaired or unwrapped."""
-    if not isinstance(call, ToolCall) or {"repaired", "unwrapped", "confirmed"}.isdisjoint(call.altered):
-        return call.arguments
-    # Keys sorted: what was repaired has no text of its own, and storage may have changed their order.
-    return json.dumps(call.args, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+def _call_json(call: ToolCall | InvalidToolCall | Repeat | SearchRecord) -> Message:
+    """Return a call as an assistant message holds it, with the arguments that were accepted."""
+    if isinstance(call, ToolCall) and call.is_custom:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    arguments = call.arguments
+    if isinstance(call, ToolCall) and not _REWRITTEN.isdisjoint(call.altered):
+        # Keys sorted: what was repaired has no text of its own, and storage may have changed their order.
+        arguments = json.dumps(call.args, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    function = {"name": _name(call.name), "arguments": arguments}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def result_message(result: ToolResult) -> Message:

@@ -80,25 +80,22 @@ class _Healing:
                 self._close(whole, loose_end)
                 is_open = True
                 loose_end = "a question that was never answered"
-            last = [] if calls is None else self._last_rounds(calls, before)
+            last = self._last_rounds(calls, before)
             before = self._follow(before, is_open=is_open)
-            if before:
+            if before or calls is not None:
                 is_open = True
                 loose_end = ""
-            if calls is not None:
-                is_open = True
-                loose_end = ""
-                if not last and not self._is_answered_later(calls, rounds[number + 1 :]):
-                    # What comes next instead of their results are results of somebody else's calls.
-                    last = [self._whole(calls, ())]
-                    is_open = False
-                    loose_end = "a round that was never finished"
-            elif any(event.get(name) is not None for name in self._outputs):
+            if calls is None and self._answers(event):
                 is_open = False
                 loose_end = ""
-            whole.append(
-                {**event, _HEALED: ToolResults(rounds=(*before, *last))} if before or last else event
-            )
+            elif calls is not None and not last and not self._is_answered_later(calls, rounds[number + 1 :]):
+                # What comes next instead of their results are results of somebody else's calls.
+                last = [self._whole(calls, ())]
+                is_open = False
+                loose_end = "a round that was never finished"
+            event_rounds = (*before, *last)
+            new_event = {**event, _HEALED: ToolResults(rounds=event_rounds)} if event_rounds else event
+            whole.append(new_event)
         if asks:
             self._close(whole, loose_end)
         return whole, self._follow(last_rounds, is_open=is_open or asks or not events)
@@ -112,9 +109,12 @@ class _Healing:
         rounds = value.get("rounds") if is_mapping(value) else None
         if not is_sequence(rounds):
             return list(read(ToolResults, value, None).rounds)
-        return [each if isinstance(each, Round) else self._saved_round(each) for each in rounds]
+        return [self._round_of(item) for item in rounds]
 
-    def _saved_round(self, value: object) -> Round:
+    def _round_of(self, value: object) -> Round:
+        """Return an entry of ToolResults as a round; a saved one is made whole."""
+        if isinstance(value, Round):
+            return value
         fields: Mapping[str, Any] = value if is_mapping(value) else {}
         results = [read(ToolResult, each, None) for each in fields.get("results") or ()]
         return self._whole(read(ToolCalls, fields.get("calls"), None), results)
@@ -127,8 +127,10 @@ class _Healing:
                 return self.rounds_of(value)
         return []
 
-    def _last_rounds(self, calls: ToolCalls, rounds: list[Round]) -> list[Round]:
+    def _last_rounds(self, calls: ToolCalls | None, rounds: list[Round]) -> list[Round]:
         """Take the rounds of an event's calls off its rounds, as one; or make one of DSPy's results."""
+        if calls is None:
+            return []
         results = [result for each in answering(calls, rounds) for result in each.results]
         if not results and calls.tool_call_results is not None:
             ids = iter([call.id for call in calls])
@@ -190,6 +192,9 @@ class _Healing:
 
     def _asks(self, event: Event) -> bool:
         return any(event.get(name) is not None for name in self._inputs)
+
+    def _answers(self, event: Event) -> bool:
+        return any(event.get(name) is not None for name in self._outputs)
 
     def _close(self, events: list[Event], loose_end: str) -> None:
         if loose_end and self._outputs:

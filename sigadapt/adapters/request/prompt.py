@@ -99,7 +99,8 @@ def _compile(adapter: OutputFormat, signature: type[Signature]) -> Prompt:
         system = adapter.text_description(visible)
     else:  # without DSPy's description of the task, which names outputs; a user's own is kept
         is_users = _are_the_users(adapter, (_TASK,))
-        system = describe(visible, task=adapter.format_task_description(visible) if is_users else None)
+        task = adapter.format_task_description(visible) if is_users else None
+        system = describe(visible, task=task)
     return Prompt(
         system="\n\n".join(filter(None, (system, notes))),
         reminds=has_outputs and bool(adapter.text_reminder(visible)),

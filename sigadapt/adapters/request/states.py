@@ -11,6 +11,8 @@ from sigadapt.providers.wire.turn_state import MOST_VALUES
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, is_array
 from sigadapt.signatures.calls import Turn
 
+_LISTS = (("blocks", dict, "objects"), ("ids", str, "strings"), ("lost", str, "strings"))
+
 
 def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the provider state of a message's turn; None if it has none."""
@@ -51,10 +53,11 @@ def _fault(state: dict[str, Any], route: Route) -> str | None:
         return "it names no dialect"
     if "items" in state and "blocks" not in state:
         return "it was saved by an earlier version of sigadapt, whose turns had another form"
-    for key, kind in (("blocks", dict), ("ids", str), ("lost", str)):
-        items = state.get(key, () if key == "blocks" else [])
+    for key, kind, kind_name in _LISTS:
+        default: list[Any] | None = None if key == "blocks" else []  # every state has blocks
+        items = state.get(key, default)
         if not is_array(items) or not all(isinstance(item, kind) for item in items):
-            return f"its {key} are not a list of {'objects' if kind is dict else 'strings'}"
+            return f"its {key} are not a list of {kind_name}"
     for key, kind, fault in (
         ("fields", dict, "fields are not an object"),
         ("endpoint", str, "endpoint is no text"),

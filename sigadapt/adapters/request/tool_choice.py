@@ -56,26 +56,28 @@ def _object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     inner = choice.get(kind) if isinstance(kind, str) else None
     fields = inner if is_mapping(inner) else choice
     if kind == "allowed_tools":
-        mode = fields.get("mode", "auto")
-        tools = fields.get("tools")
-        items: list[Any] = list(tools) if is_sequence(tools) else []
-        entries = [_object_choice(tool, decls) for tool in items if is_mapping(tool)]
-        whole = [entry for entry in entries if is_object(entry) and entry["type"] != "allowed_tools"]
-        if mode not in ("auto", "required") or not whole or len(whole) != len(items):
-            raise not_a_choice(choice)
-        return _several(mode, whole)
+        return _subset_choice(fields, decls, choice)
     if isinstance(kind, str) and kind in _MODE_WORDS:
         return _MODE_WORDS[kind]
     if kind in ("function", "custom", "tool") and isinstance(fields.get("name"), str):
         return named_choice(fields["name"], decls, choice)
-    for each in _native_tools(decls):
-        if each.kind == kind:
-            return {
-                "type": kind,
-                **({"name": each.spec["name"]} if "name" in each.spec else {}),
-                **choice,
-            }
+    for tool in _native_tools(decls):
+        if tool.kind == kind:
+            name = {"name": tool.spec["name"]} if "name" in tool.spec else {}
+            return {"type": kind, **name, **choice}
     raise not_a_choice(choice)
+
+
+def _subset_choice(fields: Mapping[str, Any], decls: ToolDecls, choice: Mapping[str, Any]) -> Json:
+    """Return the canonical choice of one of several tools."""
+    mode = fields.get("mode", "auto")
+    tools = fields.get("tools")
+    items: list[Any] = list(tools) if is_sequence(tools) else []
+    choices = [_object_choice(tool, decls) for tool in items if is_mapping(tool)]
+    entries = [entry for entry in choices if is_object(entry) and entry["type"] != "allowed_tools"]
+    if mode not in ("auto", "required") or not entries or len(entries) != len(items):
+        raise not_a_choice(choice)
+    return _several(mode, entries)
 
 
 def _of_config(config: Mapping[str, Any], decls: ToolDecls) -> str | Json:

@@ -228,7 +228,8 @@ def _lm15_reading(response: Any, dialect: str | None) -> Reading:
         return readings[0]
     provider = provider_of_stream([body], dialect)
     last = provider.read(provider.assemble([body])) if provider else []
-    return CHAT.read(body_of_parts(response, last[0].finish if last else None))[0]
+    finish = last[0].finish if last else None
+    return CHAT.read(body_of_parts(response, finish))[0]
 
 
 def _is_whole(reading: Reading, response: Any) -> bool:
@@ -237,21 +238,29 @@ def _is_whole(reading: Reading, response: Any) -> bool:
     parts = response.message.parts
     names = [part.name for part in parts if part.type == "tool_call"]
     read = [str(name) for _, name, _ in reading.calls]
-    if read != names:
-        # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
-        # stand among what was read, in order; calls that the provider ran itself are not read.
-        others = iter(read)  # `in` consumes it: the order matters
-        calls = (part for part in parts if part.type == "tool_call" and not ran_itself(part.id))
-        if not all(part.name in others for part in calls):
-            return False
-    text = text_of_parts(parts) if len(names) < len(parts) else None
+    if read != names and not _holds_calls(read, parts):
+        return False
+    return len(names) == len(parts) or _holds_text(reading, parts)
+
+
+def _holds_calls(read: list[str], parts: Any) -> bool:
+    """Return whether the names of the calls that were read are those of lm15's parts, or more."""
+    # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
+    # stand among what was read, in order; calls that the provider ran itself are not read.
+    others = iter(read)  # `in` consumes it: the order matters
+    calls = (part for part in parts if part.type == "tool_call" and not ran_itself(part.id))
+    return all(part.name in others for part in calls)
+
+
+def _holds_text(reading: Reading, parts: Any) -> bool:
+    """Return whether a Reading has all text of lm15's parts."""
+    text = text_of_parts(parts)
     whole = f"{reading.commentary or ''}{reading.text or ''}"
-    if text is not None and text not in whole:
-        # Commentary may stand behind the answer, so that each text is looked for by itself.
-        texts = [part.text for part in parts if part.type in {"text", "refusal"}]
-        if not all(_squeeze(each) in _squeeze(whole) for each in texts):
-            return False
-    return True
+    if text is None or text in whole:
+        return True
+    # Commentary may follow the answer, so that each text is looked for by itself.
+    texts = [part.text for part in parts if part.type in {"text", "refusal"}]
+    return all(_squeeze(part_text) in _squeeze(whole) for part_text in texts)
 
 
 def _until_stop(reading: Reading, response: Any) -> Reading:
@@ -280,7 +289,9 @@ def _stream_readings(
     if provider is None or not answer:
         if len(answer) == 1 and error is None:  # an answer that was not streamed
             return readings_of(answer[0], dialect)
-        raise _unreadable({"error": error} if error else [*answer, {}][0], dialect)
+        first_event = answer[0] if answer else {}
+        unread = {"error": error} if error else first_event
+        raise _unreadable(unread, dialect)
     body = provider.assemble(answer)
     readings = provider.read(body)
     error = error or error_in(body, provider)

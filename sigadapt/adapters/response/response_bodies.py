@@ -45,7 +45,10 @@ def chat_body(output: Json) -> Json:
     """Return DSPy's legacy output as a chat completion."""
     calls = output.get("tool_calls")
     if is_array(calls):
-        calls = [body_of(call) if isinstance(call, pydantic.BaseModel) else call for call in calls]
+        calls = [*calls]
+        for number, call in enumerate(calls):
+            if isinstance(call, pydantic.BaseModel):
+                calls[number] = body_of(call)
     reasoning = output.get("reasoning_content")
     message = {"content": output.get("text"), "reasoning_content": reasoning, "tool_calls": calls}
     return {"choices": [{"message": message}]}
@@ -65,9 +68,9 @@ def body_of_parts(response: Any, finish: str | None) -> Json:
     thinking = join_texts(part.text for part in parts if part.type == "thinking")
     message = {"content": text_of_parts(parts), "reasoning_content": thinking, "tool_calls": calls}
     finish = finish or response.finish_reason
-    return {
-        "choices": [{"message": message, "finish_reason": "tool_calls" if finish == "tool_call" else finish}]
-    }
+    if finish == "tool_call":
+        finish = "tool_calls"
+    return {"choices": [{"message": message, "finish_reason": finish}]}
 
 
 def text_of_parts(parts: Any) -> str | None:

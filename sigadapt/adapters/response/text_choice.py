@@ -71,7 +71,8 @@ def text_read(
     from sigadapt.text.formats import formats_named  # the first lines say why
     from sigadapt.text.reader import read_text
 
-    return read_text(text, schemas, None if formats is None else formats_named(formats), **how)
+    chosen = None if formats is None else formats_named(formats)
+    return read_text(text, schemas, chosen, **how)
 
 
 def schemas_of(tools: object) -> dict[str, Json]:
@@ -91,8 +92,12 @@ def with_calls_of_text(reading: Reading, schemas: Mapping[str, Json], **how: Any
     read = text_read(reading.text or "", schemas, **how)
     from_text = reading_of(read, reading.finish)
     calls = from_text.calls
-    if reading.finish is not None and reading.finish not in _CUTTING:  # the model itself left a call open
-        calls = [(each, name, raw.sent if isinstance(raw, CutOff) else raw) for each, name, raw in calls]
+    if reading.finish is not None and reading.finish not in _CUTTING:
+        # The model itself ended the turn and left a call open: nothing of the call is missing.
+        calls = list[RawCall]()
+        for call_id, name, raw in from_text.calls:
+            arguments = raw.sent if isinstance(raw, CutOff) else raw
+            calls.append((call_id, name, arguments))
     return reading._replace(
         text=from_text.text, reasoning=join_texts([reading.reasoning, from_text.reasoning]), calls=calls
     )

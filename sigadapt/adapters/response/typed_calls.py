@@ -85,8 +85,7 @@ def typed_calls(
         altered = ("renumbered",) if index in new_ids else ()
         values: Json = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
         if "\\u" in text or not f"{ids[index]}{name}{text}".isascii():
-            whole = raw.sent if type(raw) is CutOff else raw
-            if holds_half([str(whole)] if type(whole) is FreeText else whole):
+            if _sent_half(raw):
                 altered = (*altered, "unicode")
             values = without_halves(values)
         if type(args) is dict and name and isinstance(name, str):
@@ -97,6 +96,14 @@ def typed_calls(
             bad.append(_invalid_call(values, args, altered))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return build_unvalidated(ToolCalls, values)
+
+
+def _sent_half(raw: Any) -> bool:
+    """Return whether the arguments of a raw call hold half of a surrogate pair."""
+    arguments = raw.sent if type(raw) is CutOff else raw
+    if type(arguments) is FreeText:
+        arguments = [str(arguments)]  # a value, in which an escape is text, and no JSON text
+    return holds_half(arguments)
 
 
 def _invalid_call(values: Json, flaw: Json | Flaw, altered: tuple[str, ...]) -> InvalidToolCall:
@@ -180,7 +187,9 @@ def of_allowed_tools(calls: ToolCalls, names: Collection[str], who: str) -> Tool
 
 def _move(calls: Iterable[C], before: int) -> list[C]:
     """Return the calls of a later answer with `before` added to each index."""
-    return [call.model_copy(update={"index": call.index + before}) if before else call for call in calls]
+    if not before:
+        return [*calls]
+    return [call.model_copy(update={"index": call.index + before}) for call in calls]
 
 
 def with_request_hash(calls: ToolCalls, request_hash: str) -> ToolCalls:
@@ -216,13 +225,11 @@ def with_later_calls(
     turn = calls.turn.model_copy(update={"repeats": tuple(repeats)})
     good = [call.model_copy(update={"turn": turn}) for call in good]
     repeat_ids = {repeat.of for repeat in repeats}
-    copies = [
-        call.model_copy(update={"altered": (*call.altered, "repeated")})
-        if call.id in repeat_ids and "repeated" not in call.altered
-        else call
-        for call in earlier
-    ]
-    return copies, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
+    accepted = [*earlier]
+    for number, call in enumerate(earlier):
+        if call.id in repeat_ids and "repeated" not in call.altered:
+            accepted[number] = call.model_copy(update={"altered": (*call.altered, "repeated")})
+    return accepted, calls.model_copy(update={"tool_calls": good, "invalid": bad, "turn": turn})
 
 
 def with_earlier_calls(earlier: Sequence[ToolCall], calls: ToolCalls | None, turn: Turn, before: int) -> Any:

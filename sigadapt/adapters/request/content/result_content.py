@@ -62,7 +62,9 @@ def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], 
                 code="unsendable_content",
                 fix="Give it as text, or use a model that accepts it.",
             )
-        blocks.append({"text": text} if block is None else block)
+        if block is None:
+            block = {"text": text}
+        blocks.append(block)
     return blocks, reasons
 
 
