@@ -114,6 +114,17 @@ def _is_signed(block: Json) -> bool:
     return is_text(block.get("signature")) or is_text(block.get("data"))
 
 
+def _whole_input(start: Any, text: JsonText) -> Any:
+    """Return the input of a streamed call, of its start event and of the pieces after it."""
+    # Some servers send the whole input in the start event, or an empty text in the place of an object.
+    value = decoded(start or None)
+    if not value or parse_arguments(text) == value:
+        return text
+    if not text.strip():
+        return value
+    return JsonText(json_like(value) + text)  # both, which is no JSON
+
+
 def _whole_block(block: Block, *, ended: bool) -> Json:
     """Return the content block that a streamed block makes."""
     whole = dict(block.start)
@@ -128,13 +139,7 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     if citations := block.pieces("citation"):
         whole["citations"] = citations
     if pieces := block.pieces("partial_json"):
-        # Some servers send the whole input in the start event, or an empty text in the place of an object.
-        value = decoded(whole.get("input") or None)
-        text = JsonText(json_text(pieces))
-        if not value or parse_arguments(text) == value:
-            whole["input"] = text
-        else:  # both, which is no JSON
-            whole["input"] = JsonText(json_like(value) + text) if text.strip() else value
+        whole["input"] = _whole_input(whole.get("input"), JsonText(json_text(pieces)))
     if whole.get("type") == "tool_use" and not (ended or block.ended):
         whole["input"] = CutOff(whole.get("input") or JsonText())
     return whole
@@ -150,12 +155,7 @@ def find(findings: Findings, blocks: Sequence[Json]) -> None:
     results = {str(block.get("tool_use_id")): block for block in blocks if "tool_use_id" in block}
     for block in blocks:
         if kind_of(block) in ("server_tool_use", "mcp_tool_use"):
-            result = results.get(str(block.get("id")), {})
-            call_id = block.get("id")
-            failed = result.get("is_error") or "error_code" in an_object(result.get("content"))
-            status = "failed" if failed else "done" if result else "pending"
-            kind = "mcp" if kind_of(block) == "mcp_tool_use" else None
-            findings.call(block.get("name"), call_id, status, block.get("input"), kind)
+            _find_call(findings, block, results.get(str(block.get("id")), {}))
         for part in objects(block.get("content")):
             if kind_of(part) in ("web_search_result", "web_fetch_result"):
                 title = part.get("title") or an_object(part.get("content")).get("title")
@@ -164,14 +164,25 @@ def find(findings: Findings, blocks: Sequence[Json]) -> None:
                 if is_text(output.get("file_id")):
                     findings.file(None, None, output["file_id"])
         for note in objects(block.get("citations")):
-            # Of a page that it fetched, Claude cites the title alone.
-            title = note.get("title") or note.get("document_title")
-            pages = [each.url for each in findings.sources.values() if title and each.title == title]
-            url = note.get("url")
-            document = note.get("file_id") or note.get("source")
-            findings.source(
-                url or next(iter(pages), None), title, note.get("cited_text"), document, cited=True
-            )
+            _find_citation(findings, note)
+
+
+def _find_call(findings: Findings, call: Json, result: Json) -> None:
+    if result.get("is_error") or "error_code" in an_object(result.get("content")):
+        status = "failed"
+    else:
+        status = "done" if result else "pending"
+    kind = "mcp" if kind_of(call) == "mcp_tool_use" else None
+    findings.call(call.get("name"), call.get("id"), status, call.get("input"), kind)
+
+
+def _find_citation(findings: Findings, note: Json) -> None:
+    # Of a page that it fetched, Claude cites the title alone.
+    title = note.get("title") or note.get("document_title")
+    pages = [page.url for page in findings.sources.values() if title and page.title == title]
+    url = note.get("url") or next(iter(pages), None)
+    document = note.get("file_id") or note.get("source")
+    findings.source(url, title, note.get("cited_text"), document, cited=True)
 
 
 _MEMBERS = DocumentedMembers(
@@ -213,8 +224,10 @@ class Anthropic(Provider):
         finish = finish_word(body.get("stop_reason"), _FINISH)
         uses = [block for block in blocks if block.get("type") == "tool_use"]
         calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
-        calls = mark_last_cut_off(calls, finish if ends_in(blocks, self.is_call) else None)
-        text = in_paragraphs([block.get("text") if block.get("type") == "text" else None for block in blocks])
+        last_finish = finish if ends_in(blocks, self.is_call) else None
+        calls = mark_last_cut_off(calls, last_finish)
+        texts = [block.get("text") if block.get("type") == "text" else None for block in blocks]
+        text = in_paragraphs(texts)
         thinking = join_texts([block.get("thinking") for block in blocks if block.get("type") == "thinking"])
         # Code in a container that made calls waits there for their results.
         container = an_object(body.get("container")).get("id")
@@ -327,14 +340,21 @@ class Anthropic(Provider):
         calls = objects(message.get("tool_calls"))
         beside = an_object(message.get("provider_specific_fields"))
         ran = [call["id"] for call in calls if ran_itself(call.get("id"))]
-        names = ["mcp_tool_use" if call_id.startswith("mcp") else "server_tool_use" for call_id in ran]
+        losses: list[str] = []
+        for call_id in ran:
+            kind = "mcp_tool_use" if call_id.startswith("mcp") else "server_tool_use"
+            losses.append(kind)
         for key in ("web_search_results", "tool_results", "compaction_blocks"):
-            names += (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
-        losses = list(dict.fromkeys([*names, *(("citations",) if beside.get("citations") else ())]))
+            losses += (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
+        if beside.get("citations"):
+            losses.append("citations")
         if not thinking and not losses:
             return None
         blocks = [*thinking, *self.plain_blocks(text, len(calls) - len(ran))]
-        return {"dialect": NAME, "blocks": blocks, **({"lost": losses} if losses else {})}
+        chat_state: Json = {"dialect": NAME, "blocks": blocks}
+        if losses:
+            chat_state["lost"] = list(dict.fromkeys(losses))
+        return chat_state
 
     # {"role": "assistant", "content": [{"type": "thinking", "thinking": "They want Paris.", "signature":
     #   "EqQB..."}, {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {...}}]}
@@ -369,9 +389,9 @@ class Anthropic(Provider):
                 content_of = [*parts]
             failed = {"is_error": True} if result.is_error else {}
             toolset = calls.get(result.id, {}).get("toolset_name")
-            of_set = {"toolset_name": toolset} if is_text(toolset) else {}
+            toolset_field = {"toolset_name": toolset} if is_text(toolset) else {}
             block = {"type": "tool_result", "tool_use_id": result.id, "content": content_of}
-            content.append({**block, **failed, **of_set})
+            content.append({**block, **failed, **toolset_field})
         after = [block for result in results for block in result.after]
         return [{"role": "user", "content": [*content, *after]}]
 
@@ -410,13 +430,15 @@ class Anthropic(Provider):
         if kind == "text":
             more = more_than(block, _TEXT_FIELDS)
             plain = {"type": kind, "text": block.get("text")}
-            return TurnBlock("text" if block.get("text") else "", more, block, plain)
+            block_kind = "text" if block.get("text") else ""
+            return TurnBlock(block_kind, more, block, plain)
         if kind == "tool_use":
             fields = {key: block[key] for key in block if key != "input"}
             return TurnBlock("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
         if kind in _THINKING:
-            name = "reasoning" if block.get("thinking") else kind
-            return TurnBlock(kind, name if _is_signed(block) else "", block)
+            if not _is_signed(block):
+                return TurnBlock(kind, "", block)
+            return TurnBlock(kind, "reasoning" if block.get("thinking") else kind, block)
         if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text
             block = {**block, "input": parse_arguments(block["input"])}
         return TurnBlock(kind, kind or "a block without a type", block)

@@ -126,20 +126,22 @@ class BedrockConverse(Provider):
         finish = finish_word(body.get("stopReason"), _FINISH)
         uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
         calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
-        calls = mark_last_cut_off(calls, finish if ends_in(blocks, _is_call) else None)
+        last_finish = finish if ends_in(blocks, _is_call) else None
+        calls = mark_last_cut_off(calls, last_finish)
         # Converse says nothing of such a call but the stop reason.
         # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
         calls = with_reported_call(calls, finish, None)
-        text = in_paragraphs(
-            text_of(an_object(block["citationsContent"]).get("content"))
-            if "citationsContent" in block
-            else block.get("text")
-            for block in blocks
-        )
+        texts: list[str | None] = []
+        for block in blocks:
+            if "citationsContent" in block:
+                texts.append(text_of(an_object(block["citationsContent"]).get("content")))
+            else:
+                texts.append(block.get("text"))
         thoughts = (
             an_object(an_object(block.get("reasoningContent")).get("reasoningText")) for block in blocks
         )
-        return [Reading(text, join_texts(each.get("text") for each in thoughts), calls, finish)]
+        thinking = join_texts(thought.get("text") for thought in thoughts)
+        return [Reading(in_paragraphs(texts), thinking, calls, finish)]
 
     def is_event(self, event: Json) -> bool:
         return not _EVENTS.isdisjoint(event)

@@ -16,7 +16,7 @@ their results, images and files that the model made.
 
 import mimetypes
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result, Role
@@ -111,13 +111,18 @@ def _part(block: Json) -> Json | None:
         return part_of_bytes(mime, file["data"].translate(_SAFE), None)
     family = str(mime).partition("/")[0]
     kind = family if family in ("image", "audio") else "file"
-    return {"type": kind, "url": file[place], **({"mime_type": mime} if is_text(mime) else {})}
+    part: Json = {"type": kind, "url": file[place]}
+    if is_text(mime):
+        part["mime_type"] = mime
+    return part
 
 
 def _parts(candidate: Json) -> list[Json]:
     """Return the parts of a candidate, with at most one call in each."""
     content = candidate.get("content")
-    parts = content_parts(content.get("parts") if is_object(content) else content)
+    if is_object(content):
+        content = content.get("parts")
+    parts = content_parts(content)
     return one_call_each(parts, "functionCall", "args")
 
 
@@ -208,25 +213,46 @@ _RAN = {"executableCode": "codeExecutionResult", "toolCall": "toolResponse"}
 # https://ai.google.dev/api/generate-content#GroundingMetadata
 def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> None:
     """Find what Google's own tools left in a candidate; its searches come as metadata alone."""
-    ground = an_object(candidate.get("groundingMetadata"))
-    pages = an_object(candidate.get("urlContextMetadata"))
     parts = [part for part in parts if not part.get("thought")]
-    for place, part in enumerate(parts):
-        for key, answer in _RAN.items():
-            if key in part:
-                run = an_object(part[key])
-                answers = [an_object(each[answer]) for each in parts[place:] if answer in each]
-                own_answers = [each for each in answers if each.get("id") == run.get("id")]
-                status = own_answers[0].get("outcome", "done") if own_answers else "pending"
-                code = {each: run[each] for each in ("code", "language") if each in run}
-                arguments = run.get("args") or code
-                findings.call(run.get("toolType", "code_execution"), run.get("id"), status, arguments)
+    for number, part in enumerate(parts):
+        _find_calls(findings, part, parts[number:])
         file = an_object(part.get("inlineData") or part.get("fileData"))
         if file:
             findings.file(file.get("data") or file.get("fileUri"), file.get("mimeType"))
-    ran = {call.kind for call in findings.calls}
-    indices = [each.get("groundingChunkIndices") for each in objects(ground.get("groundingSupports"))]
-    citations = [number for numbers in indices if is_array(numbers) for number in numbers]
+    recorded = {call.kind for call in findings.calls}  # the searches that came as parts, too
+    _find_searches(findings, an_object(candidate.get("groundingMetadata")), recorded)
+    pages = an_object(candidate.get("urlContextMetadata"))
+    for page in objects(pages.get("urlMetadata")):
+        url = page.get("retrievedUrl")
+        is_read = str(page.get("urlRetrievalStatus")).endswith("SUCCESS")
+        if is_read:
+            findings.source(url, None)
+        if "web_fetch" not in recorded:
+            status = "done" if is_read else "failed"
+            findings.call("url_context", None, status, {"url": url})
+
+
+def _find_calls(findings: Findings, part: Json, following: Sequence[Json]) -> None:
+    """Find the calls in a part; `following` are this part and those after it, which hold the result."""
+    for call_key, result_key in _RAN.items():
+        if call_key not in part:
+            continue
+        call = an_object(part[call_key])
+        results = [an_object(other[result_key]) for other in following if result_key in other]
+        own_results = [result for result in results if result.get("id") == call.get("id")]
+        status = own_results[0].get("outcome", "done") if own_results else "pending"
+        code = {key: call[key] for key in ("code", "language") if key in call}
+        arguments = call.get("args") or code
+        findings.call(call.get("toolType", "code_execution"), call.get("id"), status, arguments)
+
+
+def _find_searches(findings: Findings, ground: Json, recorded: Collection[str | None]) -> None:
+    """Find the pages of searches, and the searches themselves where no part holds them."""
+    citations: list[Any] = []
+    for support in objects(ground.get("groundingSupports")):
+        numbers = support.get("groundingChunkIndices")
+        if is_array(numbers):
+            citations += numbers
     chunks = objects(ground.get("groundingChunks"))
     for number, chunk in enumerate(chunks):
         page = an_object(next(iter(chunk.values()), None))
@@ -234,17 +260,10 @@ def find(findings: Findings, candidate: Json, parts: Iterable[Json] = ()) -> Non
         title = page.get("title")
         findings.source(url, title, page.get("text"), page.get("documentName"), cited=number in citations)
     queries = ground.get("webSearchQueries") or ground.get("imageSearchQueries")
-    if queries and "web_search" not in ran:
+    if queries and "web_search" not in recorded:
         findings.call("web_search", None, "done", {"queries": queries})
-    if any("retrievedContext" in chunk for chunk in chunks) and "file_search" not in ran:
+    if any("retrievedContext" in chunk for chunk in chunks) and "file_search" not in recorded:
         findings.call("file_search", None, "done", {})
-    for page in objects(pages.get("urlMetadata")):
-        url = page.get("retrievedUrl")
-        is_read = str(page.get("urlRetrievalStatus")).endswith("SUCCESS")
-        if is_read:
-            findings.source(url, None)
-        if "web_fetch" not in ran:
-            findings.call("url_context", None, "done" if is_read else "failed", {"url": url})
 
 
 _MEMBERS = DocumentedMembers(
@@ -296,13 +315,16 @@ class Gemini(Provider):
         message = candidate.get("finishMessage")
         finish = finish_word(reason, _FINISH)
         calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
-        calls = mark_last_cut_off(calls, finish if ends_in(parts, _is_call) else None)
-        says_no_more = finish in ("content_filter", "error")
-        why = message if is_text(message) else finish_word(reason, {}) if says_no_more else None
+        last_finish = finish if ends_in(parts, _is_call) else None
+        calls = mark_last_cut_off(calls, last_finish)
+        why = message if is_text(message) else None
+        if why is None and finish in ("content_filter", "error"):  # the provider's word says more than ours
+            why = finish_word(reason, {})
         # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
         # https://ai.google.dev/api/generate-content#FinishReason
         calls = with_reported_call(calls, finish, why)
-        text = in_paragraphs(None if part.get("thought") else part.get("text") for part in parts)
+        texts = [part.get("text") if not part.get("thought") else None for part in parts]
+        text = in_paragraphs(texts)
         thinking = join_texts(part.get("text") for part in parts if part.get("thought"))
         saved_state = state(NAME, map(self.describe, parts))
         findings = Findings()
@@ -342,10 +364,10 @@ class Gemini(Provider):
     def state_from_chat(self, message: Json, text: str | None) -> Json | None:
         """Return a turn's state from a chat message in which LiteLLM put it, and the message's text."""
         signatures = [_beside(call).get("thought_signature") for call in objects(message.get("tool_calls"))]
-        calls: list[Json] = [
-            {"functionCall": {}, **({"thoughtSignature": signature} if is_text(signature) else {})}
-            for signature in signatures
-        ]
+        calls: list[Json] = []
+        for signature in signatures:
+            signature_field = {"thoughtSignature": signature} if is_text(signature) else {}
+            calls.append({"functionCall": {}, **signature_field})
         texts: list[Json] = [{"text": text}] if text else []
         if not any(map(is_text, signatures)):
             first = next(iter(_beside(message).get("thought_signatures") or ()), None)
@@ -400,9 +422,10 @@ class Gemini(Provider):
     def turn(self, message: Json, state: Json | None, route: Route) -> list[Json]:
         # A thought without a signature is a summary for the reader. It goes back where Google's own tools
         # ran between the thoughts, so that their order stays.
+        blocks = state["blocks"] if state is not None else ()
         keeps_summaries = any(
             kind == "other" or {*more.split(", ")} - {"", "reasoning", "a signature"}
-            for kind, more, _, _ in map(self.describe, state["blocks"] if state is not None else ())
+            for kind, more, _, _ in map(self.describe, blocks)
         )
         parts: list[Json] = []
         for part, call in blocks_with_calls(self, message, state):
@@ -478,7 +501,8 @@ class Gemini(Provider):
         return {**message, **beside, "tool_calls": calls}
 
     def plain_blocks(self, text: str | None, calls: int) -> list[Json]:
-        return [*([{"text": text}] if text else []), *({"functionCall": {}} for _ in range(calls))]
+        texts = [{"text": text}] if text else []
+        return [*texts, *({"functionCall": {}} for _ in range(calls))]
 
     def is_call(self, block: Json) -> bool:
         return _is_call(block)
@@ -494,9 +518,11 @@ class Gemini(Provider):
         if "text" not in block and block.keys() - _SAID:
             return TurnBlock("other", more, block)
         if block.get("thought"):
-            return TurnBlock("thought", _join_names((more, "reasoning" if signature else "")), block)
+            reasoning = "reasoning" if signature else ""
+            return TurnBlock("thought", _join_names((more, reasoning)), block)
         plain = {"text": block.get("text")}
-        return TurnBlock("text" if block.get("text") else "", _join_names((more, signature)), block, plain)
+        kind = "text" if block.get("text") else ""
+        return TurnBlock(kind, _join_names((more, signature)), block, plain)
 
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         for more in super().extras(state, in_chat=in_chat):
@@ -568,7 +594,8 @@ def content_part(part: Json, model: str) -> Json | None:
         return {"inlineData": {"mimeType": part["mime_type"], "data": part["data"]}}
     uri: str = part.get("url") or part["file_id"]
     mime = part.get("mime_type") or mimetypes.guess_type(uri)[0]
-    return {"fileData": {**({"mimeType": mime} if mime else {}), "fileUri": uri}}
+    mime_type = {"mimeType": mime} if mime else {}
+    return {"fileData": {**mime_type, "fileUri": uri}}
 
 
 def question_part(block: Json, model: str) -> Json | None:

@@ -83,10 +83,10 @@ class GeminiInteractions(Provider):
             (step.get("id"), step.get("name"), decoded(step.get("arguments"))) for step in waiting
         ]
         if waiting and steps[-1] is waiting[-1]:
-            calls = mark_last_cut_off(calls, "length" if finish in UNENDED else finish)
-        text = in_paragraphs(
-            text_of(step.get("content")) if kind_of(step) == "model_output" else None for step in steps
-        )
+            last_finish = "length" if finish in UNENDED else finish
+            calls = mark_last_cut_off(calls, last_finish)
+        texts = [text_of(step.get("content")) if kind_of(step) == "model_output" else None for step in steps]
+        text = in_paragraphs(texts)
         thinking = join_texts(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
         why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
         return [Reading(text, thinking, calls, finish, state(NAME, map(self.describe, steps)), why)]
@@ -128,9 +128,11 @@ class GeminiInteractions(Provider):
         if kind == "function_call":
             return TurnBlock("call", "", {key: block[key] for key in block if key != "arguments"})
         if kind == "model_output":
-            return TurnBlock("text" if is_text(text_of(block.get("content"))) else "", "", block)
+            block_kind = "text" if is_text(text_of(block.get("content"))) else ""
+            return TurnBlock(block_kind, "", block)
         if kind == "thought":
-            return TurnBlock(kind, "reasoning" if is_text(block.get("signature")) else "", block)
+            more = "reasoning" if is_text(block.get("signature")) else ""
+            return TurnBlock(kind, more, block)
         return TurnBlock(kind, kind or "a step without a type", block)
 
 

@@ -73,7 +73,9 @@ class MistralConversations(Provider):
         parts = [part for entry in entries for part in content_parts(entry.get("content"))]
         thoughts = [part.get("thinking") for part in parts if kind_of(part) == "thinking"]
         thinking = join_texts(piece.get("text") for each in thoughts for piece in content_parts(each))
-        finish = ("tool_calls" if calls else "stop") if body.get("ended", True) else None
+        finish = "tool_calls" if calls else "stop"
+        if not body.get("ended", True):
+            finish = None
         saved_state = state(NAME, map(self.describe, entries))
         return [Reading(in_paragraphs(texts), thinking, calls, finish, saved_state)]
 
@@ -108,7 +110,8 @@ class MistralConversations(Provider):
         if kind == "function.call":
             return TurnBlock("call", "", {key: block[key] for key in block if key != "arguments"})
         if kind == "message.output":
-            return TurnBlock("text" if _text_in(block) else "", "", block)
+            block_kind = "text" if _text_in(block) else ""
+            return TurnBlock(block_kind, "", block)
         return TurnBlock(kind, kind or "an entry without a type", block)
 
 

@@ -107,9 +107,11 @@ class Ollama(Provider):
                 name = message.get("tool_name") or message.get("name")
                 record.tell((message.get("tool_call_id"), name), content, where, failed=None)
             else:
-                sent_images: Any = message.get("images")
-                images = [{"image": data} for data in sent_images] if is_array(sent_images) else []
-                record.ask([*([content] if content else []), *images], where)
+                images: Any = message.get("images")
+                question: list[Any] = [content] if content else []
+                if is_array(images):
+                    question += ({"image": data} for data in images)
+                record.ask(question, where)
         return record
 
 

@@ -55,10 +55,11 @@ def with_answered_marked(items: Sequence[Json]) -> list[Json]:
     """Return the items of an answer; calls that OpenAI itself answered there are marked as such."""
     # A shell that OpenAI ran may come without its environment.
     outputs = {str(item.get("call_id")) for item in items if kind_of(item).endswith("_call_output")}
-    return [
-        {**item, ANSWERED: True} if kind_of(item) in _NAMES and str(item.get("call_id")) in outputs else item
-        for item in items
-    ]
+    marked_items = [*items]
+    for number, item in enumerate(items):
+        if kind_of(item) in _NAMES and str(item.get("call_id")) in outputs:
+            marked_items[number] = {**item, ANSWERED: True}
+    return marked_items
 
 
 def ran_by_xai(item: Json) -> bool:
@@ -93,39 +94,60 @@ def client_call(item: Json) -> RawCall:
 
 def client_output(result: Result, call: Json) -> Json | None:
     """Return the item that answers the item of a call; None if it is no call of such a tool."""
-    kind = kind_of(call)
     if not is_client_call(call):
         return None
+    kind = kind_of(call)
     answer: Json = {"type": f"{kind}_output", "call_id": result.id}
-    fields = an_object(result.given)
     if kind == "shell_call":
-        output: Sequence[Json] = objects(result.given)
-        if not is_array(result.given) or any("outcome" not in an_object(part) for part in result.given):
-            outcome = {"type": "exit", "exit_code": int(result.failed)}
-            stdout, stderr = ("", result.text) if result.failed else (result.text, "")
-            output = [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
-        limit = an_object(call.get("action")).get("max_output_length")
-        answer["output"] = fields.get("output") or output
-        answer |= {} if limit is None else {"max_output_length": limit}
+        answer |= _shell_output(result, call)
     elif kind == "local_shell_call":
         answer = {"type": answer["type"], "id": result.id, "output": result.text}
     elif kind == "apply_patch_call":
         answer |= {"status": "failed" if result.failed else "completed", "output": result.text}
     elif kind == "tool_search_call":
         answer |= {"type": "tool_search_output", "execution": "client", "status": "completed"}
-        answer["tools"] = objects(fields.get("tools", result.given))
+        answer["tools"] = objects(an_object(result.given).get("tools", result.given))
     elif kind == "computer_call":
-        images = [block for block in result.blocks or () if kind_of(block) == "input_image"]
-        image: Json = images[0] if images else {"image_url": result.text}
-        shot = {key: image[key] for key in ("image_url", "file_id") if key in image}
-        own_output = None if images else fields.get("output")
-        answer["output"] = own_output or {"type": "computer_screenshot", **shot}
-        if images and "acknowledged_safety_checks" in fields:
-            answer["acknowledged_safety_checks"] = fields["acknowledged_safety_checks"]
+        answer |= _computer_output(result)
     else:
-        # Approvals fail closed: anything but a clear yes is a no.
-        approve = not result.failed and (result.given is True or fields.get("approve") is True)
-        reason = fields.get("reason") if fields else result.text if not approve else None
-        answer = {"type": "mcp_approval_response", "approval_request_id": call.get("id"), "approve": approve}
-        answer |= {"reason": reason} if is_text(reason) else {}
+        answer = _approval(result, call)
+    return answer
+
+
+def _shell_output(result: Result, call: Json) -> Json:
+    output: Sequence[Json] = objects(result.given)
+    if not is_array(result.given) or any("outcome" not in an_object(part) for part in result.given):
+        outcome = {"type": "exit", "exit_code": int(result.failed)}
+        stdout, stderr = ("", result.text) if result.failed else (result.text, "")
+        output = [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
+    fields: Json = {"output": an_object(result.given).get("output") or output}
+    limit = an_object(call.get("action")).get("max_output_length")
+    if limit is not None:  # the output repeats the limit of its call
+        fields["max_output_length"] = limit
+    return fields
+
+
+def _computer_output(result: Result) -> Json:
+    given = an_object(result.given)
+    images = [block for block in result.blocks or () if kind_of(block) == "input_image"]
+    if not images:
+        screenshot = {"type": "computer_screenshot", "image_url": result.text}
+        return {"output": given.get("output") or screenshot}
+    image = {key: images[0][key] for key in ("image_url", "file_id") if key in images[0]}
+    fields: Json = {"output": {"type": "computer_screenshot", **image}}
+    if "acknowledged_safety_checks" in given:
+        fields["acknowledged_safety_checks"] = given["acknowledged_safety_checks"]
+    return fields
+
+
+def _approval(result: Result, call: Json) -> Json:
+    given = an_object(result.given)
+    # Approvals fail closed: anything but a clear yes is a no.
+    approve = not result.failed and (result.given is True or given.get("approve") is True)
+    reason = given.get("reason")
+    if not given and not approve:
+        reason = result.text
+    answer = {"type": "mcp_approval_response", "approval_request_id": call.get("id"), "approve": approve}
+    if is_text(reason):
+        answer["reason"] = reason
     return answer

@@ -135,12 +135,27 @@ def _texts(items: list[Json]) -> tuple[str | None, str | None]:
     return (answer, commentary) if answer else (commentary, None)
 
 
-def _item(item: Json) -> Json:
-    """Return an item of the output; text beside the messages, or a message without a type, as a message."""
-    kind = kind_of(item)
-    if kind in _PARTS:
-        return {"type": "message", "content": [item]}
-    return {"type": "message", **item} if not kind and "content" in item else item
+def _output_items(body: Json) -> list[Json]:
+    """Return the items of an answer; text beside the messages, or a message without a type, as a message."""
+    items: list[Json] = []
+    for item in content_parts(body.get("output")):
+        kind = kind_of(item)
+        if kind in _PARTS:
+            items.append({"type": "message", "content": [item]})
+        elif not kind and "content" in item:
+            items.append({"type": "message", **item})
+        else:
+            items.append(item)
+    return with_answered_marked(items)
+
+
+# {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+def _finish(status: str | None, details: object) -> str | None:
+    """Return the finish reason of an answer with a status."""
+    if status != "incomplete":
+        return _FINISH.get(status or "", status)
+    reason: object = details.get("reason") if is_object(details) else details
+    return finish_word(reason, _FINISH) or status
 
 
 def _call(item: Json) -> RawCall:
@@ -163,7 +178,8 @@ def _input_item(item: Json) -> Json:
     # Nulls, and what OpenAI's SDK adds to its objects, are left out, because the API refuses them.
     kind = kind_of(item)
     if kind not in _OWN_KINDS:
-        return _without(item, ANSWERED, *(("status",) if item.get("status") is None else ()))
+        lost_keys = (ANSWERED, "status") if item.get("status") is None else (ANSWERED,)
+        return _without(item, *lost_keys)
     fields = {key: value for key, value in item.items() if value is not None}
     if kind == "message" and any("parsed" in part for part in objects(fields.get("content"))):
         fields["content"] = [_without(part, "parsed") for part in content_parts(fields["content"])]
@@ -183,7 +199,9 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
             field, part, index = _TEXT_DELTAS[kind_of(event)]
             texts[field, part, str(event.get(index))].append(event.get("delta"))
     is_thought = any(part.startswith(("reasoning", "summary")) for _, part, _ in texts)
-    kind = "function_call" if arguments else "reasoning" if is_thought else "message"
+    kind = "reasoning" if is_thought else "message"
+    if arguments:
+        kind = "function_call"
     item: Json = {"type": kind, **block.start, "status": "completed" if ended else "in_progress"}
     key = _ARGUMENTS.get(kind_of(item))
     if key is not None:
@@ -192,6 +210,42 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
         whole = {"type": part, "refusal" if part == "refusal" else "text": join_texts(deltas)}
         item[field] = [*objects(item.get(field)), whole]
     return item
+
+
+def _find_citation(findings: Findings, note: Json) -> None:
+    """Find the file or the page that an annotation of the text is about."""
+    file_id = note.get("file_id")
+    name = note.get("filename")
+    if kind_of(note) in ("container_file_citation", "file_path"):
+        findings.file(None, None, file_id, name)
+    else:
+        findings.source(note.get("url"), note.get("title") or name, None, file_id, cited=True)
+
+
+def _find_call(findings: Findings, item: Json) -> None:
+    """Find a call of a tool that OpenAI ran, and what it left."""
+    action = an_object(item.get("action"))
+    for page in (*objects(action.get("sources")), *objects(item.get("results"))):
+        title = next((page[key] for key in ("title", "filename", "name") if page.get(key)), None)
+        findings.source(page.get("url"), title, page.get("text"), page.get("file_id"))
+    for output in objects(item.get("outputs")):
+        if is_text(output.get("url")):
+            findings.file(output["url"], "image/png")
+    kind = kind_of(item)
+    image = item.get("result")
+    if kind == "image_generation_call" and is_text(image):
+        findings.file(image, f"image/{item.get('output_format') or 'png'}")
+    args = item.get("arguments", item.get("input"))
+    if args is None:
+        args = _without(action, "sources") | {key: item[key] for key in _INPUTS if item.get(key)}
+    status = item.get("status") or "done"
+    if item.get("error"):
+        status = "failed"
+    elif image or item.get("output") is not None:
+        status = "done"
+    name = item.get("name") or kind.removesuffix("_call")
+    called = name if kind in _CUSTOM else kind
+    findings.call(name, item.get("id"), status, args, called)
 
 
 _MEMBERS = DocumentedMembers(
@@ -212,6 +266,25 @@ _MEMBERS = DocumentedMembers(
     """),
 )
 """What its references document of a request and of tools."""
+
+
+def _record_result(record: Recording, item: Json, call_id: Any, number: int) -> None:
+    content: Any = _without(item, "type", "id", "call_id", "status", "execution", "caller")
+    if kind_of(item) in _TEXT_OUTPUTS:
+        content = content.get("output", "")
+    failed = item.get("status") == "failed" or None
+    record.tell((call_id, None), content, ("input", number), failed=failed)
+
+
+def _record_message(record: Recording, item: Json, number: int) -> None:
+    where = ("input", number)
+    role = item.get("role")
+    if role in ("system", "developer") and "content" in item:
+        record.instruct(item["content"], where)
+    elif role == "user":
+        record.ask(item.get("content"), (*where, "content"))
+    else:
+        record.lose(where, f"{kind_of(item) or role!r} has no neutral form, and is left out")
 
 
 class OpenAIResponses(Provider):
@@ -235,16 +308,13 @@ class OpenAIResponses(Provider):
     #    "arguments": "{\"city\":\"Paris\"}"}]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
     def read(self, body: Json) -> list[Reading]:
-        items = with_answered_marked([_item(item) for item in content_parts(body.get("output"))])
-        # {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        items = _output_items(body)
         status = finish_word(body.get("status"), {})
-        details = body.get("incomplete_details")
-        finish = _FINISH.get(status or "", status)
-        if status == "incomplete":
-            finish = finish_word(details.get("reason") if is_object(details) else details, _FINISH) or status
+        finish = _finish(status, body.get("incomplete_details"))
         calls = [_call(item) for item in items if self.is_call(item)]
         if ends_in(items, self.is_call):
-            calls = mark_last_cut_off(calls, "length" if status in UNENDED else finish)
+            last_finish = "length" if status in UNENDED else finish
+            calls = mark_last_cut_off(calls, last_finish)
         parts = [part for item in items for part in content_parts(item.get("content"))]
         if not calls and any(part.get("type") == "refusal" for part in parts):
             finish = "refusal"
@@ -268,36 +338,12 @@ class OpenAIResponses(Provider):
         findings = Findings()
         for item in blocks:
             kind = kind_of(item)
-            action = an_object(item.get("action"))
-            image = item.get("result")
             parts = objects(item.get("content")) if kind == "message" else ()
-            for note in (note for part in parts for note in objects(part.get("annotations"))):
-                file_id = note.get("file_id")
-                name = note.get("filename")
-                if kind_of(note) in ("container_file_citation", "file_path"):
-                    findings.file(None, None, file_id, name)
-                else:
-                    findings.source(note.get("url"), note.get("title") or name, None, file_id, cited=True)
-            if not kind.endswith("_call") or self.is_call(item):
-                continue
-            for page in (*objects(action.get("sources")), *objects(item.get("results"))):
-                title = next((page[key] for key in ("title", "filename", "name") if page.get(key)), None)
-                findings.source(page.get("url"), title, page.get("text"), page.get("file_id"))
-            for output in objects(item.get("outputs")):
-                if is_text(output.get("url")):
-                    findings.file(output["url"], "image/png")
-            if kind == "image_generation_call" and is_text(image):
-                findings.file(image, f"image/{item.get('output_format') or 'png'}")
-            args = item.get("arguments", item.get("input"))
-            if args is None:
-                args = {
-                    **_without(action, "sources"),
-                    **{key: item[key] for key in _INPUTS if item.get(key)},
-                }
-            is_whole = image or item.get("output") is not None
-            status = "failed" if item.get("error") else "done" if is_whole else item.get("status") or "done"
-            name = item.get("name") or kind.removesuffix("_call")
-            findings.call(name, item.get("id"), status, args, name if kind in _CUSTOM else kind)
+            for part in parts:
+                for note in objects(part.get("annotations")):
+                    _find_citation(findings, note)
+            if kind.endswith("_call") and not self.is_call(item):
+                _find_call(findings, item)
         return findings.work()
 
     def without_calls(self, body: Json) -> Json:
@@ -358,29 +404,21 @@ class OpenAIResponses(Provider):
         items = [{"role": "user", "content": value}] if isinstance(value, str) else objects(value)
         run: list[Json] = []  # items of the model that follow one another
         calls = {str(item.get("call_id") or item.get("id")) for item in items if self.is_call(item)}
-        for place, item in enumerate(items):
-            kind = kind_of(item)
-            role = item.get("role")
-            where = ("input", place)
+        for number, item in enumerate(items):
             call_id = item.get("call_id") or item.get("approval_request_id") or item.get("id")
+            kind = kind_of(item)
             # What OpenAI ran itself has its output among the items of the model.
             is_answer = kind in _OUTPUTS or (kind.endswith(_ENDS_OF_OUTPUTS) and str(call_id) in calls)
-            if not is_answer and role in (None, "assistant") and kind != "item_reference":
+            is_of_model = item.get("role") in (None, "assistant") and kind != "item_reference"
+            if is_of_model and not is_answer:
                 run.append(item)
                 continue
             record.turns += self.read({"output": run}) if run else ()
             run = []
             if is_answer:
-                fields = _without(item, "type", "id", "call_id", "status", "execution", "caller")
-                content = fields.get("output", "") if kind in _TEXT_OUTPUTS else fields
-                failed = item.get("status") == "failed" or None
-                record.tell((call_id, None), content, where, failed=failed)
-            elif role in ("system", "developer") and "content" in item:
-                record.instruct(item["content"], where)
-            elif role == "user":
-                record.ask(item.get("content"), (*where, "content"))
+                _record_result(record, item, call_id, number)
             else:
-                record.lose(where, f"{kind or role!r} has no neutral form, and is left out")
+                _record_message(record, item, number)
         record.turns += self.read({"output": run}) if run else ()
         return record
 
@@ -405,7 +443,9 @@ class OpenAIResponses(Provider):
                 items += [item] if item else []
                 continue
             if is_client_call(item):
-                items.append(item if kind_of(item) == APPROVAL else {**item, "call_id": call["id"]})
+                if kind_of(item) != APPROVAL:  # which has no `call_id`: its `id` answers for it
+                    item["call_id"] = call["id"]
+                items.append(item)
                 continue
             fields = {"call_id": call["id"], "name": named_part(call)["name"]}
             if item.get("type") == "custom_tool_call" or "custom" in call:
@@ -444,13 +484,15 @@ class OpenAIResponses(Provider):
             more = ", ".join(dict.fromkeys(filter(None, names)))
             plain = {"role": "assistant", "content": [{"type": "output_text", "text": text_of(parts) or ""}]}
             has_text = any(part.get("text") or part.get("refusal") for part in parts)
-            return TurnBlock("text" if has_text else "", more, block, plain)
+            block_kind = "text" if has_text else ""
+            return TurnBlock(block_kind, more, block, plain)
         if kind == "function_call":
             fields = _without(block, "arguments", "parsed_arguments")
             return TurnBlock("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
         if kind in _CUSTOM and not ran_by_xai(block):
             return TurnBlock("call", kind, _without(block, "input"), {"type": kind})
-        return TurnBlock("call" if is_client_call(block) else kind, kind or "an item without a type", block)
+        block_kind = "call" if is_client_call(block) else kind
+        return TurnBlock(block_kind, kind or "an item without a type", block)
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://developers.openai.com/api/reference/resources/responses/methods/create

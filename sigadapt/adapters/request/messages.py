@@ -12,7 +12,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import HistoryFields
-from sigadapt.adapters.request.prompt import prompt_of, question
+from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
 from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, is_object, is_sequence, listed, type_of
@@ -47,7 +47,10 @@ def messages_of(
 ) -> list[Message]:
     """Return all messages of one call, in the canonical Request's form."""
     messages = _text_messages(adapter, signature, demos, inputs)
-    if not _hold_marks(messages):
+    for message in messages:
+        if message["role"] == "user" and TYPE_MARKER in message["content"]:
+            break
+    else:
         return messages
     # DSPy's types (images, files and the like) are marked text here, which becomes content blocks. A text
     # that has such marks of its own stays text: they could name a file of the account.
@@ -73,7 +76,7 @@ def _text_messages(
     has_turns = prompt.history_fields.history or prompt.history_fields.results
     rows, results = _transcript(prompt.history_fields, inputs) if has_turns else (list[Row](), list[Round]())
     if rows:
-        messages += _history(adapter, signature, rows, results, stand_in)
+        messages += _history(adapter, signature, prompt, rows, results, stand_in=stand_in)
     values = _in_plain_texts(inputs, signature, stand_in) if stand_in else inputs
     user = question(adapter, signature, prompt, values)
     if user and prompt.asks(inputs):
@@ -88,20 +91,16 @@ def _text_messages(
     return messages
 
 
-def _hold_marks(messages: Iterable[Message]) -> bool:
-    """Return whether a message of the user holds a value of DSPy's types, or a text that looks like one."""
-    return any(row["role"] == "user" and TYPE_MARKER in row["content"] for row in messages)
-
-
 def _history(
     adapter: OutputFormat,
     signature: type[Signature],
+    prompt: Prompt,
     rows: list[Row],
     results: list[Round],
+    *,
     stand_in: str,
 ) -> list[Message]:
     """Return the messages of the events before the question; `results` are those of the turn under way."""
-    prompt = prompt_of(adapter, signature)
     messages: list[Message] = []
     for number, row in enumerate(rows):
         event = row.event
