@@ -185,6 +185,13 @@ def _find_citation(findings: Findings, note: Json) -> None:
     findings.source(url, title, note.get("cited_text"), document, cited=True)
 
 
+def _waiting_container(body: Json, calls: Sequence[Json]) -> Json | None:
+    """Return the container whose code made calls and waits there for their results; None if there is none."""
+    container = an_object(body.get("container")).get("id")
+    is_waiting = any(an_object(call.get("caller")).get("tool_id") for call in calls if "caller" in call)
+    return {"container": container} if is_text(container) and is_waiting else None
+
+
 _MEMBERS = DocumentedMembers(
     body=member_names("""
         model messages system max_tokens stop_sequences stream temperature top_k top_p thinking
@@ -229,10 +236,7 @@ class Anthropic(Provider):
         texts = [block.get("text") if block.get("type") == "text" else None for block in blocks]
         text = in_paragraphs(texts)
         thinking = join_texts([block.get("thinking") for block in blocks if block.get("type") == "thinking"])
-        # Code in a container that made calls waits there for their results.
-        container = an_object(body.get("container")).get("id")
-        by_code = any(an_object(use.get("caller")).get("tool_id") for use in uses if "caller" in use)
-        fields = {"container": container} if is_text(container) and by_code else None
+        fields = _waiting_container(body, uses)
         descriptions = [self.describe(block) for block in blocks if block.get("type") != _UNKNOWN]
         saved_state = state(NAME, descriptions, fields)
         if finish == "pause" and calls:  # Claude goes on with its own tools when the calls have their results

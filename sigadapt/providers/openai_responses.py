@@ -269,6 +269,7 @@ _MEMBERS = DocumentedMembers(
 
 
 def _record_result(record: Recording, item: Json, call_id: Any, number: int) -> None:
+    """Record the answer to a call: its text, or for a tool of OpenAI's the fields that hold it."""
     content: Any = _without(item, "type", "id", "call_id", "status", "execution", "caller")
     if kind_of(item) in _TEXT_OUTPUTS:
         content = content.get("output", "")

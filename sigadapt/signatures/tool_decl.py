@@ -213,7 +213,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
         fields = {key: value for key, value in fields.items() if value is not None}
         if isinstance(source, ToolDecl):
             return replace(source, **fields) if fields else source
-        raw = describe_source(decode(source) if is_json_text(source) else source, parameters)
+        decoded_source = decode(source) if is_json_text(source) else source
+        raw = describe_source(decoded_source, parameters)
         if raw is None:
             raise unknown_source(source)
         if len(raw) != 1:
@@ -242,7 +243,9 @@ class ToolDecl(Displayable, Immutable, Runnable):
             parameters = self.text.part("parameters")
             function = {"name": name, "description": description, "parameters": parameters, **strict}
             return {"type": "function", "function": function, **extras}
-        custom: Json = {"name": name, **({"description": description} if description else {})}
+        custom: Json = {"name": name}
+        if description:
+            custom["description"] = description
         if form:
             grammar = {key: value for key, value in form.items() if key != "type"}
             custom["format"] = {"type": form["type"], "grammar": grammar} if grammar else form
@@ -393,7 +396,8 @@ def known_declarations(source: object) -> list[ToolDecl] | None:
     decls: list[ToolDecl] = []
     for fields in fields_of_each:
         decl = object.__new__(ToolDecl)
-        decl.__dict__.update(fields, func=function if callable(function) else None)
+        func = function if callable(function) else None
+        decl.__dict__.update(fields, func=func)
         decls.append(decl)
     return decls
 
@@ -464,13 +468,8 @@ _OWN_KEYS = ("type", "function", "custom")
 
 def _check_fields(decl: ToolDecl) -> None:
     if decl.name in (None, "") or (type(decl.name) is str and not decl.name.strip()):
-        what = "the tool"
-        code = getattr(decl.func, "__code__", None)
-        if isinstance(code, CodeType) and code.co_name == "<lambda>":
-            names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-            what = f"the lambda of ({names}) at line {code.co_firstlineno} of {decl.func.__module__}"
         fix = "Give it one: ToolDecl.of(source, name=...)."
-        raise InvalidToolDecl(f"{what} has no name", code="missing_name", fix=fix)
+        raise InvalidToolDecl(f"{_unnamed_tool(decl)} has no name", code="missing_name", fix=fix)
     if decl.name == REQUEST:
         reason = "its name is reserved for requests for confirmation"
         raise InvalidToolDecl(reason, code="invalid_field", tool=decl.name, fix="Rename it.")
@@ -486,6 +485,15 @@ def _check_fields(decl: ToolDecl) -> None:
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
+
+
+def _unnamed_tool(decl: ToolDecl) -> str:
+    """Return what an error calls a tool without a name: a lambda's has the place where it is written."""
+    code = getattr(decl.func, "__code__", None)
+    if not isinstance(code, CodeType) or code.co_name != "<lambda>":
+        return "the tool"
+    names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    return f"the lambda of ({names}) at line {code.co_firstlineno} of {decl.func.__module__}"
 
 
 def _refuse_field(decl: ToolDecl, reason: str, fix: str | None = None) -> NoReturn:

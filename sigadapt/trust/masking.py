@@ -98,8 +98,11 @@ class Masking:
             return [self._conversation(part, (*place, str(number))) for number, part in enumerate(value)]
         if not is_object(value):
             return value
-        walk = {key: self._tools if key == "tools" else self._conversation for key in value}
-        return {key: walk[key](part, (*place, key)) for key, part in value.items()}
+        harmless: Json = {}
+        for key, part in value.items():
+            mask_inside = self._tools if key == "tools" else self._conversation
+            harmless[key] = mask_inside(part, (*place, key))
+        return harmless
 
     def _tools(self, value: Any, place: tuple[str, ...]) -> Any:
         if is_array(value):
@@ -139,14 +142,17 @@ class Masking:
             elif key in _SCHEMA_VALUES or key in _SCHEMA_LISTS:
                 harmless[key] = part
             elif key in _SCHEMA_NAMES and is_object(part):
-                harmless[key] = {
-                    name: self._schema(
-                        schema, (*inner, name), is_secret=is_secret or bool(_SECRET_MEMBER.search(name))
-                    )
-                    for name, schema in part.items()
-                }
+                harmless[key] = self._named_schemas(part, inner, is_secret=is_secret)
             else:
                 harmless[key] = self._schema(part, inner, is_secret=is_secret)
+        return harmless
+
+    def _named_schemas(self, schemas: Json, place: tuple[str, ...], *, is_secret: bool) -> Json:
+        """Return the schemas of an object's members; what is inside of a credential is one, too."""
+        harmless: Json = {}
+        for name, schema in schemas.items():
+            is_credential = is_secret or bool(_SECRET_MEMBER.search(name))
+            harmless[name] = self._schema(schema, (*place, name), is_secret=is_credential)
         return harmless
 
     def _address(self, url: str, place: tuple[str, ...]) -> str:
@@ -171,11 +177,11 @@ class Masking:
         if value is None or isinstance(value, bool) or value in ("", [], {}):
             return value
         if is_object(value) and any(each.startswith(f"{pointer(place)}/") for each in self.unmasked):
-            inner = {key: (*place, key) for key in value}
-            return {
-                key: part if self._is_kept(inner[key]) else self._mask(part, inner[key])
-                for key, part in value.items()
-            }
+            harmless: Json = {}
+            for key, part in value.items():
+                inner = *place, key
+                harmless[key] = part if self._is_kept(inner) else self._mask(part, inner)
+            return harmless
         self.places[pointer(place)] = None
         pending = [value]
         while pending:

@@ -16,14 +16,14 @@ from sigadapt.signatures.sources import callables, dicts, dspy_tools, langchain,
 from sigadapt.signatures.sources.raw_decl import RawDecl
 
 
-class _Source(Protocol):
+class _SourceFile(Protocol):
     def accepts(self, source: object, /) -> bool: ...
 
     def describe(self, source: Any, parameters: Json | None) -> list[RawDecl]: ...
 
 
 # `callables` comes last, because the tools of some libraries are callable.
-_TABLE: tuple[_Source, ...] = (dicts, dspy_tools, models, programs, mcp, langchain, callables)
+_TABLE: tuple[_SourceFile, ...] = (dicts, dspy_tools, models, programs, mcp, langchain, callables)
 
 _FIX = (
     "Give a function, a bound method, a pydantic model class, a dspy.Tool, Signature or Module, an MCP or "
@@ -31,7 +31,7 @@ _FIX = (
 )
 
 
-def _file_for(source: object) -> _Source | None:
+def _file_for(source: object) -> _SourceFile | None:
     if type(source) is FunctionType:  # the most common source, which no other file reads
         return callables
     return next((file for file in _TABLE if file.accepts(source)), None)

@@ -106,10 +106,7 @@ def types_of(source: _Function) -> Types:
 
 def _read_signature(source: _Function, where: str, problems: list[str]) -> Types:
     function = _function_called(source)
-    try:
-        signature = inspect.signature(function)
-    except (ValueError, TypeError, NameError) as error:
-        _refuse([f"Python cannot read its signature ({error})"], where)
+    signature = _signature_of(function, where)
     keywords: Mapping[str, Any] = function.keywords if _is_partial(function) else {}
     every = [p for name, p in signature.parameters.items() if name not in keywords]
     open_ = [p for p in every if p.kind is p.VAR_KEYWORD]
@@ -122,30 +119,50 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
     types: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     for parameter in parameters:
-        name = parameter.name
-        default = parameter.default
-        hint = _hint(function, name, parameter.annotation, problems)
+        hint = _hint(function, parameter.name, parameter.annotation, problems)
         problem = _problem_of(parameter, hint, function)
         if problem:
             problems.append(problem)
-        if not problem or isinstance(default, FieldInfo):
-            hint = Any if hint is _UNRESOLVED else hint
-            types[name] = Annotated[hint, default] if isinstance(default, FieldInfo) else hint
-            if isinstance(default, FieldInfo):
-                default = parameter.empty if default.is_required() else default.default
-            if default is not parameter.empty:
-                defaults[name] = default
-    others = [_hint(function, p.name, p.annotation, []) for p in open_]
+        if not problem or isinstance(parameter.default, FieldInfo):
+            _add_parameter(parameter, hint, types, defaults)
+    open_hint: Any = Any
+    for parameter in open_:  # at most one
+        hint = _hint(function, parameter.name, parameter.annotation, [])
+        open_hint = Any if hint is _UNRESOLVED else hint
     returns = signature.return_annotation
+    if returns is not signature.empty:
+        returns = _hint(function, "return", returns, [])
     return Types(
         types,
         frozenset(p.name for p in parameters if isinstance(p.default, FieldInfo)),
-        Any if others in ([], [_UNRESOLVED]) else others[0],
+        open_hint,
         defaults,
         tuple(p.name for p in parameters if p.annotation is p.empty),
         bool(open_),
-        returns if returns is signature.empty else _hint(function, "return", returns, []),
+        returns,
     )
+
+
+def _signature_of(function: _Function, where: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError, NameError) as error:
+        _refuse([f"Python cannot read its signature ({error})"], where)
+
+
+def _add_parameter(
+    parameter: inspect.Parameter, hint: Any, types: dict[str, Any], defaults: dict[str, Any]
+) -> None:
+    """Add a parameter's type and its default, which pydantic's `Field` may hold."""
+    default = parameter.default
+    if hint is _UNRESOLVED:
+        hint = Any
+    if isinstance(default, FieldInfo):
+        hint = Annotated[hint, default]
+        default = parameter.empty if default.is_required() else default.default
+    types[parameter.name] = hint
+    if default is not parameter.empty:
+        defaults[parameter.name] = default
 
 
 def _hint(owner: _Function, name: str, annotation: Any, problems: list[str]) -> Any:
@@ -157,10 +174,11 @@ def _hint(owner: _Function, name: str, annotation: Any, problems: list[str]) -> 
     function = inspect.unwrap(_function_called(owner))
     function = getattr(function, "__func__", function)
 
-    def holder() -> None: ...
+    def stand_in() -> None: ...
 
+    holder: Any = stand_in
     holder.__annotations__ = {"hint": annotation}
-    setattr(holder, "__type_params__", getattr(function, "__type_params__", ()))  # noqa: B010  (new in 3.12)
+    holder.__type_params__ = getattr(function, "__type_params__", ())  # which Python has since 3.12
     names = getattr(function, "__globals__", {})
     try:
         return _without_quotes(typing.get_type_hints(holder, names, include_extras=True)["hint"], names)
@@ -185,7 +203,9 @@ def _problem_of(parameter: inspect.Parameter, annotation: Any, function: _Functi
     holder = function.__qualname__.rpartition(".")[0] if type(function) is FunctionType else ""
     if parameter.name == "self" and holder and not holder.endswith("<locals>"):
         return "it is a method without an object; use the bound method instead"
-    fields = [parameter.default, *(get_args(annotation) if get_origin(annotation) is Annotated else ())]
+    fields = [parameter.default]
+    if get_origin(annotation) is Annotated:
+        fields += get_args(annotation)
     if any(isinstance(field, FieldInfo) and (field.alias or field.validation_alias) for field in fields):
         return f"'{parameter.name}' has an alias, but Python accepts only the parameter's own name"
     return None

@@ -83,23 +83,29 @@ def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
     marks = [mark for mark in (*_SHAPES, *_GEMINI_LISTS) if mark in source]
     if kind == "custom" and not marks:
         return [_custom(source)]
+    _refuse_other_kinds(source, kind, marks)
+    if marks and marks[0] in _GEMINI_LISTS:
+        raw = _gemini(source, marks[0])
+    elif marks in ([], ["parameters"]) and kind is None:
+        raw = [_bare(source)]
+    else:
+        shape = _SHAPES[marks[0]] if marks else _SHAPES["parameters"]
+        raw = [_raw_decl(source, shape)]
+    return raw if parameters is None else [one._replace(parameters=parameters) for one in raw]
+
+
+def _refuse_other_kinds(source: Json, kind: object, marks: list[str]) -> None:
     # People pass the schema alone, whose `type` would read as a kind of tool.
     if kind == "object":
         fix = "Give {'name': …, 'parameters': the schema}."
         _refuse(source, "expected a tool, got a JSON Schema", fix)
+    # Anthropic calls the function that the program runs a tool of type `custom`.
     if kind not in (None, "function") and (kind, marks) != ("custom", ["input_schema"]):
         reason = f"expected a function, got a tool of type {cut(repr(kind))}, which its provider runs"
         _refuse(source, reason, "Give it to ToolDecls as it is, beside the functions.")
     if len(marks) > 1:
         reason = f"it mixes several shapes ({', '.join(map(repr, marks))})"
         _refuse(source, reason, "Keep the keys of one.")
-    if marks and marks[0] in _GEMINI_LISTS:
-        raw = _gemini(source, marks[0])
-    elif marks in ([], ["parameters"]) and kind is None:
-        raw = [_bare(source)]
-    else:
-        raw = [_raw_decl(source, _SHAPES[marks[0] if marks else "parameters"])]
-    return raw if parameters is None else [one._replace(parameters=parameters) for one in raw]
 
 
 def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
@@ -186,7 +192,8 @@ def _gemini(source: Json, key: str) -> list[RawDecl]:
 
 def _translate(schema: object, function: Json) -> Any:
     name = function.get("name")
-    check_json(schema, tool=name if isinstance(name, str) else None)  # bounds the recursion of translating
+    tool = name if isinstance(name, str) else None
+    check_json(schema, tool=tool)  # bounds the recursion of translating
     return in_json_schema(schema)
 
 

@@ -152,7 +152,9 @@ def _arguments(schema: Json) -> _Args:
     for name, part in properties.items():
         plain_part: Json = part if is_object(part) else {}
         has_reference = "$ref" in compact(plain_part)
-        args[name] = deepcopy({**plain_part, **definitions} if has_reference else plain_part)
+        if has_reference:
+            plain_part = {**plain_part, **definitions}
+        args[name] = deepcopy(plain_part)
     return args
 
 
@@ -176,19 +178,11 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
         description = raw_decl.description if source.desc == func.__doc__ else source.desc
         return [raw_decl._replace(name=own_name, description=description)]
     descriptions = source.arg_desc or {}
-    if (args_and_doc := _BY_DSPY.get(func)) is None:
-        by_dspy = dspy.Tool(func)
-        args_and_doc = by_dspy.args or {}, by_dspy.desc or ""
-        _BY_DSPY.put(func, args_and_doc)
-    derived_args, doc = args_and_doc
+    derived_args, doc = _read_by_dspy(func)
     for name in descriptions.keys() & derived_args.keys():
         derived_args = {**derived_args, name: {**derived_args[name], "description": descriptions[name]}}
     if args != derived_args:
-        required = [name for name, schema in args.items() if "default" not in schema]
-        if source.has_kwargs and args and args.keys() == descriptions.keys():  # made of a JSON Schema by DSPy
-            required = [name for name in args if descriptions[name].endswith(_REQUIRED)]
-        schema = {"type": "object", "properties": args, "required": required}
-        return [RawDecl(own_name, source.desc, schema, func=func)]
+        return [RawDecl(own_name, source.desc, _schema_of(source, args), func=func)]
     [raw] = callables.describe(func, None)
     for name in descriptions.keys() & raw.parameters["properties"].keys():
         raw.parameters["properties"][name]["description"] = descriptions[name]
@@ -196,3 +190,22 @@ def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
     if description == doc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(doc)).description
     return [raw._replace(name=own_name, description=description)]
+
+
+def _read_by_dspy(func: Callable[..., Any]) -> tuple[_Args, str]:
+    """Return the arguments and the docstring that `dspy.Tool` reads of a function, to notice changed ones."""
+    args_and_doc = _BY_DSPY.get(func)
+    if args_and_doc is None:
+        by_dspy = dspy.Tool(func)
+        args_and_doc = by_dspy.args or {}, by_dspy.desc or ""
+        _BY_DSPY.put(func, args_and_doc)
+    return args_and_doc
+
+
+def _schema_of(source: dspy.Tool, args: _Args) -> Json:
+    """Return the schema of arguments that are not those of the tool's function."""
+    descriptions = source.arg_desc or {}
+    required = [name for name, schema in args.items() if "default" not in schema]
+    if source.has_kwargs and args and args.keys() == descriptions.keys():  # made of a JSON Schema by DSPy
+        required = [name for name in args if descriptions[name].endswith(_REQUIRED)]
+    return {"type": "object", "properties": args, "required": required}

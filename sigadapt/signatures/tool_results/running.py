@@ -252,9 +252,8 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
         return Job(call, ToolResult.failed(call, decision or REJECTED))
     if decision is not None and call.name not in decls:
         raise changed_tool("there is a decision about a call, and", call.name, "is not declared")
-    decl = next((decl for decl in decls if decl.name == call.name), None)
-    asking = asking_of(decl.func) if decl else None
-    if decision is None and decl and question and not asking:
+    asks_itself = _asks_itself(call, decls)
+    if decision is None and question and call.name in decls and not asks_itself:
         raise InvalidHistory(
             f"call {cut(repr(call.id))} requires confirmation, and nobody decided: {cut(question.hint)}",
             code="undecided",
@@ -263,7 +262,7 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
         )
     update = {"args": args} if decision is True else {}
     approval = in_agreement((edit or call).model_copy(update=update))
-    if decision is not None or not asking:  # else the function asks by itself
+    if decision is not None or not asks_itself:
         mark_approved(approval)
     try:
         arguments = approval.bind(decls)
@@ -275,6 +274,11 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
     if edit is not None and equal_json(edit.args, args):
         edit = None
     return Job(call, None, function_of_call(approval, decls), arguments, edit)
+
+
+def _asks_itself(call: ToolCall, decls: ToolDecls) -> bool:
+    """Return whether the function of a call asks a person before it runs."""
+    return any(asking_of(decl.func) for decl in decls if decl.name == call.name)
 
 
 def _refuse_other_call(call: ToolCall, edit: ToolCall) -> None:
