@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import dspy
 import orjson
 
-from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
+from sigadapt.schemas.caches import DECLARATIONS_BUDGET, BoundedCache, WeakCache
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.sources import mcp
 from sigadapt.signatures.sources.schema_inputs import (
@@ -54,7 +54,7 @@ class DeclaredCache(Generic[_V]):
 
     def __init__(self) -> None:
         self._entries: WeakCache[_Entry[_V]] = WeakCache()
-        self._by_data: BoundedCache[bytes, _V] = BoundedCache(BUDGET)
+        self._by_data: BoundedCache[bytes, _V] = BoundedCache(DECLARATIONS_BUDGET)
 
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
