@@ -7,6 +7,7 @@ reads of it when it writes a schema. Anything else is unknowable: a hook may ret
 
 import dataclasses
 import sys
+from collections import abc
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -42,6 +43,7 @@ _FIXED_TYPES: frozenset[Any] = _ATOMS | {
     *(None, Ellipsis, Any, Union, Optional, Literal),
 }
 _ORIGINS: frozenset[Any] = frozenset((list, dict, set, frozenset, tuple, Union, UnionType)) | {
+    *(abc.Sequence, abc.Iterable, abc.Collection, abc.Mapping, abc.Set),
     *(typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly),
 }
 _SCHEMA_HOOKS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
