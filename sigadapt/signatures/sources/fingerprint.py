@@ -113,7 +113,7 @@ def _data_of(source: Any) -> bytes | None:
 
 def _is_small(source: Any) -> bool:
     """Return whether data has a bounded number of objects: one that stands in many places counts as often."""
-    # Sixty levels of two references to one dict are 2**60 dicts as JSON. Nobody refuses them before here.
+    # Sixty levels of two references to one dict are 2**60 dicts as JSON. The check of schemas comes later.
     waiting: list[Any] = [source]
     count = 0
     while waiting:
