@@ -128,6 +128,7 @@ class Options:
             _check_word("tool_calling", mode, get_args(ToolCalling))
 
     def _check_replay(self) -> None:
+        """Refuse a key of reasoning that no OpenAI-compatible server has, for all models or for one."""
         replay = self.replay_reasoning
         if not replay:  # None leaves it to the provider, False replays nothing
             return

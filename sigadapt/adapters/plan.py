@@ -161,7 +161,9 @@ def _work_fields(signature: type[Signature]) -> tuple[tuple[str, str], ...]:
     """Return the output fields for what server tools did, each with the Choice's name for it."""
     fields: list[tuple[str, str]] = []
     for name, field in signature.output_fields.items():
-        fields += ((name, what) for kind, what in _WORK if _is_one_of(field, (kind,)))
+        for kind, choice_name in _WORK:
+            if _is_one_of(field, (kind,)):
+                fields.append((name, choice_name))
     return tuple(fields)
 
 

@@ -114,15 +114,13 @@ def _is_signed(block: Json) -> bool:
     return is_text(block.get("signature")) or is_text(block.get("data"))
 
 
-def _whole_input(start: Any, text: JsonText) -> Any:
-    """Return the input of a streamed call, of its start event and of the pieces after it."""
-    # Some servers send the whole input in the start event, or an empty text in the place of an object.
-    value = decoded(start or None)
-    if not value or parse_arguments(text) == value:
+def _joined_input(start: Any, text: JsonText) -> Any:
+    """Return the input of a call whose start event holds one, too, as some servers send it."""
+    if parse_arguments(text) == start:
         return text
     if not text.strip():
-        return value
-    return JsonText(json_like(value) + text)  # both, which is no JSON
+        return start
+    return JsonText(json_like(start) + text)  # both, which is no JSON
 
 
 def _whole_block(block: Block, *, ended: bool) -> Json:
@@ -139,7 +137,9 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     if citations := block.pieces("citation"):
         whole["citations"] = citations
     if pieces := block.pieces("partial_json"):
-        whole["input"] = _whole_input(whole.get("input"), JsonText(json_text(pieces)))
+        start = decoded(whole.get("input") or None)  # some servers send an empty text for no object
+        text = JsonText(json_text(pieces))
+        whole["input"] = _joined_input(start, text) if start else text
     if whole.get("type") == "tool_use" and not (ended or block.ended):
         whole["input"] = CutOff(whole.get("input") or JsonText())
     return whole
@@ -187,9 +187,11 @@ def _find_citation(findings: Findings, note: Json) -> None:
 
 def _waiting_container(body: Json, calls: Sequence[Json]) -> Json | None:
     """Return the container whose code made calls and waits there for their results; None if there is none."""
-    container = an_object(body.get("container")).get("id")
     is_waiting = any(an_object(call.get("caller")).get("tool_id") for call in calls if "caller" in call)
-    return {"container": container} if is_text(container) and is_waiting else None
+    if not is_waiting:
+        return None
+    container = an_object(body.get("container")).get("id")
+    return {"container": container} if is_text(container) else None
 
 
 _MEMBERS = DocumentedMembers(

@@ -85,7 +85,7 @@ class _Healing:
             if before or calls is not None:
                 is_open = True
                 loose_end = ""
-            if calls is None and self._answers(event):
+            if calls is None and any(event.get(name) is not None for name in self._outputs):
                 is_open = False
                 loose_end = ""
             elif calls is not None and not last and not self._is_answered_later(calls, rounds[number + 1 :]):
@@ -192,9 +192,6 @@ class _Healing:
 
     def _asks(self, event: Event) -> bool:
         return any(event.get(name) is not None for name in self._inputs)
-
-    def _answers(self, event: Event) -> bool:
-        return any(event.get(name) is not None for name in self._outputs)
 
     def _close(self, events: list[Event], loose_end: str) -> None:
         if loose_end and self._outputs:

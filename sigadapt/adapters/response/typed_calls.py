@@ -100,7 +100,9 @@ def typed_calls(
 
 def _sent_half(raw: Any) -> bool:
     """Return whether the arguments of a raw call hold half of a surrogate pair."""
-    arguments = raw.sent if type(raw) is CutOff else raw
+    arguments = raw
+    if type(raw) is CutOff:
+        arguments = raw.sent
     if type(arguments) is FreeText:
         arguments = [str(arguments)]  # a value, in which an escape is text, and no JSON text
     return holds_half(arguments)

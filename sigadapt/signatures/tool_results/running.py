@@ -252,7 +252,7 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
         return Job(call, ToolResult.failed(call, decision or REJECTED))
     if decision is not None and call.name not in decls:
         raise changed_tool("there is a decision about a call, and", call.name, "is not declared")
-    asks_itself = _asks_itself(call, decls)
+    asks_itself = any(asking_of(decl.func) for decl in decls if decl.name == call.name)
     if decision is None and question and call.name in decls and not asks_itself:
         raise InvalidHistory(
             f"call {cut(repr(call.id))} requires confirmation, and nobody decided: {cut(question.hint)}",
@@ -274,11 +274,6 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
     if edit is not None and equal_json(edit.args, args):
         edit = None
     return Job(call, None, function_of_call(approval, decls), arguments, edit)
-
-
-def _asks_itself(call: ToolCall, decls: ToolDecls) -> bool:
-    """Return whether the function of a call asks a person before it runs."""
-    return any(asking_of(decl.func) for decl in decls if decl.name == call.name)
 
 
 def _refuse_other_call(call: ToolCall, edit: ToolCall) -> None:
