@@ -90,11 +90,14 @@ def _subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
 
         fields = tuple(record.call.signature.output_fields)
         gate = TextGate(record.text_schemas(), fields, **calling.reads)
+    declared_name = None
+    if record.sent.names or adapter.options.repair:
+        declared_name = name_restorer(record)
     return CallSubscription(
         stream,
         field=record.streamed_field,
         read=partial(read_choice, record),
-        declared_name=name_restorer(record),
+        declared_name=declared_name,
         earlier_ids=record.earlier.ids,
         identities=record.earlier.identities,
         made_id=record.made_ids,

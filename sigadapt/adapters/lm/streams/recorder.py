@@ -23,6 +23,7 @@ from contextlib import aclosing, asynccontextmanager, closing, contextmanager, s
 from dataclasses import replace
 from typing import Any
 
+import jiter
 import orjson
 from dspy import LMStreamAssemblyError, lm15
 
@@ -184,6 +185,9 @@ class Recorder:
                 if is_rate_limit({"code": each.error.provider_code}):
                     events.append(replace(each, error=replace(each.error, code="rate_limit")))
                     break
+            if each.type == "start" or (each.type == "delta" and each.delta.type != "tool_call"):
+                events.append(each)
+                continue
             own = with_own_id(each, self._latest_readings) if self._latest else each
             events += self._deltas.events_of(own)
         return events
@@ -196,11 +200,15 @@ class Recorder:
         if text.strip() == "[DONE]":
             self._is_done = True
             return
+        value: Any = None
+        with suppress(ValueError):  # several values, half of a surrogate pair, or no JSON
+            value = jiter.from_json(text.encode())
         try:
-            self._latest = data_of(text)
-            self.events += self._latest
+            self._latest = [value] if type(value) is dict else data_of(text)
         except UnreadableResponse:
             self.events = None
+            return
+        self.events += self._latest
 
     def _for_lm15(self, event: Any, text: str) -> Any:
         """Return the event; OpenAI's `response.incomplete` as `response.completed`."""
