@@ -131,8 +131,8 @@ _SETTINGS = {"max_completion_tokens": "max_tokens", "function_call": "tool_choic
 
 def _candidate(choice: Json, body: Json) -> Reading:
     # The documented forms are looked for here first, and what servers send instead of them elsewhere.
-    message = choice.get("message")
-    if not message or type(message) is not dict:
+    message: Any = choice.get("message")
+    if not message or message.__class__ is not dict:
         message = an_object(message) or {"content": message or choice.get("text")}
     raw_calls = _raw_calls_in(message)
     calls = _with_old_call([*map(_call_of, raw_calls)], message)
@@ -166,17 +166,17 @@ def _candidate(choice: Json, body: Json) -> Reading:
 
 def _raw_calls_in(message: Json) -> list[Json]:
     """Return the calls of a message as its server sent them."""
-    calls = message.get("tool_calls")
+    calls: Any = message.get("tool_calls")
     if calls is None:
         return []
-    are_objects = type(calls) is list and all(type(call) is dict for call in calls)
+    are_objects = calls.__class__ is list and all(call.__class__ is dict for call in calls)
     return calls if are_objects else calls_of(calls)
 
 
 def _call_of(call: Json) -> RawCall:
     """Return the id, name and arguments of a call."""
-    function = call.get("function")
-    if type(function) is dict:
+    function: Any = call.get("function")
+    if function.__class__ is dict:
         return call.get("id"), function.get("name"), function.get("arguments")
     return chat_call(call)
 
@@ -469,10 +469,10 @@ class OpenAIChat(Provider):
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
-        choices = body.get("choices")
-        if type(choices) is not list:
+        choices: Any = body.get("choices")
+        if choices.__class__ is not list or any(choice.__class__ is not dict for choice in choices):
             choices = objects(choices)
-        return [_candidate(choice, body) for choice in choices if isinstance(choice, dict)]
+        return [_candidate(choice, body) for choice in choices]
 
     def without_calls(self, body: Json) -> Json:
         bare = {"tool_calls": None, "function_call": None}

@@ -214,7 +214,9 @@ class Provider:
             if key not in memo:
                 memo[key] = self.tools([*tools])
             fields["tools"] = memo[key]
-        fields |= self.tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
+        if "tool_choice" in request or "parallel_tool_calls" in request:
+            choice = request.get("tool_choice")
+            fields |= self.tool_choice(choice, parallel=request.get("parallel_tool_calls"))
         return fields | self.settings_for(request)
 
     def body(self, written: Json) -> Json:
@@ -238,5 +240,8 @@ class Provider:
         return tools
 
     def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
-        """Return a canonical tool choice, and whether calls may be parallel, as members of the body."""
+        """Return a canonical tool choice, and whether calls may be parallel, as members of the body.
+
+        `fields` asks only for a request that has one of these.
+        """
         raise NotImplementedError

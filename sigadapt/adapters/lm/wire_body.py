@@ -140,7 +140,7 @@ class WireBody:
     def _with_marks(self, rows: list[Json], stub: Json) -> list[Json]:
         """Return rows with the marks that lm15 put on their stub, on the last block."""
         written: Any = stub.get("content")
-        if not rows or not written or type(written) is not list or _MARKS.isdisjoint(written[-1]):
+        if not rows or not written or written.__class__ is not list or _MARKS.isdisjoint(written[-1]):
             return rows
         content: Any = rows[-1].get("content")
         blocks: list[Json] = [{"type": "text", "text": content}] if isinstance(content, str) else content

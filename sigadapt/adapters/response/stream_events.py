@@ -54,12 +54,6 @@ def data_of(text: str) -> list[Json]:
     return list(_values(text, may_break_off=False))
 
 
-def server_sent(texts: list[str]) -> str:
-    """Return the data of events as the text of server-sent events."""
-    lines = (text.replace("\n", "\ndata: ") for text in texts)
-    return "".join(f"data: {line}\n\n" for line in lines)
-
-
 def _text(pieces: list[Any]) -> str:
     if all(isinstance(piece, str) for piece in pieces):
         text = "".join(pieces)

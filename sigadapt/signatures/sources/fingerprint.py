@@ -17,7 +17,6 @@ import dspy
 import orjson
 
 from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
-from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.sources import mcp
 from sigadapt.signatures.sources.schema_inputs import (
     ATOMS,
@@ -116,7 +115,7 @@ def _is_small(source: Any) -> bool:
     while waiting:
         container = waiting.pop()
         count += 1
-        parts: Iterable[Any] = container.values() if is_object(container) else container
+        parts: Iterable[Any] = container.values() if container.__class__ is dict else container
         for part in parts:
             kind: Any = part.__class__
             if kind is dict or kind is list or kind is tuple:
