@@ -10,7 +10,13 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 BUDGET = 4 * 1024 * 1024
-"""How many bytes outlive the request that brought them, in the cache of compiled schemas (`checking.py`)."""
+"""How many bytes outlive the request that brought them, in all caches that go by a key."""
+
+SCHEMAS_BUDGET = BUDGET * 3 // 4
+"""How many of them are compiled schemas (`schemas/checking.py`)."""
+
+DECLARATIONS_BUDGET = BUDGET // 4
+"""How many of them are declarations of dicts (`signatures/sources/fingerprint.py`)."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

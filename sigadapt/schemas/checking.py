@@ -26,7 +26,7 @@ import orjson
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.caches import BUDGET, BoundedCache
+from sigadapt.schemas.caches import SCHEMAS_BUDGET, BoundedCache
 from sigadapt.schemas.json_values import (
     ARGUMENT_LEVELS,
     SCHEMA_LEVELS,
@@ -85,7 +85,7 @@ class CompiledSchema(NamedTuple):
 
 
 # Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
-_VALIDATORS: BoundedCache[str, CompiledSchema] = BoundedCache(BUDGET)
+_VALIDATORS: BoundedCache[str, CompiledSchema] = BoundedCache(SCHEMAS_BUDGET)
 _COMPILED_WEIGHS = 40  # bytes of memory for each byte of schema text, measured
 _LONGEST_KEPT = 16_384
 

@@ -277,6 +277,35 @@ def test_side_by_side(program: dspy.Module) -> None:
     assert texts == {f"This is number {n}. " * 4 + f"This is number {n}." for n in range(3)}
 
 
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_a_sync_stream_has_one_thread(engine: str) -> None:
+    """watching-runs: A sync stream has one thread."""
+    threads: list[str] = []
+
+    def find_with_program(city: str) -> str:
+        """Find a city."""
+        threads.append(threading.current_thread().name)
+        threads.extend(thread.name for thread in threading.enumerate() if "AnyIO" in thread.name)
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        return dspy.Predict(ANSWER)(question="Where is it?").answer
+
+    script = [
+        Answer(text="Let me look.", calls=[Call("find_with_program", {"city": "Rome"})]),
+        Answer(text=f"[[ ## answer ## ]]\n{SAID}", chunk=5),
+        DONE,
+    ]
+    with LoopbackProvider(script) as net:
+        lm = lm_of(net, "openai", cache=False, engine=engine)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            agent = dspy.ReActV2(ANSWER, tools=[find_with_program])
+            events = [*sigadapt.stream_sync(agent, question="Where is Rome?")]
+    assert threads == ["stream of ReActV2"]
+    pieces = [event.text for event in events if type(event).__name__ == "TextDelta" and event.within]
+    assert "".join(pieces) == SAID
+    assert len(pieces) > 3
+
+
 def test_two_streams() -> None:
     """watching-runs: Two streams at once do not mix."""
 

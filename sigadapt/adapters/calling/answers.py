@@ -40,6 +40,7 @@ def _choice_of(record: CallRecord, reading: Reading, raw: Any) -> Choice:
     is_from_text = False
     if sent.calling.reads_text:
         reading, is_from_text = read_calls_in_text(reading, sent.calling, record.text_schemas)
+    # Only then: a turn of its own in each saved call would cost more than the record is worth.
     if reading.calls and reading.state is not None and sent.is_native:
         reading = reading._replace(offered=tools_hash(sent.canonical))
     choice = choice_of(reading, raw, record.made_ids, record.earlier.ids)

@@ -31,6 +31,7 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     options = call.adapter.options
     plan = call.plan
     tools = call.inputs.get(plan.tools)
+    # `type`, because `isinstance(value, ToolDecls)` is true for whatever the field accepts.
     decls = tools if type(tools) is ToolDecls else known_decls(tools)
     if decls is None or not decls.tools:
         decls = yield from _declare(call, decls)
@@ -71,6 +72,7 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
         made_ids=MadeIds(request),
         repairs=repairs,
     )
+    # Hooks see the canonical Request, so what they change is made fit for the route like the rest.
     if options.hooks:
         request_or_choice = yield from before_request(options.hooks, request, record.context)
         if isinstance(request_or_choice, Choice):

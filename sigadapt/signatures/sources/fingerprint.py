@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import dspy
 import orjson
 
-from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
+from sigadapt.schemas.caches import DECLARATIONS_BUDGET, BoundedCache, WeakCache
 from sigadapt.signatures.sources import mcp
 from sigadapt.signatures.sources.schema_inputs import (
     ATOMS,
@@ -53,7 +53,7 @@ class DeclaredCache(Generic[_V]):
 
     def __init__(self) -> None:
         self._entries: WeakCache[_Entry[_V]] = WeakCache()
-        self._by_data: BoundedCache[bytes, _V] = BoundedCache(BUDGET)
+        self._by_data: BoundedCache[bytes, _V] = BoundedCache(DECLARATIONS_BUDGET)
 
     def get(self, source: object) -> _V | None:
         """Return the value of a source; None without one or if the source has changed."""
@@ -66,16 +66,18 @@ class DeclaredCache(Generic[_V]):
         fingerprint = _fingerprint(source)
         if fingerprint is None:
             return None
+        # By identity, because equal values may declare otherwise: 1 == True.
         objects, data = fingerprint
         before, data_before = entry.fingerprint
         is_same = data == data_before and len(objects) == len(before) and all(map(is_, objects, before))
-        return entry.value if is_same else None  # `is`, because 1 == True
+        return entry.value if is_same else None
 
     def put(self, source: object, value: _V) -> None:
         """Keep a value, which must not refer to the source. Do nothing for a source without fingerprint."""
         if type(source) is dict:
             data = _data_of(source)
             if data is not None:
+                # The value holds the texts of the data, and what is compiled of them when calls are checked.
                 self._by_data.put(data, value, weight=4 * len(data))
             return
         fingerprint = _fingerprint(source)
@@ -110,6 +112,7 @@ def _data_of(source: Any) -> bytes | None:
 
 def _is_small(source: Any) -> bool:
     """Return whether data has a bounded number of objects: one that stands in many places counts as often."""
+    # Sixty levels of two references to one dict are 2**60 dicts as JSON. The check of schemas comes later.
     waiting: list[Any] = [source]
     count = 0
     while waiting:
@@ -217,5 +220,6 @@ def _partial_parts(source: "functools.partial[Any]") -> tuple[Any, ...]:
     attributes = vars(source)
     if not _is_function(source.func) or attributes.keys() - _PARTIAL_ATTRIBUTES:
         raise UnknowableSchemaError
+    # The values that it sets are no part of a declaration, and may be secrets.
     own_parts = (len(source.args), *source.keywords, *attributes, *attributes.values())
     return (*own_parts, *_function_parts(source.func))

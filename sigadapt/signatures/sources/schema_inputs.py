@@ -7,6 +7,7 @@ reads of it when it writes a schema. Anything else is unknowable: a hook may ret
 
 import dataclasses
 import sys
+from collections import abc
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -44,6 +45,7 @@ FIXED_TYPES: frozenset[Any] = ATOMS | {
 }
 """Annotations of Python itself, whose schemas never change."""
 _ORIGINS: frozenset[Any] = frozenset((list, dict, set, frozenset, tuple, Union, UnionType)) | {
+    *(abc.Sequence, abc.Iterable, abc.Collection, abc.Mapping, abc.Set),
     *(typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly),
 }
 _SCHEMA_HOOKS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
@@ -164,9 +166,11 @@ class SchemaInputs:
 
     def _add_class(self, kind: Any) -> None:
         self.objects.append(kind)
-        if kind in self._classes:  # also of a model that holds itself
+        # A class may hold itself, as a tree's node does.
+        if kind in self._classes:
             return
         self._classes.add(kind)
+        # Pydantic makes descriptions and the keys of `$defs` of these when it writes a schema.
         self.objects += (kind.__doc__, kind.__name__, kind.__qualname__, kind.__module__)
         if issubclass(kind, Enum):
             self._add_enum(kind)
@@ -186,6 +190,7 @@ class SchemaInputs:
             self.add_value(member)
 
     def _add_model(self, kind: Any) -> None:
+        # A hook of the author's may return another schema each time.
         for hook in _SCHEMA_HOOKS:
             if getattr(getattr(kind, hook), "__func__", None) is not _MODEL_HOOKS[hook]:
                 _give_up(kind)
@@ -200,6 +205,8 @@ class SchemaInputs:
 
     def _add_core_schema(self, kind: Any) -> None:
         """Add the schema that pydantic made of a class, which `model_rebuild` replaces."""
+        # A mock stands there until all types of a model are defined. What a serializer returns, and of which
+        # type, is not a part of the fields.
         schema: object = kind.__dict__.get("__pydantic_core_schema__")
         decorators = kind.__pydantic_decorators__
         if type(schema) is not dict or any(getattr(decorators, name) for name in _SERIALIZERS):
@@ -208,6 +215,7 @@ class SchemaInputs:
 
     def _add_config(self, config: Mapping[str, Any]) -> None:
         for name, value in config.items():
+            # The core schema holds the rest of the configuration as it was when the class was made.
             self.objects.append(name)
             if name in _CHANGING_CONFIG:
                 self.add_value(value)
@@ -215,6 +223,7 @@ class SchemaInputs:
                 self.objects.append(value)
 
     def _add_dataclass(self, kind: Any) -> None:
+        # Pydantic's own dataclasses are compiled, as models are; of Python's, it reads the fields each time.
         if "__pydantic_fields__" in kind.__dict__:
             self._add_core_schema(kind)
         elif any(hasattr(kind, hook) for hook in _SCHEMA_HOOKS):
@@ -232,6 +241,7 @@ class SchemaInputs:
     def _add_typed_dict(self, kind: Any) -> None:
         self._add_config(getattr(kind, "__pydantic_config__", {}))
         self.objects += (kind.__required_keys__, kind.__total__)
+        # `from __future__ import annotations` leaves them as text, whose names are those of its own module.
         outer_names = self._names
         self._names = _globals_of(kind)
         for name, annotation in kind.__annotations__.items():

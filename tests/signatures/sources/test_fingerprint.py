@@ -4,7 +4,7 @@ import dataclasses
 import gc
 import typing
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal, NewType, Optional, TypeVar
@@ -104,6 +104,7 @@ class Nested(pydantic.BaseModel):
 
 
 KNOWN = [
+    *(Sequence[str], Mapping[str, Item], Iterable[int], tuple[int, ...]),
     *(Item, Nested, Unit, Span, Filter, date, list[Item], list["int"], NewType("UserId", int)),
     *(
         Annotated[int, pydantic.Field(ge=1)],
