@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from sigadapt.adapters.calling.answers import checked_choice, read_choice, recover_hint, send
+from sigadapt.adapters.calling.answers import checked_choice, read_choice, recover_hint, subscribe
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import prompted_after, refuses_tools
 from sigadapt.adapters.calling.follow_ups import Exchange, reask_until_valid, whole_answer
@@ -31,6 +31,7 @@ from sigadapt.adapters.calling.preparation import prepare, with_request
 from sigadapt.adapters.hooks import CallsBefore, first_choice
 from sigadapt.adapters.lm.native_types import native_values
 from sigadapt.adapters.lm.traces import report, watches
+from sigadapt.adapters.lm.transport import send
 from sigadapt.adapters.outputs import (
     Parse,
     outputs_beside_calls,
@@ -72,13 +73,13 @@ def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
     exchanges: list[Exchange] = []
     try:
         try:
-            candidates = yield from send(record)
+            candidates = yield from send(record, subscribe)
         except Exception as error:
             if not (record.sent.calling.is_tentative and refuses_tools(error)):
                 raise
             calling = prompted_after(record.sent.calling, record.call.lm, error)
             record = with_request(record, record.sent.canonical, calling)
-            candidates = yield from send(record)
+            candidates = yield from send(record, subscribe)
         for number, answer in enumerate(candidates):
             candidate = record if record.controls.candidates == 1 else record.for_candidate(number)
             exchanges.append((yield from _follow_up(candidate, answer)))

@@ -26,7 +26,7 @@ from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.adapters.response.choice import Answer, Choice
 from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
 from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text
-from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, own_listeners
+from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, StreamResponse, own_listeners
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.wire.stream_parts import CallPieces, Fold, fold
@@ -151,7 +151,7 @@ class CallSubscription(CallTap):
         stream: DSPy's stream.
         field: the calls field.
         read: returns the Choice of an Answer, its calls typed and checked.
-        declared_name: returns the declared name for one that the answer has.
+        declared_name: returns the declared name for one that the answer has; None if they are the same.
         earlier_ids: the ids of the calls that the answers before a reask made.
         identities: the `identity` of each good one of these, which no listener gets again.
         made_id: returns the id of a call without one, by its index.
@@ -167,7 +167,7 @@ class CallSubscription(CallTap):
         *,
         field: str,
         read: Callable[[Answer], Choice],
-        declared_name: Callable[[str], str],
+        declared_name: Callable[[str], str] | None,
         earlier_ids: Collection[str],
         identities: Collection[str],
         made_id: Callable[[int], str],
@@ -232,14 +232,17 @@ class CallSubscription(CallTap):
         call = self._fold.add(fragment)
         index = self._index.setdefault(call, len(self._index))
         if self._for_partial and not (self._adapter_tools and call.name in (None, *self._adapter_tools)):
-            name = self._declared_name(call.name) if call.name else call.name
+            name = call.name
+            if name and self._declared_name is not None:
+                name = self._declared_name(name)
             # A run gets the piece alone: the whole text for each piece is work that grows with its square.
             start = self._sizes.get(call, 0)
             self._sizes[call] = len(call.pieces)
             arguments = call.arguments if self._run is None else json_text(call.pieces[start:])
             chunk = PartialCall(self._earlier + index, self._id_of(call, index), name, arguments)
             for each in self._for_partial:
-                yield response_to(each, chunk, is_last=False, ends=False)
+                field = each.signature_field_name
+                yield StreamResponse(each.predict_name, field, chunk, is_last_chunk=False)
         newest = self._fold.calls[-1]
         for complete in before if call is newest else [call]:
             if complete is not newest:

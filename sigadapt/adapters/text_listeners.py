@@ -86,10 +86,9 @@ class TextSubscription:
             yield response_to(listener, text, is_last=is_last)
 
 
-def response_to(listener: Any, chunk: Any, *, is_last: bool, ends: bool = True) -> Any:
+def response_to(listener: Any, chunk: Any, *, is_last: bool) -> Any:
     """Return what a listener gets, and end DSPy's own part of it: then the prediction may be left out."""
-    if ends:
-        listener.stream_start = listener.stream_end = True
+    listener.stream_start = listener.stream_end = True
     return StreamResponse(listener.predict_name, listener.signature_field_name, chunk, is_last_chunk=is_last)
 
 

@@ -79,6 +79,7 @@ _FINISH = {
     "sensitive": "content_filter",  # Zhipu
     "network_error": "error",  # Zhipu
 }
+_USUAL = frozenset(("stop", "tool_calls", "length", "content_filter"))
 # What providers behind a gateway say, where its finish reason is only "stop".
 _NATIVE = {
     **{each: each for each in MALFORMED_CALLS},
@@ -129,21 +130,29 @@ _SETTINGS = {"max_completion_tokens": "max_tokens", "function_call": "tool_choic
 
 
 def _candidate(choice: Json, body: Json) -> Reading:
-    message = an_object(choice.get("message")) or {"content": choice.get("message") or choice.get("text")}
-    raw_calls = calls_of(message.get("tool_calls"))
-    calls = _with_old_call([*map(chat_call, raw_calls)], message)
+    # The documented forms are looked for here first, and what servers send instead of them elsewhere.
+    message: Any = choice.get("message")
+    if not message or message.__class__ is not dict:
+        message = an_object(message) or {"content": message or choice.get("text")}
+    raw_calls = _raw_calls_in(message)
+    calls = _with_old_call([*map(_call_of, raw_calls)], message)
     text = message.get("content")
     parts: list[Json] = []
-    if text is not None and not is_text(text):
+    if text is not None and (not text or not isinstance(text, str)):
         parts = content_parts(text)
         text = join_texts(part.get("refusal" if part.get("type") == "refusal" else "text") for part in parts)
     refusal = _refusal(message)
+    refuses = False
     if refusal:
         text = join_texts([text, refusal])
-    finish, why, error = _end(choice, message, refuses=is_text(refusal) and not calls)
-    if calls and finish in CUTTING and _closes_calls(message, choice):
-        calls[-1] = _closed_call(*calls[-1])
-    calls = with_reported_call(mark_last_cut_off(calls, finish), finish, why)
+        refuses = is_text(refusal) and not calls
+    finish, why, error = _end(choice, message, refuses=refuses)
+    if calls and finish in CUTTING:
+        if _closes_calls(message, choice):
+            calls[-1] = _closed_call(*calls[-1])
+        calls = mark_last_cut_off(calls, finish)
+    if finish in MALFORMED_CALLS:
+        calls = with_reported_call(calls, finish, why)
     work = NO_WORK
     if not _WORK_BESIDE.isdisjoint(body) or any(map(message.get, _WORK & message.keys())):
         work = _work(message, body)
@@ -153,6 +162,23 @@ def _candidate(choice: Json, body: Json) -> Reading:
     thinking = _thinking(message, parts)
     calls = [call for call in calls if not anthropic.ran_itself(call[0])]
     return Reading(text, thinking, calls, finish, _state(message, text), why, None, error, work=work)
+
+
+def _raw_calls_in(message: Json) -> list[Json]:
+    """Return the calls of a message as its server sent them."""
+    calls: Any = message.get("tool_calls")
+    if calls is None:
+        return []
+    are_objects = calls.__class__ is list and all(call.__class__ is dict for call in calls)
+    return calls if are_objects else calls_of(calls)
+
+
+def _call_of(call: Json) -> RawCall:
+    """Return the id, name and arguments of a call."""
+    function: Any = call.get("function")
+    if function.__class__ is dict:
+        return call.get("id"), function.get("name"), function.get("arguments")
+    return chat_call(call)
 
 
 def _with_old_call(calls: list[RawCall], message: Json) -> list[RawCall]:
@@ -176,7 +202,11 @@ def _refusal(message: Json) -> Any:
 
 def _end(choice: Json, message: Json, *, refuses: bool) -> tuple[str | None, str | None, Any]:
     """Return the finish reason, its details and the error that ended the answer."""
-    finish = "refusal" if refuses else finish_word(choice.get("finish_reason"), _FINISH)
+    finish = choice.get("finish_reason")
+    if refuses:
+        finish = "refusal"
+    elif type(finish) is not str or finish not in _USUAL:
+        finish = finish_word(finish, _FINISH)
     is_behind_gateway = not _OF_GATEWAYS.isdisjoint(choice) or "provider_specific_fields" in message
     if finish in _NATIVE or is_behind_gateway:
         return _native_end(message, choice, finish)
@@ -439,7 +469,10 @@ class OpenAIChat(Provider):
     #   "function": {"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}]}}]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def read(self, body: Json) -> list[Reading]:
-        return [_candidate(choice, body) for choice in objects(body.get("choices"))]
+        choices: Any = body.get("choices")
+        if choices.__class__ is not list or any(choice.__class__ is not dict for choice in choices):
+            choices = objects(choices)
+        return [_candidate(choice, body) for choice in choices]
 
     def without_calls(self, body: Json) -> Json:
         bare = {"tool_calls": None, "function_call": None}

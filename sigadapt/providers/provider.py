@@ -35,7 +35,7 @@ from sigadapt.providers.wire.turn_state import TurnBlock
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.signatures.server.work import NO_WORK, ServerWork
-from sigadapt.signatures.tool_decls import made_once
+from sigadapt.signatures.tool_decls import CanonicalTools
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.
@@ -209,8 +209,14 @@ class Provider:
         fields: Json = {}
         tools: Sequence[Json] = request.get("tools") or ()
         if tools:
-            fields["tools"] = made_once(tools, ("written", self.name), lambda: self.tools([*tools]))
-        fields |= self.tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
+            memo: dict[Any, Any] = tools.memo if isinstance(tools, CanonicalTools) else {}
+            key = "written", self.name
+            if key not in memo:
+                memo[key] = self.tools([*tools])
+            fields["tools"] = memo[key]
+        if "tool_choice" in request or "parallel_tool_calls" in request:
+            choice = request.get("tool_choice")
+            fields |= self.tool_choice(choice, parallel=request.get("parallel_tool_calls"))
         return fields | self.settings_for(request)
 
     def body(self, written: Json) -> Json:
@@ -234,5 +240,8 @@ class Provider:
         return tools
 
     def tool_choice(self, choice: str | Json | None, *, parallel: bool | None = None) -> Json:
-        """Return a canonical tool choice, and whether calls may be parallel, as members of the body."""
+        """Return a canonical tool choice, and whether calls may be parallel, as members of the body.
+
+        `fields` asks only for a request that has one of these.
+        """
         raise NotImplementedError

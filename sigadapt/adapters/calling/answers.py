@@ -1,4 +1,4 @@
-"""Send the Request of a record, and read each Answer's Choice."""
+"""What is read of an answer: its Choice, and while it streams, what listeners get of its calls."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,7 +7,6 @@ from typing import Any
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.hooks import rebuilt
 from sigadapt.adapters.listeners import CallSubscription
-from sigadapt.adapters.lm.transport import answers
 from sigadapt.adapters.outputs import sole_text_field
 from sigadapt.adapters.passes.adapter_search import SCHEMAS
 from sigadapt.adapters.passes.changed_tools import tools_hash
@@ -19,13 +18,7 @@ from sigadapt.adapters.response.text_choice import looks_like, mark_recovered
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.providers.provider import Reading
-from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall
-
-
-def send(record: CallRecord) -> Steps[list[Answer]]:
-    """Send the request and return one Answer per candidate."""
-    return answers(record.call.lm, record.sent, record.route, record.controls, partial(_subscribe, record))
 
 
 def read_choice(record: CallRecord, answer: Answer) -> Choice:
@@ -72,7 +65,7 @@ def recover_hint(record: CallRecord, text: str) -> str:
     return f"The text holds what looks like a {call[0]} call of {call[1]!r}; recover=True reads it."
 
 
-def _subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
+def subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
     """Return the listeners' subscription to the calls of a request; None if nobody can listen."""
     begin_answer = getattr(stream, "begin_answer", None)  # of a whole run (`runs/watching.py`)
     if record.streamed_field is None or not (begin_answer or all_listeners()):
@@ -91,11 +84,14 @@ def _subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
 
         fields = tuple(record.call.signature.output_fields)
         gate = TextGate(record.text_schemas(), fields, **calling.reads)
+    declared_name = None
+    if record.sent.names or adapter.options.repair:
+        declared_name = name_restorer(record)
     return CallSubscription(
         stream,
         field=record.streamed_field,
         read=partial(read_choice, record),
-        declared_name=name_restorer(record),
+        declared_name=declared_name,
         earlier_ids=record.earlier.ids,
         identities=record.earlier.identities,
         made_id=record.made_ids,

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import TypeAlias
 
-from sigadapt.adapters.calling.answers import read_choice, send
+from sigadapt.adapters.calling.answers import read_choice, subscribe
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.preparation import with_request
+from sigadapt.adapters.lm.transport import send
 from sigadapt.adapters.outputs import is_no_answer
 from sigadapt.adapters.request.continuation import (
     asking_again,
@@ -49,7 +50,7 @@ def whole_answer(record: CallRecord, answer: Answer, searches: int = 0) -> Steps
     rows = [*record.sent.canonical["messages"], *turns_before(Turn(before=(turn,)))]
     again = with_request(record, {**record.sent.canonical, "messages": rows}, record.sent.calling)
     again = replace(again, earlier=record.earlier.with_search(turn))
-    (latest,) = yield from send(again)
+    (latest,) = yield from send(again, subscribe)
     return (yield from whole_answer(again, latest, searches + len(turn.searches)))
 
 
@@ -63,7 +64,7 @@ def _rest_of_turn(record: CallRecord, answer: Answer) -> Steps[Answer]:
         )
         again.sent.changes = (*again.sent.changes, change_of_pause(record.sent.canonical, count))
         before = answer.reading
-        (answer,) = yield from send(again)
+        (answer,) = yield from send(again, subscribe)
         answer.reading = whole_turn(before, answer.reading)  # its Response holds only the last part
         answer.choice = None
     return answer
@@ -81,7 +82,7 @@ def reask_until_valid(record: CallRecord, answer: Answer, max_reasks: int) -> St
         with_failures = with_request(record, asking_again(record.sent.canonical, calls), record.sent.calling)
         record = again = replace(with_failures, earlier=record.earlier.with_calls(calls))
         try:
-            (response,) = yield from send(again)
+            (response,) = yield from send(again, subscribe)
             record, latest = yield from whole_answer(again, response)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             answer.failure = error

@@ -154,10 +154,11 @@ class _Exchange:
         headers = dict(rest.pop("headers", None) or {})
         if self._provider.path:
             rest["url"] = base_url_of(emit) + self._provider.path
-        for name, value in self._body.headers.items():
-            headers[name] = f"{headers[name]},{value}" if name in headers else value
+        if self._provider.headers_of_fields:
+            for name, value in self._body.headers.items():
+                headers[name] = f"{headers[name]},{value}" if name in headers else value
         request = emit(payload=payload, headers=headers, **rest)
-        if any(name.lower() == _SIGNED for name, _ in request.headers):
+        if _SIGNED in map(str.lower, dict(request.headers)):
             return emit(payload=self._body.set_in(payload), headers=headers, **rest)
         request.body = self._body.bytes_with(request.body)
         return request

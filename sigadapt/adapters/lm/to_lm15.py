@@ -23,7 +23,7 @@ from sigadapt.providers.wire.result_blocks import text_in
 from sigadapt.providers.wire.values import named_part
 from sigadapt.providers.wire.writing import arguments_of, functions_chosen
 from sigadapt.schemas.json_values import Json, as_unicode
-from sigadapt.signatures.tool_decls import is_plain, made_once
+from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
 
 NO_TOKENS: Mapping[str, str] = MappingProxyType({})
 _OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "parts"})
@@ -54,21 +54,22 @@ def to_lm15(
     alone, config = _config(request, route)
     if cache is not None:
         config = replace(config, cache=cache)
-    are_plain = made_once(tools, "plain", lambda: all(map(is_plain, tools)))
-    if route.client == "engine" and not are_plain:
+    lm15_tools = _lm15_tools(tools)
+    if route.client == "engine" and not lm15_tools.are_plain:
         config = replace(config, extensions={**(config.extensions or {}), "tools": [*tools]})
     groups = _groups(messages)
     lm15_request = lm15.Request(
         model=request["model"],
         system=system,
         messages=tuple(_message(group, route) for group in groups),
-        tools=_functions(tools),
+        tools=lm15_tools.functions,
         config=config,
     )
-    names_functions = functions_chosen(request.get("tool_choice")) is not None
+    names_functions = "tool_choice" not in request or functions_chosen(request["tool_choice"]) is not None
     is_plain_talk = _OF_TURNS.isdisjoint(chain.from_iterable(messages))
+    is_whole = lm15_tools.are_plain and names_functions and is_plain_talk and not alone
     body = WireBody(request, groups, route, alone=alone, cache=cache, tokens=tokens)
-    return Outgoing(lm15_request, body, are_plain and names_functions and is_plain_talk and not alone)
+    return Outgoing(lm15_request, body, is_whole)
 
 
 def _groups(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -133,19 +134,28 @@ def _content_part(part: Json) -> Any:
     )
 
 
-def _functions(tools: Sequence[Json]) -> tuple[lm15.FunctionTool, ...]:
-    """Return the functions among tools in lm15's types."""
+class _Lm15Tools(NamedTuple):
+    """The functions among the tools of a request, in lm15's types."""
 
-    def make() -> tuple[lm15.FunctionTool, ...]:
-        functions = [tool["function"] for tool in tools if "function" in tool]
-        return tuple(
-            lm15.FunctionTool(
-                name=each["name"], description=each.get("description"), parameters=each["parameters"]
-            )
-            for each in functions
-        )
+    functions: tuple[lm15.FunctionTool, ...]
+    are_plain: bool  # whether these say all that the tools do
 
-    return made_once(tools, "lm15", make)
+
+def _lm15_tools(tools: Sequence[Json]) -> _Lm15Tools:
+    """Return tools in lm15's types, made once for tools that did not change."""
+    memo: dict[Any, Any] = tools.memo if isinstance(tools, CanonicalTools) else {}
+    if "lm15" not in memo:
+        functions: list[lm15.FunctionTool] = []
+        for tool in tools:
+            if "function" in tool:
+                function = tool["function"]
+                description = function.get("description")
+                parameters = function["parameters"]
+                functions.append(
+                    lm15.FunctionTool(name=function["name"], description=description, parameters=parameters)
+                )
+        memo["lm15"] = _Lm15Tools(tuple(functions), all(map(is_plain, tools)))
+    return memo["lm15"]
 
 
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})
@@ -180,8 +190,10 @@ def _generation_config(generation: dict[str, Any]) -> lm15.Config:
 
 def _tool_choice(choice: str | Json | None, *, parallel: bool | None) -> lm15.ToolChoice | None:
     """Return a tool choice in lm15's type, which has no form for tools that are not functions."""
+    if choice is None and parallel is None:
+        return None
     functions = functions_chosen(choice)
-    if parallel is None and (choice is None or functions is None):
+    if functions is None and parallel is None:
         return None
     mode: Any
     mode, names = functions or ("auto", [])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dspy import BaseLM
 
+from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.listeners import CallSubscription, CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
@@ -27,8 +28,8 @@ from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
 
-Subscribe: TypeAlias = Callable[[Any], CallSubscription | None]
-"""Returns the subscription of a stream's listeners to calls, or None if nobody listens."""
+Subscribe: TypeAlias = Callable[[CallRecord, Any], CallSubscription | None]
+"""Returns the subscription of a stream's listeners to the calls of a request, or None if nobody listens."""
 
 _NOT_PASSED = frozenset(("model", "messages", "n"))  # to a text-completion model
 
@@ -60,19 +61,21 @@ class _Show(NamedTuple):
         await self.stream.send(self.item)
 
 
-def answers(
-    lm: BaseLM, record: RequestRecord, route: Route, controls: Controls, subscribe: Subscribe | None = None
-) -> Steps[list[Answer]]:
+def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[Answer]]:
     """Send a Request through the language model, and return the Answer of each candidate."""
+    lm = record.call.lm
+    sent = record.sent
+    route = record.route
+    controls = record.controls
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
-        prompt = "\n\n".join(_text(row["content"]) for row in record.request["messages"])
-        settings = {key: value for key, value in record.request.items() if key not in _NOT_PASSED} | {"n": 1}
+        prompt = "\n\n".join(_text(row["content"]) for row in sent.request["messages"])
+        settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
         candidates: list[Answer] = []
         for keywords in executions_of(controls):
             (text, *_) = yield _Ask(partial(_same_model, lm), prompt, {**settings, **keywords})
             candidates.append(Answer(text, is_completion=True))
         return candidates
-    outgoing = to_lm15(record.request, route, controls.prompt_cache, record.tokens)
+    outgoing = to_lm15(sent.request, route, controls.prompt_cache, sent.tokens)
     request = outgoing.request
     if controls.client:
         lm, history = lm.copy(**controls.client), lm.history
@@ -80,27 +83,32 @@ def answers(
     if not outgoing.is_whole and route.client != "engine":  # DSPy's cache key is made of lm15's request
         fingerprint = outgoing.body.fingerprint()
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint}")
-    model = partial(_model, lm, outgoing, record, route)
+    model = partial(_model, lm, outgoing, sent, route)
     candidates = []
+    subscribe_to: Callable[[Any], CallTap | None] = partial(subscribe, record)
     for keywords in executions_of(controls):
-        asking = show_to_watchers(lm, record), _Ask(model, request, keywords)
-        answer = yield from _answer(*asking, route.endpoint, None if candidates else subscribe)
+        asking = show_to_watchers(lm, sent), _Ask(model, request, keywords)
+        answer = yield from _answer(*asking, route.endpoint, subscribe_to)
+        subscribe_to = CallTap  # listeners get the first candidate
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
         candidates.append(answer)
-    complete_history(lm, request, record, len(candidates))
+    complete_history(lm, request, sent, len(candidates))
     return candidates
 
 
 def _answer(
-    callbacks: AbstractContextManager[Any], ask: _Ask, endpoint: str, subscribe: Subscribe | None
+    callbacks: AbstractContextManager[Any],
+    ask: _Ask,
+    endpoint: str,
+    subscribe: Callable[[Any], CallTap | None],
 ) -> Steps[Answer]:
     stream = settings.send_stream
     has_stop = bool(ask.sent.config.stop)
     if stream is None:
         with callbacks:
             return Answer((yield ask), endpoint, has_stop=has_stop)
-    tap = (subscribe and subscribe(stream)) or CallTap(stream)
+    tap = subscribe(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = Answer((yield ask), endpoint, has_stop=has_stop)
     if tap.recorder is not None:

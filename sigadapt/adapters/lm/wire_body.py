@@ -25,7 +25,7 @@ from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import name_in, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
-from sigadapt.signatures.tool_decls import made_once
+from sigadapt.signatures.tool_decls import CanonicalTools
 from sigadapt.signatures.tool_results.results import result_object
 
 _STUB_TEXT = "-"
@@ -70,10 +70,12 @@ class WireBody:
     def rows(self) -> list[list[Json]]:
         """The rows of each message."""
         rows = [*_rows_of_each(self._groups, self.provider, self._request, self._route)]
-        text = compact(rows)
-        if text.isascii() or is_unicode(text):
-            return rows
-        return orjson.loads(as_unicode(text))  # no request can hold half of a surrogate pair
+        try:
+            orjson.dumps(rows)
+        except TypeError:  # an integer over 64 bits, or half of a surrogate pair, which no request can hold
+            text = compact(rows)
+            return rows if is_unicode(text) else orjson.loads(as_unicode(text))
+        return rows
 
     @cached_property
     def fields(self) -> Json:
@@ -109,10 +111,12 @@ class WireBody:
         """Return the body as bytes, given the bytes that lm15 wrote; those of unchanged tools are reused."""
         body = self.set_in(orjson.loads(settings))
         tools = self._request.get("tools")
-        if tools and "tools" in body and not self._tokens:
-            key = "bytes", self.provider.name
-            body["tools"] = orjson.Fragment(made_once(tools, key, lambda: orjson.dumps(body["tools"])))
         try:
+            if isinstance(tools, CanonicalTools) and "tools" in body and not self._tokens:
+                key = "bytes", self.provider.name
+                if key not in tools.memo:
+                    tools.memo[key] = orjson.dumps(body["tools"])
+                body["tools"] = orjson.Fragment(tools.memo[key])
             return orjson.dumps(body)
         except TypeError:  # an integer over 64 bits
             return compact(self.set_in(orjson.loads(settings))).encode()
@@ -129,12 +133,14 @@ class WireBody:
         stubs = written[-len(messages) :]  # fewer, if lm15 left out what Gemini has in a stored cache
         marked = map(self._with_marks, messages[-len(stubs) :], stubs)
         body[key] = [*written[: -len(stubs)], *chain.from_iterable(marked)]
-        return self._with_tokens(self.provider.body(body))
+        if self.provider.path:  # a wire that DSPy's engine does not speak
+            body = self.provider.body(body)
+        return self._with_tokens(body)
 
     def _with_marks(self, rows: list[Json], stub: Json) -> list[Json]:
         """Return rows with the marks that lm15 put on their stub, on the last block."""
-        written = objects(stub.get("content"))
-        if not rows or not written or _MARKS.isdisjoint(written[-1]):
+        written: Any = stub.get("content")
+        if not rows or not written or written.__class__ is not list or _MARKS.isdisjoint(written[-1]):
             return rows
         content: Any = rows[-1].get("content")
         blocks: list[Json] = [{"type": "text", "text": content}] if isinstance(content, str) else content

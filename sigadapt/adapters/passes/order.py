@@ -110,7 +110,7 @@ def write_request(record: RequestRecord) -> RequestRecord:
 def read_calls(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Return the calls of an answer as the program gets them."""
     if _comes_as_it_is(record):
-        return check_arguments(calls, record)
+        return calls.validated(record.decls) if record.call.adapter.options.validate_args else calls
     for read in ANSWER_PASSES:
         calls = read(calls, record)
     return calls

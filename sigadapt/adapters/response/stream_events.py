@@ -16,7 +16,6 @@ Rules:
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import jiter
@@ -52,17 +51,7 @@ def events_of(stream: Any) -> list[Any]:
 
 def data_of(text: str) -> list[Json]:
     """Return the objects in the data of one server-sent event."""
-    with suppress(ValueError):  # several values, half of a surrogate pair, or no JSON
-        value: Any = jiter.from_json(text.encode())
-        if value.__class__ is dict:
-            return [value]
     return list(_values(text, may_break_off=False))
-
-
-def server_sent(texts: list[str]) -> str:
-    """Return the data of events as the text of server-sent events."""
-    lines = (text.replace("\n", "\ndata: ") for text in texts)
-    return "".join(f"data: {line}\n\n" for line in lines)
 
 
 def _text(pieces: list[Any]) -> str:

@@ -109,7 +109,11 @@ class CallPieces:
     @property
     def arguments(self) -> str:
         """Return the text of the arguments so far."""
-        return json_text(self.pieces)
+        try:
+            text = "".join(self.pieces)
+        except TypeError:  # a piece that is no text
+            return json_text(self.pieces)
+        return text if text.isascii() else json_text(self.pieces)
 
     def whole(self, *, ended: bool) -> Json:
         """Return the call as an entry of an unstreamed message's `tool_calls`."""

@@ -144,7 +144,7 @@ def json_text(pieces: Iterable[Any]) -> str:
 
 def _join_halves(text: str) -> str:
     """Return the text with its surrogate pairs joined, which streams of JavaScript servers cut in two."""
-    if is_unicode(text):
+    if text.isascii() or is_unicode(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 

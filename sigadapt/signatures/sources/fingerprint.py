@@ -17,13 +17,12 @@ import dspy
 import orjson
 
 from sigadapt.schemas.caches import DECLARATIONS_BUDGET, BoundedCache, WeakCache
-from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.sources import mcp
 from sigadapt.signatures.sources.schema_inputs import (
+    ATOMS,
+    FIXED_TYPES,
     SchemaInputs,
     UnknowableSchemaError,
-    are_atoms,
-    are_fixed_types,
 )
 
 _V = TypeVar("_V")
@@ -119,7 +118,7 @@ def _is_small(source: Any) -> bool:
     while waiting:
         container = waiting.pop()
         count += 1
-        parts: Iterable[Any] = container.values() if is_object(container) else container
+        parts: Iterable[Any] = container.values() if container.__class__ is dict else container
         for part in parts:
             kind: Any = part.__class__
             if kind is dict or kind is list or kind is tuple:
@@ -149,12 +148,15 @@ def _is_function(source: Any) -> bool:
 
 def _is_plain(function: FunctionType) -> bool:
     """Return whether nothing that a function's own parts refer to can change."""
-    if function.__dict__ or not are_fixed_types(function.__annotations__.values()):
+    if function.__dict__:
         return False
-    keyword_defaults = function.__kwdefaults__
-    return are_atoms(function.__defaults__ or ()) and (
-        keyword_defaults is None or are_atoms(keyword_defaults.values())
-    )
+    keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
+    defaults = (*(function.__defaults__ or ()), *keyword_defaults.values())
+    try:
+        has_fixed_types = FIXED_TYPES.issuperset(function.__annotations__.values())
+    except TypeError:  # one is not hashable
+        return False
+    return has_fixed_types and ATOMS.issuperset(map(type, defaults))
 
 
 def _parts(function: FunctionType) -> tuple[Any, ...]:

@@ -35,13 +35,15 @@ import typing_extensions
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-_ATOMS: frozenset[Any] = frozenset(
+ATOMS: frozenset[Any] = frozenset(
     (str, int, float, bool, bytes, NoneType, date, datetime, time, timedelta, Decimal, UUID)
 )
-_FIXED_TYPES: frozenset[Any] = _ATOMS | {
+"""The types of values that cannot change in place."""
+FIXED_TYPES: frozenset[Any] = ATOMS | {
     *(list, dict, set, frozenset, tuple, object, Path),
     *(None, Ellipsis, Any, Union, Optional, Literal),
 }
+"""Annotations of Python itself, whose schemas never change."""
 _ORIGINS: frozenset[Any] = frozenset((list, dict, set, frozenset, tuple, Union, UnionType)) | {
     *(abc.Sequence, abc.Iterable, abc.Collection, abc.Mapping, abc.Set),
     *(typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly),
@@ -82,7 +84,7 @@ class SchemaInputs:
         origin = get_origin(annotation)
         if origin is not None:
             self._add_generic(origin, annotation)
-        elif are_fixed_types((annotation,)):
+        elif _is_fixed_type(annotation):
             self.objects.append(annotation)
         elif type(annotation) is NewType:
             self.objects.append(annotation)
@@ -95,7 +97,7 @@ class SchemaInputs:
     def add_value(self, value: Any) -> None:
         """Add a default, or another value that a schema shows."""
         kind = _class_of(value)
-        if kind in _ATOMS or any(value is unset for unset in _UNSET):
+        if kind in ATOMS or any(value is unset for unset in _UNSET):
             self.objects.append(value)
             return
         self.objects.append(kind)
@@ -115,7 +117,7 @@ class SchemaInputs:
     def add_values(self, values: Iterable[Any]) -> None:
         """Add several values, and a mark where they end: [[1], 2] is not [[1, 2]]."""
         for value in values:
-            if type(value) in _ATOMS:
+            if type(value) in ATOMS:
                 self.objects.append(value)
             else:
                 self.add_value(value)
@@ -140,7 +142,7 @@ class SchemaInputs:
     def _add_metadata(self, metadata: Any) -> None:
         """Add what stands beside a type in `Annotated`: a constraint, a `Field`, a description."""
         kind = _class_of(metadata)
-        if kind in _ATOMS or isinstance(metadata, FieldInfo):
+        if kind in ATOMS or isinstance(metadata, FieldInfo):
             self.add_value(metadata)
             return
         if any(hasattr(kind, hook) for hook in _SCHEMA_HOOKS):
@@ -254,17 +256,11 @@ class SchemaInputs:
             _give_up(text)
 
 
-def are_fixed_types(annotations: Iterable[Any]) -> bool:
-    """Return whether all annotations are types of Python itself, whose schemas never change."""
+def _is_fixed_type(annotation: Any) -> bool:
     try:
-        return _FIXED_TYPES.issuperset(annotations)
-    except TypeError:  # one is not hashable
+        return annotation in FIXED_TYPES
+    except TypeError:  # it is not hashable
         return False
-
-
-def are_atoms(values: Iterable[Any]) -> bool:
-    """Return whether no value can change in place."""
-    return _ATOMS.issuperset(map(type, values))
 
 
 def _globals_of(kind: type) -> dict[str, Any]:

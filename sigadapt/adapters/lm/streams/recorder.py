@@ -23,6 +23,7 @@ from contextlib import aclosing, asynccontextmanager, closing, contextmanager, s
 from dataclasses import replace
 from typing import Any
 
+import jiter
 import orjson
 from dspy import LMStreamAssemblyError, lm15
 
@@ -31,7 +32,7 @@ from sigadapt.adapters.lm.streams.call_deltas import CallDeltas, with_own_id
 from sigadapt.adapters.response.choice import provider_of_stream
 from sigadapt.adapters.response.provider_errors import is_rate_limit, until_error
 from sigadapt.adapters.response.response_bodies import body_of_parts
-from sigadapt.adapters.response.stream_events import EVENTS, data_of, events_of, server_sent
+from sigadapt.adapters.response.stream_events import EVENTS, data_of, events_of
 from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Provider, Reading
@@ -184,6 +185,9 @@ class Recorder:
                 if is_rate_limit({"code": each.error.provider_code}):
                     events.append(replace(each, error=replace(each.error, code="rate_limit")))
                     break
+            if each.type == "start" or (each.type == "delta" and each.delta.type != "tool_call"):
+                events.append(each)
+                continue
             own = with_own_id(each, self._latest_readings) if self._latest else each
             events += self._deltas.events_of(own)
         return events
@@ -196,11 +200,15 @@ class Recorder:
         if text.strip() == "[DONE]":
             self._is_done = True
             return
+        value: Any = None
+        with suppress(ValueError):  # several values, half of a surrogate pair, or no JSON
+            value = jiter.from_json(text.encode())
         try:
-            self._latest = data_of(text)
-            self.events += self._latest
+            self._latest = [value] if value.__class__ is dict else data_of(text)
         except UnreadableResponse:
             self.events = None
+            return
+        self.events += self._latest
 
     def _for_lm15(self, event: Any, text: str) -> Any:
         """Return the event; OpenAI's `response.incomplete` as `response.completed`."""
@@ -226,7 +234,7 @@ class Recorder:
         return replace(event, finish_reason=finish, provider_data=self._recorded_in(event.provider_data))
 
     def _recorded_in(self, data: Any) -> Json:
-        return {**(data or {}), EVENTS: server_sent(self._texts)}
+        return {**(data or {}), EVENTS: _server_sent(self._texts)}
 
     def _rest(self) -> Iterator[Any]:
         """Yield the rest of a stream that has ended, where lm15 did not see that, or no stream came."""
@@ -275,6 +283,12 @@ class Recorder:
         return [event for event in events if self.provider.is_event(event)]
 
 
+def _server_sent(texts: list[str]) -> str:
+    """Return the data of events as the text of server-sent events."""
+    lines = (text.replace("\n", "\ndata: ") for text in texts)
+    return "".join(f"data: {line}\n\n" for line in lines)
+
+
 @contextmanager
 def with_partial_marked(calls: Callable[[], list[Json]]) -> Generator[None, None, None]:
     """Let the partial Response of a stream that just ended say that it did not end."""
@@ -288,6 +302,6 @@ def with_partial_marked(calls: Callable[[], list[Json]]) -> Generator[None, None
             whole = an_object(objects(body_of_parts(error.partial, None)["choices"])[0].get("message"))
             chunk = {"choices": [{"message": {**whole, "tool_calls": calls()}}]}
             error.partial = replace(
-                error.partial, provider_data={EVENTS: server_sent([orjson.dumps(chunk).decode()])}
+                error.partial, provider_data={EVENTS: _server_sent([orjson.dumps(chunk).decode()])}
             )
         raise
