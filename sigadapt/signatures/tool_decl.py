@@ -407,12 +407,13 @@ def declarations_of(source: object) -> list[ToolDecl] | None:
     known = known_declarations(source)
     if known is not None:
         return known
+    before = _DECLARED.fingerprint(source)
     raw = describe_source(source)
     if raw is None:
         return None
     decls = list(map(declare, raw))
     without_functions = [{key: value for key, value in vars(decl).items() if key != "func"} for decl in decls]
-    _DECLARED.put(source, tuple(without_functions))
+    _DECLARED.put(source, tuple(without_functions), before)
     return decls
 
 

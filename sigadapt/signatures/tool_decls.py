@@ -299,9 +299,11 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
         # The declarations of unchanged functions share their texts, and so the list of the same ones.
         first, *others = [decl.text for decl in self.tools]
         following = tuple(map(ref, others))
-        if first.last_list is None or first.last_list[0] != following:
-            first.last_list = following, CanonicalTools(self.to_openai())
-        return first.last_list[1]
+        latest = first.last_list  # read once, because another thread may set it
+        if latest is None or latest[0] != following:
+            latest = following, CanonicalTools(self.to_openai())
+            first.last_list = latest
+        return latest[1]
 
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
         """Check a call's name and decoded arguments against these declarations, without running anything.

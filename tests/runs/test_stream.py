@@ -288,7 +288,8 @@ def test_a_sync_stream_has_one_thread(engine: str) -> None:
         threads.extend(thread.name for thread in threading.enumerate() if "AnyIO" in thread.name)
         with pytest.raises(RuntimeError, match="no running event loop"):
             asyncio.get_running_loop()
-        return dspy.Predict(ANSWER)(question="Where is it?").answer
+        prediction: Any = dspy.Predict(ANSWER)(question="Where is it?")
+        return prediction.answer
 
     script = [
         Answer(text="Let me look.", calls=[Call("find_with_program", {"city": "Rome"})]),
@@ -299,7 +300,7 @@ def test_a_sync_stream_has_one_thread(engine: str) -> None:
         lm = lm_of(net, "openai", cache=False, engine=engine)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
             agent = dspy.ReActV2(ANSWER, tools=[find_with_program])
-            events = [*sigadapt.stream_sync(agent, question="Where is Rome?")]
+            events: list[Any] = [*sigadapt.stream_sync(agent, question="Where is Rome?")]
     assert threads == ["stream of ReActV2"]
     pieces = [event.text for event in events if type(event).__name__ == "TextDelta" and event.within]
     assert "".join(pieces) == SAID

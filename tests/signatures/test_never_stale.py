@@ -412,6 +412,84 @@ def test_a_model_whose_method_takes_it_is_forgotten_with_it():
     assert known() is None
 
 
+def test_a_tool_that_a_class_of_its_parameters_reaches_is_forgotten():
+    """call-cost: Caches are bounded and weak."""
+
+    def made() -> list[Any]:
+        class Query(pydantic.BaseModel):
+            city: str
+
+            def run(self) -> Any:
+                return search(self, Span(""))
+
+        @dataclasses.dataclass
+        class Span:
+            start: str
+
+            def run(self) -> Any:
+                return search(Query(city=""), self)
+
+        def search(query: Query, span: Span) -> None:
+            """Search."""
+
+        ToolDecls([search])
+        assert tool_decl.known_declarations(search) is not None
+        return [weakref.ref(search), weakref.ref(Query), weakref.ref(Span)]
+
+    known = made()
+    gc.collect()
+    gc.collect()
+    assert [reference() for reference in known] == [None] * 3
+
+
+def test_a_live_default_of_a_field_is_read_as_it_is_now():
+    """tool-declarations: A source that changed in place is declared as it is now."""
+    default = ["a"]
+
+    class Tags(pydantic.BaseModel):
+        tags: list[str] = pydantic.Field(default=default)
+
+    def search(tags: Tags) -> None:
+        """Search."""
+
+    for _ in range(2):
+        assert declared(search) == declared_anew(search)
+    default.append("b")
+    assert declared(search) == declared_anew(search)
+
+
+@pytest.mark.parametrize("value", [("a",), float("nan"), SimpleNamespace])
+def test_a_dict_that_is_no_json_is_refused_whatever_came_before(value: Any):
+    """tool-declarations: A source that changed in place is declared as it is now."""
+
+    def source(default: Any) -> Any:
+        schema = {"type": "object", "properties": {"a": {"default": default}}}
+        return {"name": "data", "parameters": schema}
+
+    for known in (["a"], None, "a"):
+        declared(source(known))
+    assert declared(source(value)) == declared_anew(source(value))
+
+
+def test_a_source_that_changes_while_it_is_read_is_not_kept(monkeypatch: pytest.MonkeyPatch):
+    """tool-declarations: A source that changed in place is declared as it is now."""
+    data = {"name": "data", "description": "Before."}
+    read = describe_source
+
+    def describe_and_change(source: Any) -> Any:
+        described = read(source)
+        if source is data:
+            data["description"] = "After."
+        return described
+
+    monkeypatch.setattr(tool_decl, "describe_source", describe_and_change)
+    declared(data)
+    monkeypatch.undo()
+    for text in ("Before.", "After."):
+        again = {"name": "data", "description": text}
+        assert declared(again) == declared_anew(again)
+
+
 def test_calls_are_checked_by_what_was_sent():
     """tool-declarations: What is sent and what calls are checked by are one snapshot."""
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}

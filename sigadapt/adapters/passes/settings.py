@@ -17,6 +17,7 @@ from sigadapt.providers import BY_WIRE
 from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.json_values import compact, is_object
 from sigadapt.signatures.calls import ToolCalls
+from sigadapt.signatures.tool_decl import ToolDecl
 
 
 def fit_tool_choice(request: Request, record: RequestRecord) -> Request:
@@ -115,11 +116,19 @@ def refuse_unchosen_calls(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Make calls bad that the tool choice does not allow, or whose tools a hook has taken out."""
     choice = record.tool_choice
     if choice is not None:
-        calls = of_chosen_tools(calls, choice)
+        functions = {entry.name for entry in record.decls.entries if isinstance(entry, ToolDecl)}
+        calls = of_chosen_tools(calls, choice, functions)
     options = record.call.adapter.options
     if options.hooks and options.validate_args:
-        names = [name_in(tool) for tool in record.sent.canonical.get("tools", ())]
-        calls = of_allowed_tools(calls, names, "the request offers")
+        tools = record.sent.canonical.get("tools", ())
+        entries = [*tools, *(tool["local"] for tool in tools if "local" in tool)]
+        names = [name_in(entry) for entry in entries]
+        missing = {decl.name for decl in record.decls.tools}.difference(names)
+        if missing:
+            # What a tool of the provider's is called with has names of its own, and is no declared function.
+            others = [call.name for call in calls if call.name not in missing]
+            allowed = list(filter(None, dict.fromkeys((*names, *others))))
+            calls = of_allowed_tools(calls, allowed, "the request offers")
     return calls
 
 

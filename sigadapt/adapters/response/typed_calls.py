@@ -157,8 +157,11 @@ def with_compact_arguments(calls: ToolCalls) -> ToolCalls:
     return calls.model_copy(update={"tool_calls": good}) if good else calls
 
 
-def of_chosen_tools(calls: ToolCalls, choice: str | Json) -> ToolCalls:
-    """Return the calls, with those of tools that the tool choice does not allow as bad ones."""
+def of_chosen_tools(calls: ToolCalls, choice: str | Json, functions: Collection[str]) -> ToolCalls:
+    """Return the calls, with those of tools that the tool choice does not allow as bad ones.
+
+    `functions` are the names of the declared functions.
+    """
     # No provider enforces the choice of a prompt, and not every server enforces one of a request.
     if choice in ("auto", "required"):
         return calls
@@ -169,6 +172,10 @@ def of_chosen_tools(calls: ToolCalls, choice: str | Json) -> ToolCalls:
         tools: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
         parts: list[Json] = [tool.get("function") or tool.get("custom") or {} for tool in tools]
         names = [part["name"] for part in parts if "name" in part]
+        if len(names) < len(
+            parts
+        ):  # a tool of the provider's is chosen, too, and its calls have names of their own
+            names += dict.fromkeys(call.name for call in calls if call.name not in functions)
     return of_allowed_tools(calls, names, "the tool choice allows")
 
 

@@ -196,9 +196,10 @@ def _read_by_dspy(func: Callable[..., Any]) -> tuple[_Args, str]:
     """Return the arguments and the docstring that `dspy.Tool` reads of a function, to notice changed ones."""
     args_and_doc = _BY_DSPY.get(func)
     if args_and_doc is None:
+        before = _BY_DSPY.fingerprint(func)
         by_dspy = dspy.Tool(func)
         args_and_doc = by_dspy.args or {}, by_dspy.desc or ""
-        _BY_DSPY.put(func, args_and_doc)
+        _BY_DSPY.put(func, args_and_doc, before)
     return args_and_doc
 
 

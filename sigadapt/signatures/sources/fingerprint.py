@@ -9,8 +9,9 @@ fingerprint is read each time.
 import functools
 import weakref
 from collections.abc import Iterable
+from math import isfinite
 from operator import is_
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, NoneType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import dspy
@@ -37,6 +38,7 @@ _ATTRIBUTES_READ = frozenset(("__signature__", "__sigadapt_asks_first__"))
 _DATA_ALONE = (
     orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 )
+_LEAVES = frozenset((str, int, float, bool, NoneType))
 _MOST_CONTAINERS = 20_000
 
 
@@ -61,28 +63,26 @@ class DeclaredCache(Generic[_V]):
             data = _data_of(source)
             return None if data is None else self._by_data.get(data)
         entry = self._entries.get(_owner(source))
-        if entry is None:
+        if entry is None or not _are_same(_fingerprint(source), entry.fingerprint):
             return None
-        fingerprint = _fingerprint(source)
-        if fingerprint is None:
-            return None
-        # By identity, because equal values may declare otherwise: 1 == True.
-        objects, data = fingerprint
-        before, data_before = entry.fingerprint
-        is_same = data == data_before and len(objects) == len(before) and all(map(is_, objects, before))
-        return entry.value if is_same else None
+        return entry.value
 
-    def put(self, source: object, value: _V) -> None:
-        """Keep a value, which must not refer to the source. Do nothing for a source without fingerprint."""
-        if type(source) is dict:
-            data = _data_of(source)
-            if data is not None:
-                # The value holds the texts of the data, and what is compiled of them when calls are checked.
-                self._by_data.put(data, value, weight=4 * len(data))
+    def fingerprint(self, source: object) -> _Fingerprint | None:
+        """Return the fingerprint of a source, to take before a value is made of it; None without one."""
+        return _fingerprint(source)
+
+    def put(self, source: object, value: _V, before: _Fingerprint | None) -> None:
+        """Keep a value, which must not refer to the source, if the source is what it was `before`.
+
+        Another thread may have changed it while the value was made, and then it is of neither.
+        """
+        if before is None or not _are_same(_fingerprint(source), before):
             return
-        fingerprint = _fingerprint(source)
-        if fingerprint is not None and not _refers_to(fingerprint, source):
-            self._entries.put(_owner(source), _Entry(fingerprint, value))
+        if type(source) is dict:
+            # The value holds the texts of the data, and what is compiled of them when calls are checked.
+            self._by_data.put(before[1], value, weight=4 * len(before[1]))
+        else:
+            self._entries.put(_owner(source), _Entry(before, value))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -93,16 +93,15 @@ def _owner(source: Any) -> Any:
     return source.__func__ if type(source) is MethodType else source
 
 
-def _refers_to(fingerprint: _Fingerprint, source: object) -> bool:
-    """Return whether a class in a fingerprint has the source as a method: then neither would be deleted."""
-    function = _owner(source)
-    classes = [part for part in fingerprint[0] if isinstance(part, type)]
-    return any(function is member for kind in classes for member in vars(kind).values())
+def _are_same(fingerprint: _Fingerprint | None, before: _Fingerprint) -> bool:
+    if fingerprint is None or fingerprint[1] != before[1] or len(fingerprint[0]) != len(before[0]):
+        return False
+    return all(map(is_, fingerprint[0], before[0]))  # by identity, because 1 == True
 
 
 def _data_of(source: Any) -> bytes | None:
     """Return data as JSON, to compare; None for what is not data alone."""
-    if not _is_small(source):
+    if not _is_small_data(source):
         return None
     try:
         return orjson.dumps(source, option=_DATA_ALONE)
@@ -110,9 +109,10 @@ def _data_of(source: Any) -> bytes | None:
         return None
 
 
-def _is_small(source: Any) -> bool:
-    """Return whether data has a bounded number of objects: one that stands in many places counts as often."""
+def _is_small_data(source: Any) -> bool:
+    """Return whether a value is JSON and no more, of a bounded size."""
     # Sixty levels of two references to one dict are 2**60 dicts as JSON. The check of schemas comes later.
+    # And orjson takes a tuple, an enum and NaN for other values, which that check refuses.
     waiting: list[Any] = [source]
     count = 0
     while waiting:
@@ -121,8 +121,10 @@ def _is_small(source: Any) -> bool:
         parts: Iterable[Any] = container.values() if container.__class__ is dict else container
         for part in parts:
             kind: Any = part.__class__
-            if kind is dict or kind is list or kind is tuple:
+            if kind is dict or kind is list:
                 waiting.append(part)
+            elif kind not in _LEAVES or (kind is float and not isfinite(part)):
+                return False
         if count + len(waiting) > _MOST_CONTAINERS:
             return False
     return True
@@ -130,7 +132,10 @@ def _is_small(source: Any) -> bool:
 
 def _fingerprint(source: Any) -> _Fingerprint | None:
     if type(source) is FunctionType and _is_plain(source):  # most tools are
-        return _parts(source), b""
+        return _plain_parts(source), b""
+    if type(source) is dict:
+        data = _data_of(source)
+        return None if data is None else ((), data)
     try:
         if type(source) is dspy.Tool:
             return _tool_parts(source)
@@ -159,25 +164,28 @@ def _is_plain(function: FunctionType) -> bool:
     return has_fixed_types and ATOMS.issuperset(map(type, defaults))
 
 
-def _parts(function: FunctionType) -> tuple[Any, ...]:
+def _plain_parts(function: FunctionType) -> tuple[Any, ...]:
     keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
-    annotations = function.__annotations__
+    values = (*(function.__defaults__ or ()), *keyword_defaults.values(), *function.__annotations__.values())
+    return (*_heads(function), *values)
+
+
+def _heads(function: FunctionType) -> tuple[Any, ...]:
+    """Return what says which values a function has, without any of them: a class among them may hold it."""
     return (
         function.__code__,
         function.__name__,
         function.__qualname__,
         function.__doc__,
-        function.__defaults__,
-        *keyword_defaults,
-        *keyword_defaults.values(),
-        *annotations,
-        *annotations.values(),
+        len(function.__defaults__ or ()),
+        *(function.__kwdefaults__ or ()),
+        *function.__annotations__,
     )
 
 
 def _tool_parts(tool: Any) -> _Fingerprint:
     """Return what a `dspy.Tool` is made of, with its arguments as data."""
-    data = _data_of((tool.args, tool.arg_desc))
+    data = _data_of([tool.args, tool.arg_desc])
     if data is None or not _is_function(tool.func):
         raise UnknowableSchemaError
     # By a weak reference, because an agent's function may hold the agent, which holds the tool.
@@ -193,15 +201,14 @@ def _function_parts(source: Any) -> tuple[Any, ...]:
     is_bound = function is not source
     if type(function) is not FunctionType or (is_bound and function.__doc__ is None):
         raise UnknowableSchemaError  # a method without a docstring may inherit one
-    parts = (is_bound, *_parts(function))
     if _is_plain(function):
-        return parts
+        return (is_bound, *_plain_parts(function))
     inputs = SchemaInputs(function.__globals__)
     for annotation in function.__annotations__.values():
         inputs.add_annotation(annotation)
     inputs.add_values(function.__defaults__ or ())
     inputs.add_values((function.__kwdefaults__ or {}).values())
-    return (*parts, *inputs.objects, *_wrapped_parts(function.__dict__))
+    return (is_bound, *_heads(function), *inputs.objects, *_wrapped_parts(function.__dict__))
 
 
 def _wrapped_parts(attributes: dict[str, Any]) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ reads of it when it writes a schema. Anything else is unknowable: a hook may ret
 
 import dataclasses
 import sys
+import weakref
 from collections import abc
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
@@ -56,7 +57,7 @@ _field_parts = attrgetter(
     *("title", "description", "examples", "default", "alias", "validation_alias", "serialization_alias"),
     *("discriminator", "deprecated", "exclude", "json_schema_extra", "field_title_generator"),
 )
-_CHANGING_CONFIG = frozenset(("json_schema_extra", "model_title_generator", "field_title_generator"))
+_LIVE_CONFIG = frozenset(("json_schema_extra", "model_title_generator", "field_title_generator"))
 
 
 class UnknowableSchemaError(Exception):
@@ -87,7 +88,6 @@ class SchemaInputs:
         elif _is_fixed_type(annotation):
             self.objects.append(annotation)
         elif type(annotation) is NewType:
-            self.objects.append(annotation)
             self.add_annotation(annotation.__supertype__)
         elif isinstance(annotation, type):
             self._add_class(annotation)
@@ -100,9 +100,9 @@ class SchemaInputs:
         if kind in ATOMS or any(value is unset for unset in _UNSET):
             self.objects.append(value)
             return
-        self.objects.append(kind)
+        self.objects.append(weakref.ref(kind))
         if isinstance(value, Enum):
-            self.objects.append(value)
+            self.objects.append(value.name)
             self.add_value(value.value)
         elif isinstance(value, FieldInfo):
             self._add_field(value)
@@ -165,7 +165,7 @@ class SchemaInputs:
             self.add_annotation(field.annotation)
 
     def _add_class(self, kind: Any) -> None:
-        self.objects.append(kind)
+        self.objects.append(weakref.ref(kind))
         # A class may hold itself, as a tree's node does.
         if kind in self._classes:
             return
@@ -195,43 +195,49 @@ class SchemaInputs:
             if getattr(getattr(kind, hook), "__func__", None) is not _MODEL_HOOKS[hook]:
                 _give_up(kind)
         self._add_core_schema(kind)
-        self._add_config(kind.model_config)
-        for field in kind.model_fields.values():  # the core schema holds all of them but these three
-            if field.json_schema_extra is not None:
-                self.add_value(field.json_schema_extra)
+        self._add_config(kind.model_config, is_compiled=True)
+        # The core schema holds the rest of a field as it was when the class was made. These are live.
+        for field in kind.model_fields.values():
+            self.add_values((field.default, field.json_schema_extra))
             for metadata in field.metadata:
                 self._add_metadata(metadata)
             self.add_annotation(field.annotation)
 
     def _add_core_schema(self, kind: Any) -> None:
-        """Add the schema that pydantic made of a class, which `model_rebuild` replaces."""
+        """Add what shows that pydantic has not compiled a class again, as `model_rebuild` does."""
         # A mock stands there until all types of a model are defined. What a serializer returns, and of which
         # type, is not a part of the fields.
         schema: object = kind.__dict__.get("__pydantic_core_schema__")
         decorators = kind.__pydantic_decorators__
         if type(schema) is not dict or any(getattr(decorators, name) for name in _SERIALIZERS):
             _give_up(kind)
-        self.objects.append(schema)
+        # Its signature is replaced with it. The schema itself holds the class: if a method of the class calls
+        # the tool, neither would be deleted.
+        signature: object = kind.__dict__.get("__signature__")
+        try:
+            self.objects.append(weakref.ref(signature))
+        except TypeError:
+            _give_up(kind)
 
-    def _add_config(self, config: Mapping[str, Any]) -> None:
+    def _add_config(self, config: Mapping[str, Any], *, is_compiled: bool) -> None:
         for name, value in config.items():
-            # The core schema holds the rest of the configuration as it was when the class was made.
             self.objects.append(name)
-            if name in _CHANGING_CONFIG:
+            # The core schema holds the rest of the configuration as it was when the class was made.
+            if not is_compiled or name in _LIVE_CONFIG or type(value) in ATOMS:
                 self.add_value(value)
-            else:
-                self.objects.append(value)
 
     def _add_dataclass(self, kind: Any) -> None:
         # Pydantic's own dataclasses are compiled, as models are; of Python's, it reads the fields each time.
-        if "__pydantic_fields__" in kind.__dict__:
+        is_compiled = "__pydantic_fields__" in kind.__dict__
+        if is_compiled:
             self._add_core_schema(kind)
         elif any(hasattr(kind, hook) for hook in _SCHEMA_HOOKS):
             _give_up(kind)
-        self._add_config(getattr(kind, "__pydantic_config__", {}))
+        self._add_config(getattr(kind, "__pydantic_config__", {}), is_compiled=is_compiled)
         outer_names = self._names
-        self._names = _globals_of(kind)
         for name, field in kind.__dataclass_fields__.items():
+            # A field in quotes has the names of the module in which its own class is written.
+            self._names = _globals_of(_class_with(name, kind))
             self.objects += (name, field.init, field.default_factory is dataclasses.MISSING)
             self.add_annotation(field.type)
             self.add_value(field.default)
@@ -239,7 +245,9 @@ class SchemaInputs:
         self._names = outer_names
 
     def _add_typed_dict(self, kind: Any) -> None:
-        self._add_config(getattr(kind, "__pydantic_config__", {}))
+        self._add_config(getattr(kind, "__pydantic_config__", {}), is_compiled=False)
+        if any(map(typing_extensions.is_typeddict, getattr(kind, "__orig_bases__", ()))):
+            _give_up(kind)  # the names of an inherited key in quotes are those of another module
         self.objects += (kind.__required_keys__, kind.__total__)
         # `from __future__ import annotations` leaves them as text, whose names are those of its own module.
         outer_names = self._names
@@ -261,6 +269,11 @@ def _is_fixed_type(annotation: Any) -> bool:
         return annotation in FIXED_TYPES
     except TypeError:  # it is not hashable
         return False
+
+
+def _class_with(field: str, kind: Any) -> Any:
+    """Return the class that declares a field of a dataclass: itself or one that it inherits from."""
+    return next((base for base in kind.__mro__ if field in vars(base).get("__annotations__", ())), kind)
 
 
 def _globals_of(kind: type) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def set_part(name: str, value: Any) -> Callable[[Any], None]:
 
 def kept(function: Any) -> DeclaredCache[str]:
     cache = DeclaredCache[str]()
-    cache.put(function, "value")
+    cache.put(function, "value", cache.fingerprint(function))
     return cache
 
 

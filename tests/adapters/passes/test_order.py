@@ -1,0 +1,72 @@
+"""The passes in their order, and the two looks that skip them: they skip nothing that has something to do."""
+
+from typing import Any
+from unittest.mock import Mock
+
+import dspy
+import pytest
+from support import LITELLM, NATIVE, Talk, get_weather, lm_of
+
+import sigadapt
+from sigadapt import ToolDecls
+from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.passes import order
+from sigadapt.server_tools import WebSearch
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+ROUTES = {f"native {name}": route for name, route in NATIVE.items()} | {
+    f"litellm {name}": route for name, route in LITELLM.items()
+}
+ROWS = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Caf\u00e9?"}]
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_a_request_that_goes_as_it_is_would_pass_unchanged(route: Any) -> None:
+    """request-shaping: A plain request and a plain answer skip the passes."""
+    request: Any = {"model": "m", "messages": ROWS, "tools": ToolDecls([get_weather]).canonical}
+    sent = RequestRecord(canonical=request, request=request, route=route)
+    if not vars(order)["_goes_as_it_is"](sent):
+        return
+    for write in order.REQUEST_PASSES:
+        sent.request = write(sent.request, sent)
+    assert sent.request == request
+    assert sent.changes == ()
+
+
+@pytest.mark.parametrize("name", ["get_weather", "nope"])
+def test_calls_that_come_as_they_are_would_pass_unchanged(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """request-shaping: A plain request and a plain answer skip the passes."""
+
+    def ask() -> Any:
+        with LoopbackProvider([Answer(text="Let me look.", calls=[Call(name, {"city": "Paris"})])]) as net:
+            adapter = sigadapt.ChatAdapter(on_invalid="keep")
+            with dspy.context(lm=lm_of(net, "anthropic", cache=False), adapter=adapter):
+                return dspy.Predict(Talk)(question="?", tools=[get_weather])
+
+    plain = ask()
+    monkeypatch.setattr(order, "_comes_as_it_is", Mock(return_value=False))
+    assert ask() == plain
+
+
+class Looks:
+    """A hook that changes nothing."""
+
+    def after_choice(self, choice: Any, context: Any) -> None: ...
+
+
+def lookup(query: str) -> str:
+    """Look it up."""
+    return query
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+def test_a_hook_that_changes_nothing_refuses_no_call_of_a_stand_in(mode: Any) -> None:
+    """request-shaping: A hook that takes no tool out refuses no call."""
+    call = Call("lookup", {"query": "q"})
+    text = '<tool_call>\n{"name": "lookup", "arguments": {"query": "q"}}\n</tool_call>'
+    answer = Answer(calls=[call]) if mode == "native" else Answer(text=text)
+    with LoopbackProvider([answer]) as net:
+        adapter = sigadapt.ChatAdapter(hooks=[Looks()], tool_calling=mode)
+        with dspy.context(lm=lm_of(net, "openai", cache=False), adapter=adapter):
+            out: Any = dspy.Predict(Talk)(question="?", tools=[WebSearch(local=lookup)])
+    assert [each.name for each in out.calls] == ["lookup"]
