@@ -254,12 +254,13 @@ def _holds_calls(read: list[str], parts: Any) -> bool:
 
 def _holds_text(reading: Reading, parts: Any) -> bool:
     """Return whether a Reading has all text of lm15's parts."""
-    text = text_of_parts(parts)
-    whole = f"{reading.commentary or ''}{reading.text or ''}"
-    if text is None or text in whole:
-        return True
     # Commentary may follow the answer, so that each text is looked for by itself.
     texts = [part.text for part in parts if part.type in {"text", "refusal"}]
+    whole = f"{reading.commentary or ''}{reading.text or ''}"
+    if all(part_text in whole for part_text in texts):
+        return True
+    if (text_of_parts(parts) or "") in whole:  # the parts may cut a surrogate pair
+        return True
     return all(_squeeze(part_text) in _squeeze(whole) for part_text in texts)
 
 
