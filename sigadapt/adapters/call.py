@@ -3,15 +3,15 @@
     Signature -> Plan -> Request -> (dspy.LM) -> Response -> Choice -> outputs
 
 `steps` does three things in a row. `prepare` makes the Request and finds every error that can be found before
-it is sent (fail before the call). `_send_and_read` sends it and reads each candidate's Answer: its Response
-becomes a Reading (calls not decoded), then a Choice (typed calls). `finish` turns each Answer into output
-values.
+it is sent (fail before the call). `_send_and_read` sends it and reads each CandidateAnswer: its Response
+becomes a Reading (calls not decoded), then a Choice (typed calls). `finish` turns each CandidateAnswer into
+output values.
 
 All of them return generators, which yield what takes time: a request to send, an async hook, or a text that
 a second model parses. `run` and `arun` in `signatures/awaiting.py` drive the same code, one without and one
 with `await`.
 
-An Answer is one record that grows. It holds:
+A CandidateAnswer is one record that grows. It holds:
 
     response   what `dspy.LM` returned, in lm15's type
     reading    text, reasoning, calls (not decoded) and finish reason, as the provider's file reads them
@@ -42,7 +42,7 @@ from sigadapt.adapters.outputs import (
     with_server_work,
 )
 from sigadapt.adapters.request.tool_choice import forces_call
-from sigadapt.adapters.response.choice import Answer, Choice
+from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.adapters.response.waiting import stop_for_person
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls
@@ -69,7 +69,7 @@ def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
     """Send the request and return every candidate's answer, as the hooks changed it."""
     options = record.call.adapter.options
     if record.replacement is not None:
-        return [(record, Answer(None, choice=record.replacement))]
+        return [(record, CandidateAnswer(None, choice=record.replacement))]
     exchanges: list[Exchange] = []
     try:
         try:
@@ -87,7 +87,7 @@ def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
         replacement = yield from first_choice(options.hooks, "on_error", error, record.context)
         if replacement is None:
             raise
-        exchanges = [(record, Answer(None, choice=checked_choice(record, replacement)))]
+        exchanges = [(record, CandidateAnswer(None, choice=checked_choice(record, replacement)))]
     for latest, answer in exchanges if options.hooks else ():
         before = read_choice(latest, answer)
         calls_before = CallsBefore(before)
@@ -98,7 +98,7 @@ def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
     return exchanges
 
 
-def _follow_up(record: CallRecord, answer: Answer) -> Steps[Exchange]:
+def _follow_up(record: CallRecord, answer: CandidateAnswer) -> Steps[Exchange]:
     """Return the answer that one candidate ends with, after what its first one asks for."""
     options = record.call.adapter.options
     exchange = record, answer
@@ -109,7 +109,7 @@ def _follow_up(record: CallRecord, answer: Answer) -> Steps[Exchange]:
     return exchange
 
 
-def finish(record: CallRecord, answer: Answer) -> Steps[dict[str, Any]]:
+def finish(record: CallRecord, answer: CandidateAnswer) -> Steps[dict[str, Any]]:
     """Turn one candidate's Choice into output values, or raise why it holds none (`outputs.py`)."""
     call = record.call
     choice = read_choice(record, answer)
@@ -120,7 +120,7 @@ def finish(record: CallRecord, answer: Answer) -> Steps[dict[str, Any]]:
 
 
 def _outputs(
-    record: CallRecord, answer: Answer, choice: Choice, hooks: Sequence[Any]
+    record: CallRecord, answer: CandidateAnswer, choice: Choice, hooks: Sequence[Any]
 ) -> Steps[dict[str, Any]]:
     call = record.call
     plan = record.plan
@@ -152,4 +152,4 @@ def _outputs(
         replacement = yield from first_choice(hooks, "on_error", error, record.context)
         if replacement is None:
             raise
-        return (yield from _outputs(record, Answer(None), checked_choice(record, replacement), ()))
+        return (yield from _outputs(record, CandidateAnswer(None), checked_choice(record, replacement), ()))

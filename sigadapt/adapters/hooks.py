@@ -108,6 +108,7 @@ class CallsBefore:
     def changed(self, choice: Choice) -> Choice | None:
         """Return a Choice with calls that have to be checked; None if they are those from before."""
         calls = choice.tool_calls
+        # A hook may have put other calls into the Choice, or changed the calls that were there.
         if calls is None or calls is not self._calls:
             return None if calls is self._calls else choice
         known = {id(call): values for call, values in zip(self._items, self._values, strict=True)}

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
-from sigadapt.adapters.response.choice import Answer, Choice
+from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
 from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text
 from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, StreamResponse, own_listeners
@@ -135,7 +135,7 @@ class CallTap:
     def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
         return [chunk]
 
-    def on_end(self, answer: Answer) -> list[Any]:
+    def on_end(self, answer: CandidateAnswer) -> list[Any]:
         """Return what is left to send when the answer ends."""
         return []
 
@@ -150,7 +150,7 @@ class CallSubscription(CallTap):
     Args:
         stream: DSPy's stream.
         field: the calls field.
-        read: returns the Choice of an Answer, its calls typed and checked.
+        read: returns the Choice of an answer, its calls typed and checked.
         declared_name: returns the declared name for one that the answer has; None if they are the same.
         earlier_ids: the ids of the calls that the answers before a reask made.
         identities: the `identity` of each good one of these, which no listener gets again.
@@ -166,7 +166,7 @@ class CallSubscription(CallTap):
         stream: Any,
         *,
         field: str,
-        read: Callable[[Answer], Choice],
+        read: Callable[[CandidateAnswer], Choice],
         declared_name: Callable[[str], str] | None,
         earlier_ids: Collection[str],
         identities: Collection[str],
@@ -253,7 +253,7 @@ class CallSubscription(CallTap):
         is_owner = call.id is not None and self._owners.setdefault(call.id, index) == index
         return call.id if call.id is not None and is_owner else self._made_id(index)
 
-    def on_end(self, answer: Answer) -> list[Any]:
+    def on_end(self, answer: CandidateAnswer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""
         items: list[Any] = [] if self._run is None else [self._read(answer)]
         if self._gate is not None and self._latest is not None:
@@ -283,7 +283,7 @@ class CallSubscription(CallTap):
         # All calls so far, because ids depend on them; each of the others is read by itself.
         calls = enumerate(self._fold.calls)
         raw = [(each.id, each.name, text if n == index else _NOT_READ) for n, each in calls]
-        partial = Answer(None)
+        partial = CandidateAnswer(None)
         partial.reading = Reading(None, None, raw, None)
         for whole in self._new_calls(self._read(partial)):
             if whole.index == index:

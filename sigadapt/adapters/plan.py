@@ -137,6 +137,7 @@ def _compile(signature: type[Signature]) -> Plan | None:
     def default_calls() -> Any:
         return None if field.is_required() else field.get_default(call_default_factory=True)
 
+    # None where a field asks for calls: an answer without them is an error then.
     missing_calls = default_calls if lenient or not field.is_required() else None
     return Plan(
         tools=tools[0],

@@ -133,6 +133,7 @@ class BedrockConverse(Provider):
         calls = with_reported_call(calls, finish, None)
         texts: list[str | None] = []
         for block in blocks:
+            # An answer that cites a document has its text inside of the citations.
             if "citationsContent" in block:
                 texts.append(text_of(an_object(block["citationsContent"]).get("content")))
             else:

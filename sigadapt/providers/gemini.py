@@ -109,6 +109,7 @@ def _part(block: Json) -> Json | None:
         return None
     if place == "data":
         return part_of_bytes(mime, file["data"].translate(_SAFE), None)
+    # Gemini has one part for all media; the MIME type alone tells an image from a document.
     family = str(mime).partition("/")[0]
     kind = family if family in ("image", "audio") else "file"
     part: Json = {"type": kind, "url": file[place]}
@@ -323,6 +324,7 @@ class Gemini(Provider):
         # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
         # https://ai.google.dev/api/generate-content#FinishReason
         calls = with_reported_call(calls, finish, why)
+        # A None between texts begins a paragraph: a thought or a call stood there.
         texts = [part.get("text") if not part.get("thought") else None for part in parts]
         text = in_paragraphs(texts)
         thinking = join_texts(part.get("text") for part in parts if part.get("thought"))
@@ -349,6 +351,7 @@ class Gemini(Provider):
             body.update({key: value for key, value in event.items() if key != "candidates"})
             for candidate in objects(event.get("candidates")):
                 index = candidate.get("index")
+                # An answer with one candidate may leave its index out.
                 slot = index if isinstance(index, int) else 0
                 candidates.setdefault(slot, []).append(candidate)
         if candidates:

@@ -82,6 +82,7 @@ class GeminiInteractions(Provider):
         calls: list[RawCall] = [
             (step.get("id"), step.get("name"), decoded(step.get("arguments"))) for step in waiting
         ]
+        # A limit cuts the last step alone; a call before it is whole.
         if waiting and steps[-1] is waiting[-1]:
             last_finish = "length" if finish in UNENDED else finish
             calls = mark_last_cut_off(calls, last_finish)

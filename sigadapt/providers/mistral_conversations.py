@@ -73,6 +73,7 @@ class MistralConversations(Provider):
         parts = [part for entry in entries for part in content_parts(entry.get("content"))]
         thoughts = [part.get("thinking") for part in parts if kind_of(part) == "thinking"]
         thinking = join_texts(piece.get("text") for each in thoughts for piece in content_parts(each))
+        # Mistral gives no finish reason. Only a stream can break off: `assemble` says whether it ended.
         finish = "tool_calls" if calls else "stop"
         if not body.get("ended", True):
             finish = None

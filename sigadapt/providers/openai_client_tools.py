@@ -117,6 +117,7 @@ def client_output(result: Result, call: Json) -> Json | None:
 def _shell_output(result: Result, call: Json) -> Json:
     output: Sequence[Json] = objects(result.given)
     if not is_array(result.given) or any("outcome" not in an_object(part) for part in result.given):
+        # A result that is not in OpenAI's form is what one command wrote.
         outcome = {"type": "exit", "exit_code": int(result.failed)}
         stdout, stderr = ("", result.text) if result.failed else (result.text, "")
         output = [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
@@ -130,6 +131,7 @@ def _shell_output(result: Result, call: Json) -> Json:
 def _computer_output(result: Result) -> Json:
     given = an_object(result.given)
     images = [block for block in result.blocks or () if kind_of(block) == "input_image"]
+    # Without an image, the text is its address, or the program gives the output as OpenAI documents it.
     if not images:
         screenshot = {"type": "computer_screenshot", "image_url": result.text}
         return {"output": given.get("output") or screenshot}

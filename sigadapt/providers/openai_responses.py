@@ -129,6 +129,7 @@ def _texts(items: list[Json]) -> tuple[str | None, str | None]:
         parts = content_parts(item.get("content")) if kind_of(item) == "message" else []
         text = join_texts(part.get("text") or part.get("refusal") for part in parts)
         is_beside = item.get("phase") == "commentary"
+        # The None begins a paragraph in the other text, which this item interrupts.
         texts[is_beside].append(text)
         texts[not is_beside].append(None)
     answer, commentary = map(in_paragraphs, texts)
@@ -367,6 +368,7 @@ class OpenAIResponses(Provider):
             kind = kind_of(event)
             index = event.get("output_index")
             if "response" in event:
+                # The first and the last event hold the response as it is then.
                 body.update(an_object(event["response"]))
                 ended = ended or kind in _FINAL
             elif kind == "response.output_item.added":

@@ -56,7 +56,7 @@ class ListsTools(Protocol):
         ...
 
 
-class Unresolved(SeveralTools):
+class ResolvableTools(SeveralTools):
     """What a `Toolset` is, which is defined above this file."""
 
     name: str
@@ -178,7 +178,7 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
     def __init__(self, sources: object = (), /) -> None:
         entries: list[ToolDecl | NativeTool] = []
         for item in flat(sources):
-            entries += item.resolve().entries if isinstance(item, Unresolved) else (item,)
+            entries += item.resolve().entries if isinstance(item, ResolvableTools) else (item,)
         servers = Counter(
             (each.kind, each.spec.get("server_label")) for each in entries if isinstance(each, ServerTool)
         )
@@ -402,7 +402,7 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
         )
 
 
-Values: TypeAlias = pydantic.BaseModel | Mapping[str, Any] | Iterable[Any] | ToolDecl | Unresolved
+Values: TypeAlias = pydantic.BaseModel | Mapping[str, Any] | Iterable[Any] | ToolDecl | ResolvableTools
 Sources: TypeAlias = Callable[..., Any] | Values | NativeTool
 """What ToolDecls takes, for type checkers: they refuse what is certainly none, such as a number."""
 
@@ -422,7 +422,7 @@ async def awaited_decls(tools: object) -> ToolDecls:
         return decls_of(tools)
     entries: list[object] = [*flat(tools)]
     for place, item in enumerate(entries):
-        if isinstance(item, Unresolved):
+        if isinstance(item, ResolvableTools):
             entries[place] = await item.aresolve()
     return ToolDecls(entries)
 
@@ -459,9 +459,9 @@ def _fill(decls: ToolDecls, entries: tuple[ToolDecl | NativeTool, ...], tools: t
     put(decls, "__pydantic_private__", None)
 
 
-def flat(value: object, levels: int = _MOST_NESTED) -> Iterator["ToolDecl | NativeTool | Unresolved"]:
+def flat(value: object, levels: int = _MOST_NESTED) -> Iterator["ToolDecl | NativeTool | ResolvableTools"]:
     """Yield the tools of a source, or of sources in nested lists, in order. A toolset is one item."""
-    if isinstance(value, (ToolDecl, NativeTool, Unresolved)):
+    if isinstance(value, (ToolDecl, NativeTool, ResolvableTools)):
         yield value
     elif _is_decls(value):
         yield from value.entries

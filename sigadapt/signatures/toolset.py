@@ -22,7 +22,7 @@ from sigadapt.signatures.rendering import Displayable, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
-from sigadapt.signatures.tool_decls import ListsTools, Sources, ToolDecls, Unresolved, Values, flat
+from sigadapt.signatures.tool_decls import ListsTools, ResolvableTools, Sources, ToolDecls, Values, flat
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -73,7 +73,7 @@ FindTools: TypeAlias = "Callable[[str, ToolDecls], Iterable[str] | Awaitable[Ite
 
 
 @dataclass(frozen=True, eq=False)
-class Toolset(Displayable, Immutable, Unresolved):
+class Toolset(Displayable, Immutable, ResolvableTools):
     """Tools under one name, decided when a request is made.
 
     Args:
@@ -371,12 +371,12 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     """Return the declarations of a ToolDecls field's value, toolsets resolved."""
     if type(value) is ToolDecls:
         return value
-    if isinstance(value, Unresolved):
+    if isinstance(value, ResolvableTools):
         return (yield from value.steps(context))
     entries: Entries = []
     origins: dict[str, str | None] = {}
     for item in [*flat(value)]:  # all are read before any toolset is asked
-        if isinstance(item, Unresolved):
+        if isinstance(item, ResolvableTools):
             decls: ToolDecls = yield from item.steps(context)
             tools = decls.entries
             origin = item.name

@@ -135,6 +135,7 @@ class Masking:
             inner = *place, key
             if self._is_kept(inner):
                 harmless[key] = part
+            # The default or an example of a parameter such as `api_key` may be a real key.
             elif is_secret and key in _SCHEMA_VALUES:
                 harmless[key] = self._mask(part, inner)
             elif is_secret and key in _SCHEMA_LISTS and is_array(part):

@@ -13,7 +13,7 @@ from sigadapt.adapters.passes.changed_tools import tools_hash
 from sigadapt.adapters.passes.names import name_restorer
 from sigadapt.adapters.passes.order import CHECKS, read_calls
 from sigadapt.adapters.passes.prompts import read_calls_in_text
-from sigadapt.adapters.response.choice import Answer, Choice, choice_of
+from sigadapt.adapters.response.choice import CandidateAnswer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
@@ -21,8 +21,8 @@ from sigadapt.providers.provider import Reading
 from sigadapt.signatures.calls import ToolCall
 
 
-def read_choice(record: CallRecord, answer: Answer) -> Choice:
-    """Return the Choice of an Answer, read once: with unique ids (ids), declared names, checked calls."""
+def read_choice(record: CallRecord, answer: CandidateAnswer) -> Choice:
+    """Return the Choice of an answer, read once: with unique ids (ids), declared names, checked calls."""
     if answer.choice is None:
         answer.choice = _choice_of(record, answer.reading, answer.response)
     return answer.choice

@@ -16,17 +16,17 @@ from sigadapt.adapters.request.continuation import (
     with_paused_turn,
 )
 from sigadapt.adapters.request.messages import turns_before
-from sigadapt.adapters.response.choice import Answer
+from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.adapters.response.typed_calls import with_earlier_calls, with_later_calls
 from sigadapt.errors import UnusableAnswer
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCall, Turn
 
-Exchange: TypeAlias = tuple[CallRecord, Answer]
+Exchange: TypeAlias = tuple[CallRecord, CandidateAnswer]
 """One candidate's answer, and the request that it answers, which may be a reask's."""
 
 
-def whole_answer(record: CallRecord, answer: Answer, searches: int = 0) -> Steps[Exchange]:
+def whole_answer(record: CallRecord, answer: CandidateAnswer, searches: int = 0) -> Steps[Exchange]:
     """Return one candidate's answer, once no search for deferred tools waits for its own."""
     whole = yield from _rest_of_turn(record, answer)
     choice = read_choice(record, whole)
@@ -54,7 +54,7 @@ def whole_answer(record: CallRecord, answer: Answer, searches: int = 0) -> Steps
     return (yield from whole_answer(again, latest, searches + len(turn.searches)))
 
 
-def _rest_of_turn(record: CallRecord, answer: Answer) -> Steps[Answer]:
+def _rest_of_turn(record: CallRecord, answer: CandidateAnswer) -> Steps[CandidateAnswer]:
     """Return the answer of the whole turn: one that its provider paused is sent back until it ends."""
     for count in range(1, record.call.adapter.options.max_pauses + 1):
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, record.route):
@@ -70,7 +70,7 @@ def _rest_of_turn(record: CallRecord, answer: Answer) -> Steps[Answer]:
     return answer
 
 
-def reask_until_valid(record: CallRecord, answer: Answer, max_reasks: int) -> Steps[Exchange]:
+def reask_until_valid(record: CallRecord, answer: CandidateAnswer, max_reasks: int) -> Steps[Exchange]:
     """Return one candidate's answer, after as many reasks as it needs and `max_reasks` allows."""
     choice = read_choice(record, answer)
     good: list[ToolCall] = []  # of the answers before the last one

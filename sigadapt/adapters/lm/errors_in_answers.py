@@ -9,7 +9,7 @@ from typing import Any
 
 from dspy import LMRateLimitError, lm15
 
-from sigadapt.adapters.response.choice import Answer, choice_of, provider_of_body
+from sigadapt.adapters.response.choice import CandidateAnswer, choice_of, provider_of_body
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, is_rate_limit
 from sigadapt.errors import UnusableAnswer
 from sigadapt.providers.provider import Provider
@@ -37,7 +37,7 @@ def error_event(error: Any) -> lm15.StreamErrorEvent:
     return lm15.StreamErrorEvent(error=detail)
 
 
-def refuse_rate_limited(answer: Answer, model: str) -> None:
+def refuse_rate_limited(answer: CandidateAnswer, model: str) -> None:
     """Refuse an answer that a rate limit ended."""
     reading = answer.reading
     if not is_rate_limit(reading.error):

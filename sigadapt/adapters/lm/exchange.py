@@ -45,7 +45,7 @@ _SIGNED = "x-amz-date"
 
 def exchanging(lm: BaseLM, request: lm15.Request, body: WireBody, *, is_async: bool) -> BaseLM:
     """Return a copy of a model on a native route, for one request, whose engine is ours."""
-    kind = _AsyncExchange if is_async else _SyncExchange
+    kind = _AsyncCall if is_async else _SyncCall
 
     def engine_of(engines: dict[Any, Any], key: Any) -> Any:
         if key not in engines:
@@ -100,7 +100,7 @@ def is_empty(response: lm15.Response) -> bool:
     return len(texts) == len(response.message.parts)
 
 
-class _Exchange:
+class _EngineCall:
     """A native engine for one request. Everything that is not changed here is DSPy's."""
 
     def __init__(self, engine: Any, body: WireBody) -> None:
@@ -181,7 +181,7 @@ class _Exchange:
         return response
 
 
-class _SyncExchange(_Exchange):
+class _SyncCall(_EngineCall):
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send the request and return the whole answer."""
         provider, native_request = self._take_plan() or self._resolve(request, streaming=False)
@@ -196,7 +196,7 @@ class _SyncExchange(_Exchange):
         return self._recorder(provider, request).events_of(native_request)
 
 
-class _AsyncExchange(_Exchange):
+class _AsyncCall(_EngineCall):
     # The request is resolved in a thread, as in DSPy, because this may fetch credentials.
 
     async def complete(self, request: lm15.Request) -> lm15.Response:

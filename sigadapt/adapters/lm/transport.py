@@ -21,7 +21,7 @@ from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
-from sigadapt.adapters.response.choice import Answer
+from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers import provider_named
@@ -61,8 +61,8 @@ class _Show(NamedTuple):
         await self.stream.send(self.item)
 
 
-def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[Answer]]:
-    """Send a Request through the language model, and return the Answer of each candidate."""
+def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer]]:
+    """Send a Request through the language model, and return the answer of each candidate."""
     lm = record.call.lm
     sent = record.sent
     route = record.route
@@ -70,10 +70,10 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[Answer]]:
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
         prompt = "\n\n".join(_text(row["content"]) for row in sent.request["messages"])
         settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
-        candidates: list[Answer] = []
+        candidates: list[CandidateAnswer] = []
         for keywords in executions_of(controls):
             (text, *_) = yield _Ask(partial(_same_model, lm), prompt, {**settings, **keywords})
-            candidates.append(Answer(text, is_completion=True))
+            candidates.append(CandidateAnswer(text, is_completion=True))
         return candidates
     outgoing = to_lm15(sent.request, route, controls.prompt_cache, sent.tokens)
     request = outgoing.request
@@ -102,15 +102,15 @@ def _answer(
     ask: _Ask,
     endpoint: str,
     subscribe: Callable[[Any], CallTap | None],
-) -> Steps[Answer]:
+) -> Steps[CandidateAnswer]:
     stream = settings.send_stream
     has_stop = bool(ask.sent.config.stop)
     if stream is None:
         with callbacks:
-            return Answer((yield ask), endpoint, has_stop=has_stop)
+            return CandidateAnswer((yield ask), endpoint, has_stop=has_stop)
     tap = subscribe(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
-        answer = Answer((yield ask), endpoint, has_stop=has_stop)
+        answer = CandidateAnswer((yield ask), endpoint, has_stop=has_stop)
     if tap.recorder is not None:
         answer.provider = tap.recorder.provider
         answer.events = tap.recorder.events

@@ -66,11 +66,13 @@ def _entries(
         options: Mapping[str, Json] = tool.get("options", {})
         author_entry = next((options[key] for key in author_keys if key in options), None)
         entry = _entry(tool, where, templates.get(tool["tool"]), author_entry, changes)
+        # The author's entry may have options that ours has not, and another version.
         if entry and _family(entry) in author_families:
             why = f"{tool['tool']} is declared in the provider's own words too, and these are sent"
             changes.append(Change(where, "dropped", why))
             entry = None
         choice = _choice_of(entry) if entry else None
+        # A choice names a server tool by its kind, with an MCP server's label, or by its local function.
         choices[tool["tool"], tool.get("server_label")] = choice
         if "local" in tool:
             choices[name_in(tool["local"])] = choice

@@ -124,9 +124,12 @@ def _deferred_functions(tools: Sequence[Json]) -> Json:
 
 
 def _names_in_choice(choice: Any) -> set[str]:
+    """Return the names of the tools in a tool choice; a mode has none."""
     if not is_object(choice):
         return set()
-    tools: list[Json] = choice["allowed_tools"]["tools"] if "allowed_tools" in choice else [choice]
+    tools: list[Json] = [choice]
+    if "allowed_tools" in choice:
+        tools = choice["allowed_tools"]["tools"]
     return {str(name_in(tool)) for tool in tools}
 
 

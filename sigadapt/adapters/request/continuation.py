@@ -63,6 +63,7 @@ def whole_turn(before: Reading, latest: Reading) -> Reading:
     work = provider.work(blocks) if provider else latest.work
     return latest._replace(
         work=work,
+        # The None begins a paragraph: the provider's own tools ran between the two texts.
         text=in_paragraphs([before.text, None, latest.text]),
         reasoning=join_texts([before.reasoning, latest.reasoning]),
         state={**pauses, **rows, "blocks": blocks},

@@ -133,6 +133,7 @@ class _Healing:
             return []
         results = [result for each in answering(calls, rounds) for result in each.results]
         if not results and calls.tool_call_results is not None:
+            # DSPy's results may have no ids: they are in the order of the calls.
             ids = iter([call.id for call in calls])
             for each in read(dspy.ToolCallResults, calls.tool_call_results, None).tool_call_results:
                 call_id = next(ids, "") if each.call_id is None else each.call_id

@@ -52,6 +52,7 @@ def _object_choice(choice: Mapping[str, Any], decls: ToolDecls) -> str | Json:
     config = choice.get("functionCallingConfig") or choice.get("function_calling_config") or choice
     if is_mapping(config) and "mode" in config and "type" not in config:
         return _of_config(config, decls)
+    # Bedrock's choices have no type: their only key says what they are, as in {"any": {}}.
     kind = choice.get("type") or next(iter(choice), None)
     inner = choice.get(kind) if isinstance(kind, str) else None
     fields = inner if is_mapping(inner) else choice

@@ -306,7 +306,7 @@ def _says_something(readings: list[Reading]) -> bool:
 
 
 @dataclass
-class Answer:
+class CandidateAnswer:
     """One candidate's Response, and what is read of it, once."""
 
     response: Any  # what the language model gave, in lm15's type

@@ -75,6 +75,7 @@ def typed_calls(
     bad: list[InvalidToolCall] = []
     ids: list[Any] = [call[0] for call in reading.calls]
     new_ids: set[int] = set()
+    # Most answers give each call an id, all different, so that nothing has to be made.
     if earlier_ids or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
         ids, new_ids = unique_ids(ids, made_id, earlier_ids)
     parts = reading.text, reading.reasoning, reading.state, reading.commentary, reading.offered

@@ -169,6 +169,7 @@ def _hint(owner: _Function, name: str, annotation: Any, problems: list[str]) -> 
     """Return an annotation as a type, also one that is written in quotes; `Any` for a missing one."""
     if annotation is inspect.Parameter.empty:
         return Any
+    # Names in quotes are those of the module in which the innermost function is written.
     while _is_partial(owner):
         owner = owner.func
     function = inspect.unwrap(_function_called(owner))

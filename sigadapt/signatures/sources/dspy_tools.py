@@ -207,6 +207,7 @@ def _schema_of(source: dspy.Tool, args: _Args) -> Json:
     """Return the schema of arguments that are not those of the tool's function."""
     descriptions = source.arg_desc or {}
     required = [name for name, schema in args.items() if "default" not in schema]
+    # DSPy says in the description alone which arguments of such a schema are required.
     if source.has_kwargs and args and args.keys() == descriptions.keys():  # made of a JSON Schema by DSPy
         required = [name for name in args if descriptions[name].endswith(_REQUIRED)]
     return {"type": "object", "properties": args, "required": required}
