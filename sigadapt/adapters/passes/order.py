@@ -4,8 +4,8 @@ What does not reach the provider is renamed, lowered (the same intent by other m
 is refused if the program depends on it (nothing silent). Hooks get the record, and the model's history entry
 keeps it. A pass over the answer undoes what a pass over the request did, and is beside it in its file.
 
-Most requests and answers need none of it. `_goes_as_it_is` and `_comes_as_it_is` see that in one look, so a new
-pass that may have something to do there is asked for in them, too (`tests/adapters/passes/test_order.py`).
+Most requests and answers need none of it. `_goes_as_it_is` and `_comes_as_it_is` see that in one look, so
+name a new pass's case there, too (`tests/adapters/passes/test_order.py`).
 """
 
 from collections.abc import Callable
