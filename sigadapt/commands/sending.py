@@ -14,8 +14,9 @@ import dspy
 from sigadapt import ToolDecl
 from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import route_of
+from sigadapt.adapters.passes.prompts import PROMPTED
 from sigadapt.commands.arguments import WIRE_NAMES, sentence
-from sigadapt.commands.request_parts import TOOLS, weights
+from sigadapt.commands.request_parts import weights
 from sigadapt.schemas.json_values import Json
 from sigadapt.server_tools import McpServer
 from sigadapt.testing import WIRES, Answer
@@ -76,7 +77,7 @@ def sent_to(
         "wire": wire,
         "path": catch.path,
         "error": error,
-        "prompted": bool(tools) and body is not None and body.keys().isdisjoint(TOOLS),
+        "prompted": any(change.why == PROMPTED for change in changes),
         "changes": [change._asdict() for change in changes],
         "adaptations": [
             {name: str(getattr(change, name)) for name in _ADAPTATION_FIELDS} for change in adaptations

@@ -25,6 +25,9 @@ from sigadapt.signatures.tool_results.content import MEDIA, name_of
 if TYPE_CHECKING:
     from sigadapt.text.contract import Writer
 
+PROMPTED = "the prompt describes the tools; calls are read from the text"
+"""The change of a request whose tools are in the prompt."""
+
 DEFAULT_CALL_FORMAT = "hermes"
 """The text format to ask for unless `call_format` names another."""
 _ONLY_NATIVE = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
@@ -124,7 +127,7 @@ def _escape(value: Json) -> str:
 
 def _changes(request: Request) -> Iterator[Change]:
     if "tools" in request:
-        yield Change("/tools", "lowered", "the prompt describes the tools; calls are read from the text")
+        yield Change("/tools", "lowered", PROMPTED)
     for number, tool in enumerate(request.get("tools", ())):
         if "custom" in tool:
             why = "the prompt describes a custom tool as a function whose argument `input` is the text"
