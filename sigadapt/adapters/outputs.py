@@ -71,9 +71,9 @@ def settle_bad_calls(
 class _End(NamedTuple):
     """How a turn can end that is no answer, or whose calls are good, but whose text is part of one."""
 
-    code: AnswerCode
-    what: str
-    fix: str | None = None
+    code: AnswerCode  # of an UnusableAnswer
+    what: str  # why there is no answer
+    fix: str | None = None  # what to do about it
 
 
 _NO_ANSWER: dict[str | None, _End] = {

@@ -41,14 +41,14 @@ class Plan(NamedTuple):
     """What the flow needs to know about a signature with tool fields."""
 
     tools: str  # the input field that holds the declarations
-    tools_required: bool
+    tools_required: bool  # whether a call without tools is an error
     calls: str  # the output field that receives the calls
-    calls_required: bool
+    calls_required: bool  # whether an answer without a call is an error
     defers_bad_calls: bool  # whether bad calls are left to the loop that the field belongs to (one bad call)
     empty_calls: bool  # whether no call in a text is an empty ToolCalls, as in DSPy's text mode
     missing_calls: Callable[[], Any] | None  # the value without a call, if it is a default or DSPy's None
     history_fields: HistoryFields
-    outputs: tuple[str, ...]
+    outputs: tuple[str, ...]  # all output fields, in the signature's order
     others: tuple[str, ...]  # the output fields of the model beside the calls
     texts: tuple[str, ...]  # the output fields that the model writes as text
     has_defaults: bool  # whether any of these has a default

@@ -18,7 +18,7 @@ class RequestPart(NamedTuple):
     """A part of a request: what kind it is, its name, and its JSON."""
 
     kind: Literal["tool", "instructions", "message", "field"]
-    name: str
+    name: str  # what the table calls it
     value: Any
 
 

@@ -28,12 +28,12 @@ class Reply:
 
     outcome: str
     why: str = ""
-    called: bool = False
+    called: bool = False  # whether the model called a tool at all
     changes: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)  # of the input and the output
     cost: float | None = None  # in dollars, where DSPy knows it
     calls: tuple[Json, ...] = ()  # good and bad, as `name` and `args`
-    requests: int = 1
+    requests: int = 1  # how many it took
 
 
 def ask(program: Any, lm: Any, row: Json, tools: object) -> Reply:

@@ -51,9 +51,9 @@ Role: TypeAlias = Literal["user", "assistant", "developer"]
 class Reading(NamedTuple):
     """One candidate of a Response as a provider's file reads it; its calls are not decoded yet."""
 
-    text: str | None
-    reasoning: str | None
-    calls: list[RawCall]
+    text: str | None  # what the model says to the user
+    reasoning: str | None  # the thinking that the provider shows
+    calls: list[RawCall]  # each its id, its name and its arguments as they came
     # Why the answer ended: a canonical word where there is one (`stop`, `tool_calls`, `length`,
     # `content_filter`, `refusal`, `pause`, `error`), else the provider's own. None after a broken stream.
     finish: str | None

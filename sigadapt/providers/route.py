@@ -109,15 +109,15 @@ class Route(NamedTuple):
     wire: str  # the wire format's name
     client: Literal["lm15", "litellm", "engine"]  # who writes the request; `engine`: the user's own
     as_chat: bool = False  # whether it is written as chat messages, which LiteLLM translates
-    models: RouteModels = RouteModels()
+    models: RouteModels = RouteModels()  # which models take it
     endpoint: str = ""  # which server it leads to, if that is one of many with an OpenAI-like wire
-    turns: TurnRules = TurnRules()
-    results: ResultRules = ResultRules()
-    choices: ChoiceRules = ChoiceRules()
-    tools: ToolRules = ToolRules()
-    search: SearchRules | None = None
-    names: IdentifierRules = IdentifierRules(PLAIN, 64)
-    ids: IdentifierRules = IdentifierRules(UNSIGNED, 1_000)
+    turns: TurnRules = TurnRules()  # how earlier turns go back
+    results: ResultRules = ResultRules()  # how results go back
+    choices: ChoiceRules = ChoiceRules()  # which tool choices arrive
+    tools: ToolRules = ToolRules()  # which tools arrive
+    search: SearchRules | None = None  # the provider's search for deferred tools
+    names: IdentifierRules = IdentifierRules(PLAIN, 64)  # what a tool's name has to look like
+    ids: IdentifierRules = IdentifierRules(UNSIGNED, 1_000)  # what a call's id has to look like
     # Returns the block of a question for a content block that DSPy wrote (`wire/questions.py`), given it and
     # the model's name; None if there is no such block or the client loses it.
     question_block: Callable[[Json, str], Json | None] = as_written

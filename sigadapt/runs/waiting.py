@@ -34,11 +34,11 @@ class _RunRecord(pydantic.BaseModel):
     """A ConfirmationNeeded as JSON. The event of the turn is a history of one, so that it is saved as one."""
 
     calls: ToolCalls
-    requests: ToolCalls
+    requests: ToolCalls  # for confirmation
     history: dspy.History
-    event: dspy.History
-    field: str
-    results_field: str | None
+    event: dspy.History  # of one event: the turn that waits
+    field: str  # the signature's field for calls
+    results_field: str | None  # and that for their results
 
 
 def to_json(error: ConfirmationNeeded) -> str:

@@ -49,21 +49,21 @@ class LeftError(BaseException):
 class _Step:
     """One call of a predictor, and what was emitted of it."""
 
-    number: int
-    within: str | None
-    owner: "_Frame"
+    number: int  # from 1, in the order of their beginnings
+    within: str | None  # the id of the call whose tool runs it
+    owner: "_Frame"  # what called the predictor
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    has_tools: bool = True
-    texts: Any = field(default_factory=NoText)
+    has_tools: bool = True  # whether a subscription to calls sends its chunks
+    texts: Any = field(default_factory=NoText)  # what splits its text into fields
     waiting: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
     is_open: bool = True
     # By the answer that came last; pieces, because a text that grew with each one would be copied each time.
     pieces: dict[str | None, list[str]] = field(default_factory=dict[str | None, list[str]])
     earlier_fields: set[str | None] = field(default_factory=set[str | None])
-    thoughts: bool = False
+    thoughts: bool = False  # whether thinking was emitted
     open_calls: set[int] = field(default_factory=set[int])  # the calls of which a piece was emitted
     calls: dict[str, AnyCall] = field(default_factory=dict[str, AnyCall])
-    usage: Counter[str] = field(default_factory=Counter[str])
+    usage: Counter[str] = field(default_factory=Counter[str])  # tokens, by DSPy's names
 
 
 @dataclass(eq=False)
@@ -71,22 +71,22 @@ class _OpenCall:
     """A call that was emitted, and whose result was not."""
 
     call: AnyCall
-    step: _Step
-    has_begun: bool = False
+    step: _Step  # that made it
+    has_begun: bool = False  # whether a tool runs it
 
 
 @dataclass(eq=False)
 class _Frame:
     """A module, model or tool that runs: its place in the program."""
 
-    parent: "_Frame | None" = None
-    within: str | None = None
+    parent: "_Frame | None" = None  # what called it
+    within: str | None = None  # the id of the call whose tool runs it
     step: _Step | None = None
-    instance: Any = None
+    instance: Any = None  # the module or the model
     calls: list[_OpenCall] = field(
         default_factory=list[_OpenCall]
     )  # of the predictors that a module has called
-    run: _OpenCall | None = None
+    run: _OpenCall | None = None  # the call that a tool answers
 
 
 class Watch(BaseCallback):

@@ -44,9 +44,9 @@ class CutOff(NamedTuple):
 class Flaw(NamedTuple):
     """Why arguments cannot be used: a code, a sentence, and a JSON Pointer if the flaw has a place."""
 
-    code: CallCode
-    message: str
-    path: str | None = None
+    code: CallCode  # one of `errors.py`
+    message: str  # what the model reads
+    path: str | None = None  # a JSON Pointer into the arguments
 
 
 class UnreadCall(NamedTuple):

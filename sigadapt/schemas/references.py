@@ -27,10 +27,10 @@ _Edges: TypeAlias = "dict[int, set[tuple[str, object, int]]]"
 
 
 class _Reference(NamedTuple):
-    target: str
-    holder: Json
-    resource: Json
-    path: Keys
+    target: str  # what `$ref` says
+    holder: Json  # the schema that says it
+    resource: Json  # the root that a relative one counts from
+    path: Keys  # the keys that lead to it
 
 
 class _Targets:

@@ -33,9 +33,9 @@ class SchemaPlace(NamedTuple):
     """A schema, the keys to it, the schema that directly holds it, and its keyword there."""
 
     schema: Json
-    path: Keys
-    holder: Json | None
-    keyword: str
+    path: Keys  # the keys that lead to it
+    holder: Json | None  # the schema that it is in
+    keyword: str  # the keyword of the holder that applies it
 
 
 def subschemas(root: Json) -> Iterator[SchemaPlace]:

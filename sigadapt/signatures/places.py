@@ -17,9 +17,9 @@ _DECODER = json.JSONDecoder()
 class Excerpt(NamedTuple):
     """A part of a text around one place, which is empty if it is a point. What does not print is escaped."""
 
-    before: str
-    marked: str
-    after: str
+    before: str  # the text up to the fault
+    marked: str  # the fault itself
+    after: str  # the text that follows
 
 
 def excerpt_of(text: str, code: str, path: str | None = None) -> Excerpt | None:

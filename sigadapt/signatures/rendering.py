@@ -41,9 +41,9 @@ class Cell(NamedTuple):
     """A piece of a cell: a text, or the excerpt of a call's arguments with the place of its flaw."""
 
     text: str
-    mark: Mark = ""
-    excerpt: Excerpt | None = None
-    code: bool = False
+    mark: Mark = ""  # a sign before the text, such as that of a bad call
+    excerpt: Excerpt | None = None  # the place of a fault in its text
+    code: bool = False  # whether the text is set as code
 
     def html(self) -> str:
         """Write the piece as HTML."""
@@ -79,10 +79,10 @@ class Rendering(NamedTuple):
     """What is shown of an object: a title, lines with a label and a text each, and a table."""
 
     title: str
-    heads: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()  # the names of the columns
     rows: Sequence[Row] = ()
-    lines: Sequence[tuple[str, str]] = ()
-    bad: bool = False
+    lines: Sequence[tuple[str, str]] = ()  # a label and its text, below the title
+    bad: bool = False  # whether to show it as a failure
 
     def html(self) -> str:
         """Return HTML for a notebook, with everything that somebody else wrote escaped."""

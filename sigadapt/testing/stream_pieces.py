@@ -32,8 +32,8 @@ _Path: TypeAlias = tuple[Any, ...]
 class _Piece(NamedTuple):
     """A text in an event, and the object or the array that holds it."""
 
-    event: int
-    path: _Path
+    event: int  # its number in the stream
+    path: _Path  # where its text is in the event
     series: _Path
     holder: Any
     text: str

@@ -27,17 +27,17 @@ MOST_PARAMETERS = 1_000
 class TextCall(NamedTuple):
     """One call that was read: the fields of a `RawCall`, by name."""
 
-    name: Any
-    arguments: Any
-    id: Any = None
+    name: Any  # as the text has it
+    arguments: Any  # as the text has them
+    id: Any = None  # if the format has one
 
 
 class CallSpan(NamedTuple):
     """Calls at a place of the text, the place behind them, and what in between is no call and stays text."""
 
     calls: list[TextCall]
-    end: int
-    text_between: str = ""
+    end: int  # the first character after the markup
+    text_between: str = ""  # prose inside of the markup
 
 
 def with_closer(scan: Scan, span: CallSpan, mark: str) -> CallSpan | None:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 class Layout(NamedTuple):
     """The name of the calls field, what marks a field (`{}` is its name), and the names of the others."""
 
-    field: str = ""
-    marker: str = ""
-    other_fields: tuple[str, ...] = ()
+    field: str = ""  # the calls field
+    marker: str = ""  # how the text marks an output field
+    other_fields: tuple[str, ...] = ()  # the text's other output fields
 
     @property
     def is_json(self) -> bool:

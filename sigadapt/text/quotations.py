@@ -34,10 +34,10 @@ _BRACKETS = re.compile(r"[{}\[\]]")
 class Fence(NamedTuple):
     """A code fence: what its first line says, and where its content and the fence begin and end."""
 
-    info: str
-    content_start: int
-    content_end: int
-    end: int
+    info: str  # the words after the opening marks
+    content_start: int  # the first character inside
+    content_end: int  # the one after the last inside
+    end: int  # the one after the closing marks
 
 
 def closing(run: str) -> tuple[re.Pattern[str], re.Pattern[str]]:

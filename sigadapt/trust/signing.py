@@ -46,9 +46,9 @@ _LATER_FIELDS = ("altered", "note")
 class _Part(NamedTuple):
     """What one mark covers, and the call, result, turn or run that it is of."""
 
-    content: bytes
-    subject: Any
-    version: str = _FIRST
+    content: bytes  # the bytes that it covers
+    subject: Any  # what it is of
+    version: str = _FIRST  # of the mark's form
 
 
 def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str | None = None) -> list[str]:

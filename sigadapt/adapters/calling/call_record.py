@@ -30,12 +30,12 @@ class AdapterCall(NamedTuple):
 
     adapter: OutputFormat
     lm: BaseLM
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # the call's own: `config` of a predictor
     signature: type[Signature]
     plan: Plan
     demos: list[dict[str, Any]]
     inputs: dict[str, Any]
-    facts: ModelFacts
+    facts: ModelFacts  # what DSPy says of the model
 
 
 class EarlierAnswers(NamedTuple):
@@ -65,15 +65,15 @@ class CallRecord:
 
     call: AdapterCall
     plan: Plan  # without the fields that the provider fills natively
-    decls: ToolDecls
+    decls: ToolDecls  # what calls are judged by
     route: Route
     controls: Controls
     streamed_field: str | None  # the calls field, if a listener may be waiting for its calls
-    sent: RequestRecord
+    sent: RequestRecord  # the Request, as its route takes it
     made_ids: MadeIds  # ids of calls that came without one
     repairs: tuple[Change, ...] = ()  # of the history that was given
     replacement: Choice | None = None  # a hook's, used instead of the model's answer
-    earlier: EarlierAnswers = NO_ANSWERS
+    earlier: EarlierAnswers = NO_ANSWERS  # answers of the same candidate
 
     @property
     def context(self) -> HookContext:

@@ -39,8 +39,8 @@ class Calling:
     call_format: str = "hermes"  # the text format of prompted calls
     reads_text: bool = False  # whether calls may be read from an answer's text
     is_tentative: bool = False  # whether a refusal of tools changes the mode, `because` of it
-    layout: Layout = NO_LAYOUT
-    because: str = ""
+    layout: Layout = NO_LAYOUT  # how the answer's text marks its fields
+    because: str = ""  # why the endpoint is prompted
 
     @property
     def reads(self) -> dict[str, Any]:

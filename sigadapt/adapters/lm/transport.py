@@ -38,8 +38,8 @@ class _Ask(NamedTuple):
     """A step that asks for one candidate: with an lm15 Request, or the prompt of a text-completion model."""
 
     model: Callable[..., Any]
-    sent: Any
-    keywords: dict[str, Any]
+    sent: Any  # an lm15 Request, or a prompt
+    keywords: dict[str, Any]  # those of `dspy.LM` beside it
 
     def now(self) -> Any:
         return self.model(is_async=False)(self.sent, **self.keywords)

@@ -40,7 +40,7 @@ _TEXTS = {str}
 class Prompt(NamedTuple):
     """What an adapter says about one signature, whatever the inputs are."""
 
-    system: str
+    system: str  # the system text
     reminds: bool  # whether each question ends with a reminder of the text's form
     inputs: tuple[str, ...]
     history_fields: HistoryFields

@@ -30,19 +30,19 @@ class Question(NamedTuple):
 class RecordedResult(NamedTuple):
     """The result of a call; `parts` if it is more than a text or JSON."""
 
-    id: Any
-    name: Any
+    id: Any  # of the call that it answers
+    name: Any  # of the tool
     value: Any
     failed: bool
     parts: list[Part] | None
-    where: Where
+    where: Where  # the steps to it in the body
 
 
 @dataclass
 class Recording:
     """What a request on a wire holds. `part_of` reads a block of a question or a result; None for its own."""
 
-    wire: str
+    wire: str  # in whose words the request is
     part_of: Callable[[Json], Part | None]
     tools: list[Any] = field(default_factory=list[Any])
     system: list[str] = field(default_factory=list[str])
@@ -50,7 +50,7 @@ class Recording:
         default_factory=list["Question | Reading | RecordedResult"]
     )
     settings: Json = field(default_factory=dict[str, Any])
-    losses: dict[str, str] = field(default_factory=dict[str, str])
+    losses: dict[str, str] = field(default_factory=dict[str, str])  # what has no neutral form
 
     def set(self, values: Mapping[str, Any], names: Mapping[str, str], without: Iterable[str] = ()) -> None:
         """Add settings, under sigadapt's names where the provider has others."""

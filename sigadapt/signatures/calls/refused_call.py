@@ -36,7 +36,7 @@ class RefusedArguments(dict[str, Any]):
 class RefusedToolCall(ToolCall):
     """A bad call for a loop that is not sigadapt's own: it fails with its error when the loop runs it."""
 
-    code: CallCode
+    code: CallCode  # as of an InvalidToolCall
     message: str
     path: str | None = None
 

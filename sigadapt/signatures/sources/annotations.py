@@ -48,9 +48,9 @@ _NO_KEY = re.compile(r"[^a-zA-Z0-9.\-_]")  # characters that pydantic replaces i
 class Schemas(NamedTuple):
     """The JSON Schemas of several named types, with the `$defs` that they share and why a type has none."""
 
-    properties: dict[str, Json]
-    defs: Json
-    problems: list[str]
+    properties: dict[str, Json]  # by name
+    defs: Json  # the `$defs` that they share
+    problems: list[str]  # why a type has none
     used_pydantic: bool
 
     def as_object(self, required: list[str], *, is_open: bool) -> Json:

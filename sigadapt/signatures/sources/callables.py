@@ -47,12 +47,12 @@ class Types(NamedTuple):
     Python would pass a pydantic `Field` itself that is the default of one of the `filled` arguments.
     """
 
-    named: dict[str, Any]
-    filled: frozenset[str] = frozenset()
-    others: Any = Any
+    named: dict[str, Any]  # the annotation of each argument
+    filled: frozenset[str] = frozenset()  # arguments whose default is a `Field`
+    others: Any = Any  # the annotation of `**kwargs`
     defaults: Mapping[str, Any] = MappingProxyType({})
-    untyped: tuple[str, ...] = ()
-    is_open: bool = False
+    untyped: tuple[str, ...] = ()  # arguments without an annotation
+    is_open: bool = False  # whether it has `**kwargs`
     returns: Any = inspect.Parameter.empty
 
 

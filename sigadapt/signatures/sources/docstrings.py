@@ -18,9 +18,9 @@ _STYLE = re.compile(
 class Docs(NamedTuple):
     """The parts of a docstring."""
 
-    description: str
-    parameters: dict[str, str]
-    returns: str | None
+    description: str  # without the sections
+    parameters: dict[str, str]  # their descriptions, by name
+    returns: str | None  # the description of the result
 
 
 def parse(text: str | None) -> Docs:

@@ -61,8 +61,8 @@ class Job(NamedTuple):
     """One call of the turn: the function that runs it, or the result that it has already."""
 
     call: ToolCall | InvalidToolCall
-    result: ToolResult | None = None
-    function: Callable[..., Any] = dict
+    result: ToolResult | None = None  # known already: of a bad or a rejected call
+    function: Callable[..., Any] = dict  # what to run otherwise
     arguments: Mapping[str, Any] = {}
     edit: ToolCall | None = None  # what a person made of the call
 

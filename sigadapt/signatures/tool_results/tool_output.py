@@ -23,8 +23,8 @@ class Output(NamedTuple):
     """What a tool handed back."""
 
     parts: list[Part]
-    failed: bool
-    is_mcp: bool
+    failed: bool  # whether the tool says so
+    is_mcp: bool  # whether it came from an MCP server
 
 
 class NotedValue(NamedTuple):
