@@ -163,8 +163,9 @@ def run_as_main(words: list[str], env: dict[str, str], base: Sequence[str]) -> N
         words = words[2:]
     kind, *rest = words
     first = {"-c": "", "-m": str(Path.cwd())}.get(kind, str(Path(kind).resolve().parent))
-    paths = env.get("PYTHONPATH", "")
-    sys.path[:] = [first, *(path for path in paths.split(os.pathsep) if paths), *base]
+    paths = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path]
+    # An editable install adds the checkout at the end, unless it is there already.
+    sys.path[:] = [first, *paths, *(path for path in base if path not in paths)]
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = main
