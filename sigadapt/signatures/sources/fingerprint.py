@@ -8,7 +8,6 @@ fingerprint is read each time.
 
 import functools
 import weakref
-from collections.abc import Iterable
 from math import isfinite
 from operator import is_
 from types import FunctionType, MethodType, NoneType
@@ -38,13 +37,14 @@ _ATTRIBUTES_READ = frozenset(("__signature__", "__sigadapt_asks_first__"))
 _DATA_ALONE = (
     orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 )
-_LEAVES = frozenset((str, int, float, bool, NoneType))
+_SIMPLE = frozenset((str, int, bool, NoneType))
 _MOST_CONTAINERS = 20_000
 
 
 class _Entry(NamedTuple, Generic[_V]):
     fingerprint: _Fingerprint
     value: _V
+    is_plain: bool  # a function whose parts cannot change in place
 
 
 class DeclaredCache(Generic[_V]):
@@ -63,9 +63,13 @@ class DeclaredCache(Generic[_V]):
             data = _data_of(source)
             return None if data is None else self._by_data.get(data)
         entry = self._entries.get(_owner(source))
-        if entry is None or not _are_same(_fingerprint(source), entry.fingerprint):
+        if entry is None:
             return None
-        return entry.value
+        if entry.is_plain and type(source) is FunctionType:
+            fingerprint = _plain_parts(source), b""  # the same parts are as plain as they were
+        else:
+            fingerprint = _fingerprint(source)
+        return entry.value if _are_same(fingerprint, entry.fingerprint) else None
 
     def fingerprint(self, source: object) -> _Fingerprint | None:
         """Return the fingerprint of a source, to take before a value is made of it; None without one."""
@@ -82,7 +86,8 @@ class DeclaredCache(Generic[_V]):
             # The value holds the texts of the data, and what is compiled of them when calls are checked.
             self._by_data.put(before[1], value, weight=4 * len(before[1]))
         else:
-            self._entries.put(_owner(source), _Entry(before, value))
+            is_plain = type(source) is FunctionType and _is_plain(source)
+            self._entries.put(_owner(source), _Entry(before, value, is_plain))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -118,12 +123,14 @@ def _is_small_data(source: Any) -> bool:
     while waiting:
         container = waiting.pop()
         count += 1
-        parts: Iterable[Any] = container.values() if container.__class__ is dict else container
+        parts: Any = container.values() if container.__class__ is dict else container
+        if _SIMPLE.issuperset(map(type, parts)):  # most are, and this is one call
+            continue
         for part in parts:
             kind: Any = part.__class__
             if kind is dict or kind is list:
                 waiting.append(part)
-            elif kind not in _LEAVES or (kind is float and not isfinite(part)):
+            elif kind not in _SIMPLE and (kind is not float or not isfinite(part)):
                 return False
         if count + len(waiting) > _MOST_CONTAINERS:
             return False
@@ -167,7 +174,7 @@ def _is_plain(function: FunctionType) -> bool:
 def _plain_parts(function: FunctionType) -> tuple[Any, ...]:
     keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
     values = (*(function.__defaults__ or ()), *keyword_defaults.values(), *function.__annotations__.values())
-    return (*_heads(function), *values)
+    return (*_heads(function), not function.__dict__, *values)
 
 
 def _heads(function: FunctionType) -> tuple[Any, ...]:
