@@ -12,7 +12,7 @@ from dspy import lm15
 
 import sigadapt
 from benchmarks.measure import Table, medians, micro, times
-from benchmarks.subjects import functions
+from benchmarks.subjects import answer_with, functions
 from sigadapt import ToolDecls
 
 ROUNDS = 6
@@ -43,14 +43,7 @@ class Scripted:
         part = lm15.ToolCallPart(id=f"call_{turn}", name=name, input=arguments)
         function = {"name": name, "arguments": json.dumps(arguments)}
         message = {"role": "assistant", "tool_calls": [{"id": part.id, "function": function}]}
-        return lm15.Response(
-            id="r",
-            model=request.model,
-            message=lm15.Message.assistant((part,)),
-            finish_reason="tool_call",
-            usage=lm15.Usage(),
-            provider_data={"choices": [{"finish_reason": "tool_calls", "message": message}]},
-        )
+        return answer_with(part, request, {"choices": [{"finish_reason": "tool_calls", "message": message}]})
 
 
 def running(adapter: dspy.Adapter, tools: Sequence[Any], engine: Scripted) -> Callable[[], object]:

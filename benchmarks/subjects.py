@@ -72,6 +72,18 @@ def completion(*calls: dict[str, Any], text: str | None = None) -> dict[str, Any
     }
 
 
+def answer_with(call: lm15.ToolCallPart, request: lm15.Request, body: dict[str, Any]) -> lm15.Response:
+    """Return what lm15 makes of an answer that is one call."""
+    return lm15.Response(
+        id="r",
+        model=request.model,
+        message=lm15.Message.assistant((call,)),
+        finish_reason="tool_call",
+        usage=lm15.Usage(),
+        provider_data=body,
+    )
+
+
 class Free:
     """An engine for dspy.LM that answers at once with one call, so that only the program takes time."""
 
@@ -82,14 +94,7 @@ class Free:
     def complete(self, request: lm15.Request) -> lm15.Response:
         """The same answer to everything."""
         call = lm15.ToolCallPart(id="call_0", name="tool_0", input=ARGUMENTS)
-        return lm15.Response(
-            id="r",
-            model=request.model,
-            message=lm15.Message.assistant((call,)),
-            finish_reason="tool_call",
-            usage=lm15.Usage(),
-            provider_data=self.body,
-        )
+        return answer_with(call, request, self.body)
 
 
 class Floor(dspy.Adapter):

@@ -61,6 +61,17 @@ class May(dspy.Signature):
     calls: ToolCalls | None = dspy.OutputField()
 
 
+class Turns(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    history: dspy.History | None = dspy.InputField(default=None)
+    results: ToolResults | None = dspy.InputField(default=None)
+    answer: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
 class Ask(dspy.Signature):
     """Answer."""
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import dspy
 import pytest
-from support import ADAPTERS, lm_of
+from support import ADAPTERS, Turns, lm_of
 
 import sigadapt
 from sigadapt import (
@@ -25,17 +25,6 @@ from sigadapt import (
 )
 from sigadapt.errors import UndeclaredTypeWarning
 from sigadapt.testing import Answer, LoopbackProvider
-
-
-class Turn(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField(default=None)
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Hook:
@@ -60,9 +49,9 @@ async def later() -> str:
 
 
 def with_field(name: str, kind: Any, *, output: bool = False) -> Any:
-    """`Turn` with another type of a field."""
+    """`Turns` with another type of a field."""
     field = dspy.OutputField() if output else dspy.InputField()
-    return Turn.delete(name).append(name, field, kind)
+    return Turns.delete(name).append(name, field, kind)
 
 
 class Session:
@@ -130,7 +119,7 @@ def test_an_input_in_the_wrong_form(given: Any, words: str, adapter: Any) -> Non
         dspy.context(lm=lm_of(provider), adapter=adapter()),
     ):
         with pytest.raises(SigadaptError) as caught:
-            dspy.Predict(Turn)(**{"question": "q", "tools": [get_weather], **given()})
+            dspy.Predict(Turns)(**{"question": "q", "tools": [get_weather], **given()})
         assert words in str(caught.value)
         assert provider.received == ()
 
@@ -196,7 +185,7 @@ def test_classes_in_the_place_of_instances() -> None:
         dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter),
         pytest.raises(sigadapt.errors.InvalidOption, match=r"ChatAdapter\(\)"),
     ):
-        dspy.Predict(Turn)(question="q", tools=[get_weather])
+        dspy.Predict(Turns)(question="q", tools=[get_weather])
 
 
 UNREADABLE: Any = InvalidToolCall
@@ -261,7 +250,7 @@ def test_a_loop_begins_with_no_results() -> None:
         LoopbackProvider([Answer(text="ok")]) as provider,
         dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
     ):
-        dspy.Predict(Turn)(question="q", tools=[get_weather], results=ToolResults())
+        dspy.Predict(Turns)(question="q", tools=[get_weather], results=ToolResults())
         assert [message["role"] for message in provider.received[0].body["messages"]] == ["system", "user"]
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from processes import run_python
+from support import Turns
 
 import sigadapt
 from sigadapt import (
@@ -21,7 +22,6 @@ from sigadapt import (
     ToolCalls,
     ToolDecl,
     ToolDecls,
-    ToolResults,
     rounds,
 )
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
@@ -53,17 +53,6 @@ class Shop:
 
     def agent(self, **options: Any) -> Any:
         return cast("Any", dspy).ReActV2("question -> answer", tools=self.tools, **options)
-
-
-class Turn(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField(default=None)
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 @contextmanager
@@ -326,7 +315,7 @@ def test_two_waits_in_a_row_and_histories_that_stay():
 def test_a_conversation_with_a_results_field_goes_on():
     """runs: A conversation with a results field goes on."""
     shop = Shop()
-    predict = dspy.Predict(Turn)
+    predict = dspy.Predict(Turns)
     with played(Answer(calls=[FIND]), Answer(calls=[PAY])) as provider:
         calls: Any = cast("Any", predict)(question="Pay.", tools=shop.tools).calls
         with pytest.raises(ConfirmationNeeded) as caught:

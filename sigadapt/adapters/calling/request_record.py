@@ -1,6 +1,6 @@
 """RequestRecord: what the passes over one Request share, and what they leave for its answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,7 +32,11 @@ class RequestRecord:
 
     def note(self, where: str, what: Literal["renamed", "lowered", "dropped", "healed"], why: str) -> None:
         """Put a change on record."""
-        self.changes = (*self.changes, Change(where, what, why))
+        self.extend((Change(where, what, why),))
+
+    def extend(self, changes: Iterable[Change]) -> None:
+        """Put several changes on record."""
+        self.changes = (*self.changes, *changes)
 
     @property
     def is_native(self) -> bool:

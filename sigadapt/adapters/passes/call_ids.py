@@ -18,7 +18,7 @@ def write_ids(request: Request, record: RequestRecord) -> Request:
             if state is not None and "endpoint" in state and route.replays(state):
                 gateway_ids.update(state.get("ids", ()))
     written, changes = with_sendable_ids(request, *route.ids, gateway_ids)
-    record.changes = (*record.changes, *changes)
+    record.extend(changes)
     return written
 
 

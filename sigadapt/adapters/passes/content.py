@@ -28,7 +28,7 @@ def write_questions(request: Request, record: RequestRecord) -> Request:
     if not any(map(shows_content, request["messages"])):
         return request
     written, changes = with_questions(request, record.route)
-    record.changes = (*record.changes, *changes)
+    record.extend(changes)
     return written
 
 
@@ -37,5 +37,5 @@ def write_results(request: Request, record: RequestRecord) -> Request:
     if not any(row["role"] == "tool" or "parts" in row for row in request["messages"]):
         return request
     written, changes = with_content(request, record.route)
-    record.changes = (*record.changes, *changes)
+    record.extend(changes)
     return written

@@ -12,6 +12,9 @@ from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact
 
+PARAMETERS = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+"""The parameters of a custom tool that is described as a function."""
+
 
 def write_custom_calls(request: Request, record: RequestRecord) -> Request:
     """Write the calls of custom tools as the route takes them."""

@@ -27,7 +27,7 @@ def write_server_tools(request: Request, record: RequestRecord) -> Request:
     record.tokens = {each.name: each.token for each in servers if each.token is not None}
     route = record.route if record.is_native else None
     written, changes = with_server_tools(request, route)
-    record.changes = (*record.changes, *changes)
+    record.extend(changes)
     return written
 
 

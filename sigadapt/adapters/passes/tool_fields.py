@@ -11,7 +11,7 @@ def fit_tools(request: Request, record: RequestRecord) -> Request:
     if _are_plain(request, record):
         return request
     tools, losses = sendable(request.get("tools") or (), record.route)
-    record.changes = (*record.changes, *losses)
+    record.extend(losses)
     return {**request, "tools": tools}
 
 
@@ -21,7 +21,7 @@ def drop_searches(request: Request, record: RequestRecord) -> Request:
         return request
     losses: list[Change] = []
     written = without_searches(request, record.route, losses)
-    record.changes = (*record.changes, *losses)
+    record.extend(losses)
     return written
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes.adapter_search import ADAPTER_TOOLS, CALL, MOST_FOUND, SEARCH, AdapterSearch
+from sigadapt.adapters.passes.custom_tools import PARAMETERS
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.sendable_tools import is_search
 from sigadapt.errors import InvalidToolDecl
@@ -28,7 +29,6 @@ from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 
 _TOOL_PLACE = re.compile(r"/tools/(\d+)")
 _LISTED = {"description": "This tool is listed above, or is not there any more."}
-_CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 
 def offer_deferred_tools(request: Request, record: RequestRecord) -> Request:
@@ -118,7 +118,7 @@ def _deferred_functions(tools: Sequence[Json]) -> Json:
             functions[part["name"]] = {
                 "name": part["name"],
                 "description": part.get("description", ""),
-                "parameters": part.get("parameters", _CUSTOM),
+                "parameters": part.get("parameters", PARAMETERS),
             }
     return functions
 

@@ -21,7 +21,7 @@ from internals import (
     result_message,
     writers,
 )
-from support import ADAPTERS, MADE_ID, May, Must, get_weather, json_values, lm_of, place_or_id
+from support import ADAPTERS, MADE_ID, May, Must, Turns, get_weather, json_values, lm_of, place_or_id
 
 import sigadapt
 from sigadapt import ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResult, ToolResults
@@ -34,17 +34,6 @@ def hermes(arguments: str, name: str = "get_weather") -> str:
 
 
 IN_PARIS, IN_ROME = hermes('{"city": "Paris"}'), hermes('{"city": "Rome"}')
-
-
-class Turns(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField(default=None)
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def ask(
