@@ -12,9 +12,9 @@ returns decides, here and nowhere else:
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent import futures
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from threading import Lock, Thread
@@ -36,11 +36,11 @@ HOME_LOOP = "__sigadapt_home_loop__"
 
 
 class LateError(Exception):
-    """A call took longer than it may."""
+    """A call took longer than it may. Its text is that of the TimeoutError that the model reads."""
 
-    def __init__(self, *, is_cancelled: bool) -> None:
-        super().__init__()
-        self.is_cancelled = is_cancelled
+    def __init__(self, seconds: float, *, is_cancelled: bool) -> None:
+        end = "It was cancelled." if is_cancelled else "It may still be running."
+        super().__init__(f"there was no result after {seconds:g} seconds. {end}")
 
 
 class Outcome(NamedTuple):
@@ -73,7 +73,7 @@ def start_function(
         return entry(**arguments)
     future = in_thread(partial(entry, **arguments))
     if not futures.wait([future], timeout).done:
-        raise LateError(is_cancelled=False)
+        raise LateError(timeout, is_cancelled=False)
     return future.result().result()
 
 
@@ -85,9 +85,13 @@ async def arun_function(
     if is_async(entry):
         return await _awaited(entry(**arguments), timeout)
     future = asyncio.wrap_future(in_thread(partial(entry, **arguments)))
-    done, _ = await asyncio.wait({future}, timeout=timeout)
-    if not done:
-        raise LateError(is_cancelled=False)
+    try:
+        await asyncio.wait({future}, timeout=timeout)
+    finally:
+        is_late = not future.done()
+        future.cancel()  # its thread may end after this loop
+    if is_late:
+        raise LateError(timeout or 0.0, is_cancelled=False)
     return await _awaited(future.result().result(), timeout)
 
 
@@ -188,17 +192,24 @@ def _blocked_here() -> frozenset[asyncio.AbstractEventLoop]:
         return _BLOCKED.get()
 
 
+@contextmanager
+def blocking_loop() -> Generator[None]:
+    """Mark the loop that this thread runs, if any: it waits for what is started meanwhile."""
+    token = _BLOCKED.set(_blocked_here())
+    try:
+        yield
+    finally:
+        _BLOCKED.reset(token)
+
+
 def _wait(value: Awaitable[Any], timeout: float | None) -> Any:
     """Wait for an awaitable in a loop of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(_awaited(value, timeout))
-    token = _BLOCKED.set(_blocked_here())
-    try:
+    with blocking_loop():
         future = in_thread(partial(asyncio.run, _awaited(value, timeout)))
-    finally:
-        _BLOCKED.reset(token)
     return future.result().result()
 
 
@@ -214,7 +225,7 @@ async def _awaited(value: Any, timeout: float | None) -> Any:
                 task.cancel()
                 await asyncio.wait({task}, timeout=timeout)
         if is_late:
-            raise LateError(is_cancelled=True)
+            raise LateError(timeout or 0.0, is_cancelled=True)
         if task.cancelled():
             raise futures.CancelledError("it cancelled itself")
         value = task.result()
