@@ -110,7 +110,7 @@ class JsonObjectText:
         self._names = text_fields(fields)
         self._default = default
         self._buffer = ""
-        self._place = 0  # up to which it has been read
+        self._place: int = 0  # up to which it has been read
         self._is_object: bool | None = None
         self._depth = 0
         self._key = NOWHERE

@@ -3,11 +3,11 @@
 DSPy's `ReActV2` ends by a call of `submit`, a tool that it adds. Its arguments are the agent's outputs, so a
 reader of the run gets them as text, and no event of the call. Rules:
 
- a. The text of the first `submit` in an answer is emitted as it comes, decoded. What did not stream of it is
-    emitted when the call is whole, if it goes on from what did.
- b. A further `submit` of one step is emitted when it is whole and good, unless it repeats the text.
- c. A bad `submit` is no event, either: its text may have streamed, and the model submits again. The text of
-    the later step replaces that of the earlier one.
+ a. The text of a step's first `submit` is emitted as it comes, decoded. What did not stream of it is emitted
+    when the call is whole, if it continues what did.
+ b. A further `submit` of the same step, also after a reask, is emitted when it is whole and good: what
+    continues the text before it, or all of it if it is another text.
+ c. A bad `submit` has no event either. Its text may have streamed; that of a later step replaces it.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from sigadapt.runs.field_texts import NOWHERE, JsonObjectText, Piece, text_field
 from sigadapt.schemas.json_values import is_sequence
 from sigadapt.signatures.calls import ToolCall
 
-AGENT: Any = dspy.ReActV2  # which is not typed as a class
+AGENTS: tuple[Any, ...] = (getattr(dspy, "ReActV2", None),)
 SUBMIT = "submit"
 
 
@@ -29,15 +29,12 @@ class SubmitTexts:
     """The texts that the calls of `submit` in one step hold."""
 
     def __init__(self, outputs: Mapping[str, Any]) -> None:
-        self._outputs = outputs
         self._names = text_fields(outputs)
-        self._pieces: dict[tuple[str | None, str], list[str]] = {}  # by the call's id and the field
-        self.begin_answer()
-
-    def begin_answer(self) -> None:
-        """Read another answer, such as that to a reask."""
-        self._arguments = JsonObjectText(self._outputs, '"', NOWHERE)
+        self._arguments = JsonObjectText(outputs, '"', NOWHERE)
         self._streamed_index: int | None = None  # of the call whose text is emitted as it comes
+        self._latest_id: str | None = None  # of the call whose text was emitted last
+        self._ids: set[str | None] = set()  # of all whose text was emitted
+        self._pieces: dict[str, list[str]] = {}  # of the text of each field
         self._unnamed: dict[int, list[PartialCall]] = {}
 
     def take(self, part: PartialCall) -> tuple[list[PartialCall], list[Piece]]:
@@ -55,33 +52,33 @@ class SubmitTexts:
             self._streamed_index = part.index
         if part.index != self._streamed_index:
             return [], []
+        self._ids.add(part.id)
+        self._latest_id = part.id
         pieces = self._arguments.take(arguments)
-        self._record(part.id, pieces)
+        for name, piece in pieces:
+            self._pieces.setdefault(name or "", []).append(piece)
         return [], pieces
 
     def rest_of(self, call: ToolCall) -> list[Piece]:
         """Return what was not emitted of a whole call's text."""
+        is_new = call.id not in self._ids
+        if not is_new and call.id != self._latest_id:
+            return []
+        self._ids.add(call.id)
+        self._latest_id = call.id
         pieces: list[Piece] = []
         for name, value in (call.args or {}).items():
             if name not in self._names or not isinstance(value, str):
                 continue
-            text = self._text_of(call.id, name)
-            if not text and self._is_repeated(name, value):
-                continue
-            if value.startswith(text) and value != text:
-                pieces.append((name, value[len(text) :]))
-        self._record(call.id, pieces)
+            text = "".join(self._pieces.get(name, ()))
+            continues = value.startswith(text)
+            if not continues and not is_new:
+                continue  # a hook changed the call that streamed, and the reader cannot unread its text
+            piece = value[len(text) :] if continues else value
+            if piece:
+                pieces.append((name, piece))
+                self._pieces[name] = [value]
         return pieces
-
-    def _record(self, call_id: str | None, pieces: list[Piece]) -> None:
-        for name, piece in pieces:
-            self._pieces.setdefault((call_id, name or ""), []).append(piece)
-
-    def _text_of(self, call_id: str | None, name: str) -> str:
-        return "".join(self._pieces.get((call_id, name), ()))
-
-    def _is_repeated(self, name: str, value: str) -> bool:
-        return any(field == name and self._text_of(call_id, name) == value for call_id, field in self._pieces)
 
 
 def submit_texts(agent: Any, predictor: dspy.Module, inputs: Mapping[str, Any]) -> SubmitTexts | None:

@@ -33,7 +33,7 @@ from sigadapt.errors import ConfirmationNeeded, SigadaptError
 from sigadapt.runs import events
 from sigadapt.runs.events import Event
 from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
-from sigadapt.runs.submit_texts import AGENT, SUBMIT, SubmitTexts, submit_texts
+from sigadapt.runs.submit_texts import AGENTS, SUBMIT, SubmitTexts, submit_texts
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.failures import message_of
@@ -149,8 +149,6 @@ class Watch(BaseCallback):
         step = frame.step or self._step_between(frame)
         step.earlier_fields |= step.pieces.keys()  # an answer to a reask is another answer
         step.pieces.clear()
-        if step.submit_texts is not None:
-            step.submit_texts.begin_answer()
         return _AnswerListener(self, step, calls, field_texts(text_signature.output_fields, marker, default))
 
     def emit_chunk(self, step: _Step, texts: Any, chunk: Any) -> bool:
@@ -485,7 +483,7 @@ def jsonable(value: Any) -> Any:
 def _agent_around(frame: _Frame | None) -> Any:
     """Return the agent that calls a predictor here; None if there is none, or a tool between them."""
     while frame is not None and frame.run is None:
-        if isinstance(frame.instance, AGENT):
+        if isinstance(frame.instance, AGENTS):
             return frame.instance
         frame = frame.parent
     return None
