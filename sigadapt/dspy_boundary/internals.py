@@ -96,8 +96,8 @@ if TYPE_CHECKING:
         react: Predict
 
         def __init__(self, signature: type[Signature] | str, tools: list[Tool], max_iters: int) -> None: ...
-        def forward(self, **input_args: Any) -> Prediction: ...
-        async def aforward(self, **input_args: Any) -> Prediction: ...
+        def forward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
+        async def aforward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
 
 else:
     from dspy.predict.react_v2 import ReActV2  # noqa: F401

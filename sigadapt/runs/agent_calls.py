@@ -29,9 +29,7 @@ class AgentCalls:
         turn: what the run around the agent keeps of the turn; None under an adapter that is not sigadapt's.
     """
 
-    def __init__(
-        self, calls: dspy.ToolCalls, tools: dict[str, dspy.Tool], turn: AgentTurn | None
-    ) -> None:
+    def __init__(self, calls: dspy.ToolCalls, tools: dict[str, dspy.Tool], turn: AgentTurn | None) -> None:
         self._calls = calls
         self._tools = tools
         self._turn = turn

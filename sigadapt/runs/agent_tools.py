@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import dspy
 
+from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Steps
@@ -54,6 +55,10 @@ class ToolsetTool(dspy.Tool, ResolvableTools):  # pyright: ignore[reportIncompat
         raise self._refusal()
 
     def __repr__(self) -> str:
+        # DSPy swallows what `format` raises, and writes this text into the prompt instead.
+        callers: list[Any] = settings.caller_modules or []
+        if callers and isinstance(callers[-1], dspy.Predict) and forgotten_adapter("") is not None:
+            raise self._refusal()
         return f"ToolsetTool({self.name!r})"
 
     def _refusal(self) -> Exception:

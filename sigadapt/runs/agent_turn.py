@@ -56,9 +56,7 @@ class AgentTurn:
         self._waiting: dict[str, ToolCall] = {}  # the calls that have not begun, by id
         self._results: dict[str, dspy.ToolCallResults.ToolCallResult] = {}
 
-    def take_answer(
-        self, calls: ToolCalls, decls: ToolDecls, outputs: Mapping[str, Any], field: str
-    ) -> None:
+    def take_answer(self, calls: ToolCalls, decls: ToolDecls, outputs: Mapping[str, Any], field: str) -> None:
         """Take the answer to the turn's request: its calls, and what the model said beside them."""
         with self._lock:
             self.decls = decls

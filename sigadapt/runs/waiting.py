@@ -173,4 +173,3 @@ def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
         calls = calls.model_copy(update={"tool_call_results": rows})
     event[error.field] = calls
     return error.history.model_copy(update={"messages": [*map(dict, error.history.messages), event]})
-

@@ -2,12 +2,16 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import dspy
 
 import sigadapt
 from sigadapt.testing import Answer, Call, LoopbackProvider
+
+DSPY_AGENT: Any = cast("Any", dspy).ReActV2
+AGENTS: list[Any] = [sigadapt.ReAct, DSPY_AGENT]
+settings_of_dspy: Any = dspy.settings
 
 
 class Shop:

@@ -5,7 +5,7 @@ from typing import Any
 
 import dspy
 import pytest
-from agents import Shop, looks, orders, serving, submits, turn
+from agents import AGENTS, Shop, looks, orders, serving, submits, turn
 from dspy.utils.exceptions import AdapterParseError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,20 +33,23 @@ def limited(agent_of: Any, script: Any = endless, *, shop: Shop | None = None, *
     return net, run, caught.value
 
 
-@pytest.mark.parametrize("agent_of", [sigadapt.ReAct, dspy.ReActV2])
+@pytest.mark.parametrize("agent_of", AGENTS)
 def test_requests(agent_of: Any) -> None:
     """agent-runs: A request that would pass a limit is not sent."""
     shop = Shop()
     net, run, error = limited(agent_of, shop=shop, requests=2)
-    assert isinstance(error, SigadaptError) and not isinstance(error, (ValueError, AdapterParseError))
+    assert isinstance(error, SigadaptError)
+    assert not isinstance(error, (ValueError, AdapterParseError))
     assert (error.code, error.used, error.limit, len(net.received)) == ("requests", 2, 2, 2)
     assert str(error).startswith("the run has used 2 of 2 requests")
-    assert len(shop.ran) == 2 and len(run.rounds) == 2
+    assert len(shop.ran) == 2
+    assert len(run.rounds) == 2
 
 
-@pytest.mark.parametrize("agent_of", [sigadapt.ReAct, dspy.ReActV2])
+@pytest.mark.parametrize("agent_of", AGENTS)
 @pytest.mark.parametrize(
-    ("name", "most"), [("total_tokens", 2_000), ("input_tokens", 1_900), ("output_tokens", 90), ("cost", 3e-4)]
+    ("name", "most"),
+    [("total_tokens", 2_000), ("input_tokens", 1_900), ("output_tokens", 90), ("cost", 3e-4)],
 )
 def test_tokens(agent_of: Any, name: str, most: float) -> None:
     """agent-runs: A turn that would pass a limit runs nothing."""
@@ -59,7 +62,7 @@ def test_tokens(agent_of: Any, name: str, most: float) -> None:
     assert (second.results[0].is_error, second.results[0].value) == (True, NOT_RUN)
 
 
-@pytest.mark.parametrize("agent_of", [sigadapt.ReAct, dspy.ReActV2])
+@pytest.mark.parametrize("agent_of", AGENTS)
 def test_tool_calls(agent_of: Any) -> None:
     """agent-runs: A turn that would pass a limit runs nothing."""
     shop = Shop()
@@ -75,13 +78,14 @@ def test_tool_calls_in_a_hand_written_loop() -> None:
     """agent-runs: A turn that would pass a limit runs nothing."""
     shop = Shop()
     calls = sigadapt.ToolCalls([{"name": "stock", "args": {"title": "A"}}] * 2)
-    with Run(Limits(tool_calls=3)), pytest.raises(LimitExceeded):
+    with Run(Limits(tool_calls=3)):
         calls.run(shop.tools)
-        calls.run(shop.tools)
+        with pytest.raises(LimitExceeded):
+            calls.run(shop.tools)
     assert len(shop.ran) == 2
 
 
-@pytest.mark.parametrize("agent_of", [sigadapt.ReAct, dspy.ReActV2])
+@pytest.mark.parametrize("agent_of", AGENTS)
 def test_submit_is_taken(agent_of: Any) -> None:
     """agent-runs: An answer that submits is taken."""
     with serving([submits(usage=(1_000, 50))]), Run(Limits(total_tokens=100, tool_calls=0)) as run:
@@ -107,10 +111,11 @@ def test_seconds() -> None:
 
 def test_predicts() -> None:
     """agent-runs: A request that would pass a limit is not sent."""
-    with serving([HI]) as net, pytest.raises(LimitExceeded), Run(Limits(total_tokens=44)):
+    with serving([HI]) as net, Run(Limits(total_tokens=44)):
         assert ask(question="1").answer == "Hi."
         assert ask(question="2").answer == "Hi."
-        ask(question="3")
+        with pytest.raises(LimitExceeded):
+            ask(question="3")
     assert len(net.received) == 2
 
 
@@ -150,14 +155,14 @@ def nested_script(request: Any) -> Answer:
     return turn(looks(), looks("Ivanhoe"))
 
 
-@pytest.mark.parametrize("agent_of", [sigadapt.ReAct, dspy.ReActV2])
+@pytest.mark.parametrize("agent_of", AGENTS)
 @pytest.mark.parametrize(("limits", "sent"), [({"requests": 4}, 4), ({"tool_calls": 4}, 3)])
 def test_nested_under_the_outer_limit(agent_of: Any, limits: dict[str, int], sent: int) -> None:
     """agent-runs: A nested agent is under both limits."""
     program = nested(agent_of, agent_of("question -> answer", tools=Shop().tools))
     with serving(nested_script) as net, pytest.raises(LimitExceeded) as caught, Run(Limits(**limits)) as run:
         program(question="OUTER?")
-    assert caught.value.code == [*limits][0]
+    assert caught.value.code == next(iter(limits))
     assert len(net.received) == sent
     assert run.history.messages[0]["question"] == "OUTER?"
 
@@ -197,9 +202,10 @@ def test_unknown_tokens() -> None:
     """agent-runs: A limit that cannot be kept is refused."""
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": HI.text}}
     body = {"id": "1", "object": "chat.completion", "model": "m", "created": 1, "choices": [choice]}
-    with serving([body]), pytest.raises(InvalidOption, match="total_tokens"), Run(Limits(total_tokens=9_000)):
+    with serving([body]), Run(Limits(total_tokens=9_000)):
         ask(question="1")
-        ask(question="2")
+        with pytest.raises(InvalidOption, match="total_tokens"):
+            ask(question="2")
 
 
 def test_repr() -> None:

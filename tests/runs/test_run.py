@@ -5,15 +5,15 @@ import contextvars
 import pickle
 import threading
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
-from agents import Shop, looks, orders, serving, submits, turn
+from agents import AGENTS, Shop, looks, orders, serving, settings_of_dspy, submits, turn
 from dspy.utils.callback import BaseCallback
 
 import sigadapt
-from sigadapt import Limits, Run, ToolCalls, ToolDecl, ToolDecls, Usage, run_of
+from sigadapt import Limits, Run, ToolCalls, ToolDecls, Usage, run_of
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.testing import Answer, Call, Failure
 
@@ -21,7 +21,7 @@ HI = Answer(text="[[ ## answer ## ]]\nHi.\n\n[[ ## completed ## ]]", usage=(40, 
 ask: Any = dspy.Predict("question -> answer")
 
 
-@pytest.mark.parametrize("agent_of", [sigadapt.ReAct, dspy.ReActV2])
+@pytest.mark.parametrize("agent_of", AGENTS)
 def test_agent(agent_of: Any) -> None:
     """agent-runs: A run counts what happens inside."""
     script = [turn(looks(), usage=(100, 7)), turn(orders(), usage=(200, 9)), submits(usage=(300, 11))]
@@ -30,7 +30,8 @@ def test_agent(agent_of: Any) -> None:
     usage = run.usage
     assert (usage.requests, usage.tool_calls, usage.input_tokens, usage.output_tokens) == (3, 2, 600, 27)
     assert usage.total_tokens == 627
-    assert usage.cost is not None and usage.cost > 0
+    assert usage.cost is not None
+    assert usage.cost > 0
     assert [call.name for each in run.rounds for call in each.calls] == ["stock", "order", "submit"]
     assert run.history.messages[0]["question"] == "How many?"
     assert run.error is None
@@ -46,7 +47,7 @@ def test_reask_and_hand_written_loop() -> None:
 
     bad = turn(Call("stock", {"title": 3}))
     with serving([bad, turn(looks())], on_invalid="reask"), Run() as run:
-        calls = dspy.Predict(Turn)(question="q", tools=Shop().tools).calls
+        calls = cast("Any", dspy.Predict(Turn))(question="q", tools=Shop().tools).calls
         assert (run.usage.requests, run.usage.tool_calls) == (2, 0)
         calls.run(Shop().tools)
         asyncio.run(calls.arun(Shop().tools))
@@ -83,7 +84,7 @@ def test_cache(tmp_path: Any) -> None:
 
 def test_unknown_figures() -> None:
     """agent-runs: A figure that an answer lacks is unknown."""
-    body = {"id": "1", "object": "chat.completion", "model": "m", "created": 1}
+    body: dict[str, Any] = {"id": "1", "object": "chat.completion", "model": "m", "created": 1}
     body["choices"] = [
         {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": HI.text}}
     ]
@@ -152,13 +153,13 @@ def test_inner_runs() -> None:
         HI,
         submits(usage=(2, 2)),
     ]
-    with serving(script), Run(deps=deps, state={"cart": 1}) as outer:
-        with Run() as middle:
-            sigadapt.ReAct("question -> answer", tools=[research])(question="q")
-            middle.state["seen"] = True
+    with serving(script), Run(deps=deps, state={"cart": 1}) as outer, Run() as middle:
+        sigadapt.ReAct("question -> answer", tools=[research])(question="q")
+        middle.state["seen"] = True
     assert (outer.usage.requests, middle.usage.requests, inner[0].usage.requests) == (3, 3, 1)
     assert outer.usage.input_tokens == 43
-    assert outer.state == {"cart": 1, "seen": True} and middle.deps is inner[0].deps is deps
+    assert outer.state == {"cart": 1, "seen": True}
+    assert middle.deps is inner[0].deps is deps
     assert inner[0].state == {"own": True}
     assert not inner[0].history.messages
     assert len(outer.rounds) == len(middle.rounds) == 2
@@ -175,7 +176,7 @@ def test_threads_of_dspy() -> None:
 def test_bare_thread_is_outside() -> None:
     """agent-runs: A run counts what happens inside."""
     with serving([HI]), Run() as run:
-        lm, adapter = dspy.settings.lm, dspy.settings.adapter
+        lm, adapter = settings_of_dspy.lm, settings_of_dspy.adapter
 
         def work() -> None:
             with dspy.context(lm=lm, adapter=adapter):
@@ -216,7 +217,8 @@ def test_settings_of_the_program() -> None:
     """agent-runs: The settings of a program take nothing from its run."""
     with serving([turn(looks()), submits()]), Run() as run, dspy.context(callbacks=[BaseCallback()]):
         sigadapt.ReAct("question -> answer", tools=Shop().tools)(question="q")
-    assert run.usage.requests == 2 and len(run.rounds) == 2
+    assert run.usage.requests == 2
+    assert len(run.rounds) == 2
 
 
 def test_entered_once() -> None:
@@ -242,9 +244,9 @@ def test_run_of_other_errors() -> None:
 
 def test_pickled() -> None:
     """agent-runs: An error carries its run."""
+    agent = sigadapt.ReAct("question -> answer", tools=Shop().tools, limits=Limits(requests=1))
     with serving([turn(looks())]), pytest.raises(LimitExceeded) as caught:
-        decls = ToolDecls([ToolDecl.of(Shop().stock)])
-        sigadapt.ReAct("question -> answer", tools=decls, limits=Limits(requests=1))(question="q")
+        agent(question="q")
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
     assert (again.code, again.used, again.limit) == ("requests", 1, 1)
     assert again.run.usage == run_of(caught.value).usage

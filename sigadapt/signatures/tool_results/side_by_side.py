@@ -1,13 +1,13 @@
 """Run the calls of one turn side by side or one by one, and return their outcomes in the order of the calls.
 
- a. Functions that block run in worker threads, for which no process waits. Async functions run on one event
-    loop, also from sync code. A function that returned an awaitable is awaited on that loop, too.
- b. If `parallel` is False or a call is sequential, the calls run one by one. From sync code, a blocking
-    function without a time limit then runs in the caller's thread, as in a turn of one call.
- c. The first end of a call counts: what it returned or raised, or that it took too long. `on_end` gets it in
-    the thread or the task of the call, so a result is not lost if the caller has left meanwhile.
- d. An exception that is no `Exception`, such as KeyboardInterrupt, leaves at once, in the caller. Async calls
-    are then cancelled; worker threads run on. A call that has not begun by then never begins.
+a. Functions that block run in worker threads, for which no process waits. Async functions run on one event
+loop, also from sync code. A function that returned an awaitable is awaited on that loop, too.
+b. If `parallel` is False or a call is sequential, the calls run one by one. From sync code, a blocking
+function without a time limit then runs in the caller's thread, as in a turn of one call.
+c. The first end of a call counts: what it returned or raised, or that it took too long. `on_end` gets it in
+the thread or the task of the call, so a result is not lost if the caller has left meanwhile.
+d. An exception that is no `Exception`, such as KeyboardInterrupt, leaves at once, in the caller. Async calls
+are then cancelled; worker threads run on. A call that has not begun by then never begins.
 """
 
 import asyncio
