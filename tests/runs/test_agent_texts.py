@@ -336,3 +336,18 @@ def test_a_name_in_pieces() -> None:
     assert reader.take(PartialCall(1, "call_2", "submit", '{"title": "yes')) == ([], [("title", "yes")])
     assert reader.take(PartialCall(2, "call_3", None, '{"title": "la')) == ([], [])
     assert reader.take(PartialCall(2, "call_3", "submit", 'ter"}')) == ([], [])
+
+
+def test_a_call_that_changed() -> None:
+    """watching-runs: An answer of one step comes once."""
+    outputs: Any = Report
+
+    def whole(title: str, call_id: str = "call_1") -> ToolCall:
+        return ToolCall(id=call_id, name="submit", args={"title": title, "pages": 1})
+
+    reader = SubmitTexts(outputs.output_fields)
+    assert reader.take(PartialCall(0, "call_1", "submit", '{"title": "yes"}'))[1] == [("title", "yes")]
+    assert reader.rest_of(whole("no")) == []
+    assert reader.rest_of(whole("yes and more")) == [("title", " and more")]
+    assert reader.rest_of(whole("yes", "call_2")) == [("title", "yes")]
+    assert reader.rest_of(whole("yes and more")) == []  # of an earlier call, as the prediction has it
