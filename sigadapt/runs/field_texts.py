@@ -198,7 +198,7 @@ def _decoded(characters: str) -> str:
     """Return what the characters of a JSON string mean, with U+FFFD for half of a surrogate pair."""
     if "\\" in characters:
         characters = json.loads(f'"{characters}"', strict=False)
-    return without_halves(characters)
+    return characters if characters.isascii() else without_halves(characters)
 
 
 class NoText:

@@ -21,7 +21,7 @@ from sigadapt.runs.field_texts import NOWHERE, JsonObjectText, Piece, text_field
 from sigadapt.schemas.json_values import is_sequence
 from sigadapt.signatures.calls import ToolCall
 
-AGENTS: tuple[Any, ...] = (getattr(dspy, "ReActV2", None),)
+AGENT: Any = vars(dspy)["ReActV2"]  # whose decorator hides that it is a class
 SUBMIT = "submit"
 
 
@@ -29,6 +29,7 @@ class SubmitTexts:
     """The texts that the calls of `submit` in one step hold."""
 
     def __init__(self, outputs: Mapping[str, Any]) -> None:
+        self.other_calls: set[int] = set()  # the indexes of calls of other tools
         self._names = text_fields(outputs)
         self._arguments = JsonObjectText(outputs, '"', NOWHERE)
         self._streamed_index: int | None = None  # of the call whose text is emitted as it comes
@@ -39,6 +40,8 @@ class SubmitTexts:
 
     def take(self, part: PartialCall) -> tuple[list[PartialCall], list[Piece]]:
         """Take a part of any call; return parts of other calls, and pieces of text, to emit now."""
+        if part.index == self._streamed_index:
+            return [], self._read(part.arguments)
         # A name may come in several parts or after the arguments: until it is known, nothing is emitted.
         parts = [*self._unnamed.pop(part.index, ()), part]
         arguments = "".join(each.arguments for each in parts)
@@ -47,17 +50,20 @@ class SubmitTexts:
             self._unnamed[part.index] = parts
             return [], []
         if part.name != SUBMIT:
+            self.other_calls.add(part.index)
             return parts, []
-        if self._streamed_index is None:
-            self._streamed_index = part.index
-        if part.index != self._streamed_index:
+        if self._streamed_index is not None:
             return [], []
-        self._ids.add(part.id)
+        self._streamed_index = part.index
         self._latest_id = part.id
+        self._ids.add(part.id)
+        return [], self._read(arguments)
+
+    def _read(self, arguments: str) -> list[Piece]:
         pieces = self._arguments.take(arguments)
         for name, piece in pieces:
             self._pieces.setdefault(name or "", []).append(piece)
-        return [], pieces
+        return pieces
 
     def rest_of(self, call: ToolCall) -> list[Piece]:
         """Return what was not emitted of a whole call's text."""

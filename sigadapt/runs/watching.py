@@ -33,7 +33,7 @@ from sigadapt.errors import ConfirmationNeeded, SigadaptError
 from sigadapt.runs import events
 from sigadapt.runs.events import Event
 from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
-from sigadapt.runs.submit_texts import AGENTS, SUBMIT, SubmitTexts, submit_texts
+from sigadapt.runs.submit_texts import AGENT, SUBMIT, SubmitTexts, submit_texts
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.failures import message_of
@@ -171,18 +171,8 @@ class Watch(BaseCallback):
             step.pieces.setdefault(name, []).append(piece)
             self.emit(step, events.TextDelta, piece, name)
 
-    def emit_part(self, step: _Step, part: PartialCall) -> None:
-        """Emit a part of a call, or of the text that it holds."""
-        parts = [part]
-        if step.submit_texts is not None:
-            parts, pieces = step.submit_texts.take(part)
-            self._emit_submit_text(step, pieces)
-        for each in parts:
-            if each.arguments or each.index not in step.open_calls:
-                step.open_calls.add(each.index)
-                self.emit(step, events.CallDelta, each.index, each.id, each.name, each.arguments)
-
-    def _emit_submit_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
+    def emit_submit_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
+        """Emit pieces of the texts that an agent submits."""
         for name, piece in pieces:
             self.emit(step, events.TextDelta, piece, name)
 
@@ -191,7 +181,7 @@ class Watch(BaseCallback):
         call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
         open_call = _OpenCall(call, step)
         if open_call.is_submit and isinstance(call, ToolCall) and step.submit_texts is not None:
-            self._emit_submit_text(step, step.submit_texts.rest_of(call))
+            self.emit_submit_text(step, step.submit_texts.rest_of(call))
         earlier = step.calls.get(call.id)
         if earlier is not None and isinstance(earlier, InvalidToolCall) >= isinstance(call, InvalidToolCall):
             return
@@ -435,7 +425,21 @@ class _AnswerListener:
             for call in item.chunk.in_order():
                 watch.emit_call(step, call)
         else:
-            watch.emit_part(step, item.chunk)
+            self._emit_parts(item.chunk)
+
+    def _emit_parts(self, part: PartialCall) -> None:
+        """Emit a part of a call, or the text in it, and parts that have waited for it."""
+        watch = self._watch
+        step = self._step
+        submit_texts = step.submit_texts
+        parts = [part]
+        if submit_texts is not None and part.index not in submit_texts.other_calls:
+            parts, pieces = submit_texts.take(part)
+            watch.emit_submit_text(step, pieces)
+        for call in parts:
+            if call.arguments or call.index not in step.open_calls:
+                step.open_calls.add(call.index)
+                watch.emit(step, events.CallDelta, call.index, call.id, call.name, call.arguments)
 
     def _emit_choice(self, choice: Choice) -> None:
         """Emit what of a whole answer did not stream."""
@@ -483,7 +487,7 @@ def jsonable(value: Any) -> Any:
 def _agent_around(frame: _Frame | None) -> Any:
     """Return the agent that calls a predictor here; None if there is none, or a tool between them."""
     while frame is not None and frame.run is None:
-        if isinstance(frame.instance, AGENTS):
+        if isinstance(frame.instance, AGENT):
             return frame.instance
         frame = frame.parent
     return None

@@ -10,12 +10,12 @@ import dspy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from internals import SubmitTexts
 from support import ADAPTERS, lm_of
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls, events, ui
 from sigadapt.listeners import PartialCall
-from sigadapt.runs.submit_texts import SubmitTexts
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
@@ -41,7 +41,7 @@ class Report(dspy.Signature):
 
 ANSWER: Any = "question -> answer"
 TITLE: Any = "question -> title"
-AGENT: Any = dspy.ReActV2  # which is not typed as a class
+AGENT: Any = vars(dspy)["ReActV2"]  # which is not typed as a class
 
 
 def find(city: str) -> str:
@@ -182,8 +182,8 @@ class Planned(AGENT):  # pyright: ignore[reportUntypedBaseClass]
 
     def forward(self, **inputs: Any) -> Any:
         self.plan(**inputs, tools=[dspy.Tool(note, name="submit")])
-        answer: Any = super().forward(**inputs)
-        return answer
+        agent: Any = super()
+        return agent.forward(**inputs)
 
 
 def test_a_tool_named_submit() -> None:
@@ -336,3 +336,18 @@ def test_a_name_in_pieces() -> None:
     assert reader.take(PartialCall(1, "call_2", "submit", '{"title": "yes')) == ([], [("title", "yes")])
     assert reader.take(PartialCall(2, "call_3", None, '{"title": "la')) == ([], [])
     assert reader.take(PartialCall(2, "call_3", "submit", 'ter"}')) == ([], [])
+
+
+def test_a_call_that_changed() -> None:
+    """watching-runs: An answer of one step comes once."""
+    outputs: Any = Report
+
+    def whole(title: str, call_id: str = "call_1") -> ToolCall:
+        return ToolCall(id=call_id, name="submit", args={"title": title, "pages": 1})
+
+    reader = SubmitTexts(outputs.output_fields)
+    assert reader.take(PartialCall(0, "call_1", "submit", '{"title": "yes"}'))[1] == [("title", "yes")]
+    assert reader.rest_of(whole("no")) == []
+    assert reader.rest_of(whole("yes and more")) == [("title", " and more")]
+    assert reader.rest_of(whole("yes", "call_2")) == [("title", "yes")]
+    assert reader.rest_of(whole("yes and more")) == []  # of an earlier call, as the prediction has it
