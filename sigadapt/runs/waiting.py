@@ -87,7 +87,7 @@ def resume(error: ConfirmationNeeded, tools: object, decisions: Any, timeout: fl
     refuse_swapped(tools, decisions, "resume")
     calls, jobs = _checked_jobs(error, decls_of(tools), decisions, timeout)
     _carry_usage(error)
-    return _with_turn(error, run_jobs(calls, jobs, timeout))
+    return _with_turn(error, run_jobs(calls, jobs))
 
 
 async def aresume(
@@ -97,7 +97,7 @@ async def aresume(
     refuse_swapped(tools, decisions, "aresume")
     calls, jobs = _checked_jobs(error, await awaited_decls(tools), decisions, timeout)
     _carry_usage(error)
-    return _with_turn(error, await arun_jobs(calls, jobs, timeout))
+    return _with_turn(error, await arun_jobs(calls, jobs))
 
 
 def _carry_usage(error: ConfirmationNeeded) -> None:

@@ -38,8 +38,8 @@ def test_requests(agent_of: Any) -> None:
     """agent-runs: A request that would pass a limit is not sent."""
     shop = Shop()
     net, run, error = limited(agent_of, shop=shop, requests=2)
-    assert isinstance(error, SigadaptError)
-    assert not isinstance(error, (ValueError, AdapterParseError))
+    assert issubclass(LimitExceeded, SigadaptError)
+    assert not issubclass(LimitExceeded, (ValueError, AdapterParseError))
     assert (error.code, error.used, error.limit, len(net.received)) == ("requests", 2, 2, 2)
     assert str(error).startswith("the run has used 2 of 2 requests")
     assert len(shop.ran) == 2

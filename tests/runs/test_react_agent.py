@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable
 from threading import Barrier
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle
 import dspy
@@ -87,7 +87,7 @@ class Trace(dspy.utils.callback.BaseCallback):
     def on_tool_start(self, call_id: str, instance: Any, inputs: Any) -> None:
         self.rows.append(("tool", instance.name, inputs))
 
-    def on_tool_end(self, call_id: str, outputs: Any, exception: Any = None) -> None:
+    def on_tool_end(self, call_id: str, outputs: Any, exception: object = None) -> None:
         self.rows.append(("result", outputs, type(exception)))
 
 
@@ -112,7 +112,7 @@ def test_state() -> None:
     )
     dspys.react.signature = dspys.react.signature.with_instructions("SPEAK DUTCH.")
     ours.load_state(json.loads(json.dumps(dspys.dump_state())))
-    assert ours.react.signature.instructions == "SPEAK DUTCH."
+    assert cast("Any", ours).react.signature.instructions == "SPEAK DUTCH."
     assert ours.dump_state()["react"]["signature"] == dspys.dump_state()["react"]["signature"]
 
 
@@ -175,11 +175,11 @@ def test_a_blocking_tool_leaves_the_loop_free() -> None:
         return title
 
     async def main() -> str:
-        task = asyncio.ensure_future(ReAct("question -> answer", tools=[wait]).acall(question="q"))
+        task: Any = asyncio.ensure_future(ReAct("question -> answer", tools=[wait]).acall(question="q"))
         while not meeting.n_waiting:  # noqa: ASYNC110  (another thread says so)
             await asyncio.sleep(0.01)
         await asyncio.to_thread(meeting.wait)
-        return (await task).answer
+        return str((await task)["answer"])
 
     with serving([turn(Call("wait", {"title": "A"})), submits()]):
         assert asyncio.run(main()) == "Done."
@@ -285,7 +285,7 @@ def test_refused() -> None:
         ReAct("question -> answer", tools=[{"name": "stock"}])
     assert caught.value.code == "no_function"
     with pytest.raises(InvalidToolDecl, match="toolset"):
-        asyncio.run(ToolsetTool(Toolset("shop", [])).acall())
+        asyncio.run(cast("Any", ToolsetTool(Toolset("shop", []))).acall())
 
 
 def test_prompted() -> None:

@@ -17,7 +17,7 @@ from concurrent import futures
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from threading import Lock, Thread
+from threading import TIMEOUT_MAX, Lock, Thread
 from typing import Any, NamedTuple, cast
 
 import dspy
@@ -28,6 +28,16 @@ _BLOCKED: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("blocked
 """The loops whose threads wait for the running call, so that nothing can run on them."""
 
 
+def is_timeout(value: object) -> bool:
+    """Return whether a value is a number of seconds that a thread can wait for."""
+    return isinstance(value, (int, float)) and value is not True and 0 < value <= TIMEOUT_MAX
+
+
+def least(*limits: float | None) -> float | None:
+    """Return the smallest of several limits, of which None is no limit."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 _PATIENCE = 5.0
 """How many seconds a loop has to begin a call that belongs to it."""
 
@@ -35,12 +45,17 @@ HOME_LOOP = "__sigadapt_home_loop__"
 """The attribute of a function that holds the loop to which it goes back (c)."""
 
 
-class LateError(Exception):
-    """A call took longer than it may. Its text is that of the TimeoutError that the model reads."""
+class LateError(TimeoutError):
+    """A call took longer than it may."""
 
     def __init__(self, seconds: float, *, is_cancelled: bool) -> None:
         end = "It was cancelled." if is_cancelled else "It may still be running."
         super().__init__(f"there was no result after {seconds:g} seconds. {end}")
+
+
+# The model and DSPy's agents read the name of its type.
+LateError.__name__ = LateError.__qualname__ = "TimeoutError"
+LateError.__module__ = "builtins"
 
 
 class Outcome(NamedTuple):

@@ -1,13 +1,13 @@
 """Run the calls of one turn side by side or one by one, and return their outcomes in the order of the calls.
 
 a. Functions that block run in worker threads, for which no process waits. Async functions run on one event
-loop, also from sync code. A function that returned an awaitable is awaited on that loop, too.
+   loop, also from sync code. A function that returned an awaitable is awaited on that loop, too.
 b. If `parallel` is False or a call is sequential, the calls run one by one. From sync code, a blocking
-function without a time limit then runs in the caller's thread, as in a turn of one call.
+   function without a time limit then runs in the caller's thread, as in a turn of one call.
 c. The first end of a call counts: what it returned or raised, or that it took too long. `on_end` gets it in
-the thread or the task of the call, so a result is not lost if the caller has left meanwhile.
+   the thread or the task of the call, so a result is not lost if the caller has left meanwhile.
 d. An exception that is no `Exception`, such as KeyboardInterrupt, leaves at once, in the caller. Async calls
-are then cancelled; worker threads run on. A call that has not begun by then never begins.
+   are then cancelled; worker threads run on. A call that has not begun by then never begins.
 """
 
 import asyncio
@@ -269,11 +269,16 @@ async def _await_value(run: _Run, value: Any) -> None:
 
 
 class _TurnLoop:
-    """One loop for all that a turn in sync code awaits: in this thread or, if that runs a loop, in another."""
+    """One loop for all that a turn in sync code awaits: in another thread, if this one runs a loop."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_elsewhere = asyncio._get_running_loop() is not None  # noqa: SLF001  # pyright: ignore
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._is_elsewhere = False
+        else:
+            self._is_elsewhere = True
 
     def wait(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Wait for a coroutine, in the context of the caller."""
