@@ -243,6 +243,27 @@ def test_ctrl_c() -> None:
     goes_on(run_of(error).history, results=2)
 
 
+@pytest.mark.parametrize("kind", AGENTS)
+def test_ctrl_c_in_a_nested_agent(kind: Any) -> None:
+    """agent-runs: An error carries its run."""
+
+    def stop(title: str) -> str:
+        """Stop."""
+        raise KeyboardInterrupt
+
+    def script(request: Any) -> Answer:
+        is_outer = any(tool["function"]["name"] == "research" for tool in request.body["tools"])
+        return turn(Call("research", {"question": "x"}) if is_outer else Call("stop", {"title": "x"}))
+
+    research = ToolDecl.of(agent_of([stop]), name="research", description="Find out.")
+    with serving(script), Run() as run:
+        error = refused(agent_of(ToolDecls([research]), kind), question=QUESTION)
+        if kind is DSPY_AGENT:  # which has no run of its own
+            run.__exit__(type(error), error, None)
+    assert run_of(error).history.messages[0]["question"] == QUESTION
+    assert pairs(run_of(error)) == [("research", True, NO_RESULT)]
+
+
 def test_at_every_moment() -> None:
     """agent-runs: A run goes on and runs nothing twice."""
     histories: list[str] = []

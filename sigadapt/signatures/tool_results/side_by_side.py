@@ -221,6 +221,7 @@ async def _arun_side_by_side(runs: list[_Run]) -> None:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 tasks[task].raise_failure()
+                task.result()  # such as the error of a thread that cannot start
     finally:
         for task, run in tasks.items():
             run.leave()
