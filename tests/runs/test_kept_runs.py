@@ -256,10 +256,9 @@ def test_ctrl_c_in_a_nested_agent(kind: Any) -> None:
         return turn(Call("research", {"question": "x"}) if is_outer else Call("stop", {"title": "x"}))
 
     research = ToolDecl.of(agent_of([stop]), name="research", description="Find out.")
-    with serving(script), Run() as run:
-        error = refused(agent_of(ToolDecls([research]), kind), question=QUESTION)
-        if kind is DSPY_AGENT:  # which has no run of its own
-            run.__exit__(type(error), error, None)
+    with serving(script), pytest.raises(KeyboardInterrupt) as caught, Run():  # DSPy's has no run of its own
+        agent_of(ToolDecls([research]), kind)(question=QUESTION)
+    error = caught.value
     assert run_of(error).history.messages[0]["question"] == QUESTION
     assert pairs(run_of(error)) == [("research", True, NO_RESULT)]
 
