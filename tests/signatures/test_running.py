@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
