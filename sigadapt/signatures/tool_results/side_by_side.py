@@ -149,19 +149,19 @@ class _RunningCall:
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, if the call has none."""
-        with self._lock:
+        with self._lock:  # whoever comes second returns when the outcome is known to all
             if self._has_ended:
                 return
             self._has_ended = True
-        self.outcome = outcome
-        if outcome.error is not None and not isinstance(outcome.error, Exception):
-            self.failure = outcome.error
-        if self._on_end is None:
-            return
-        try:
-            self._on_end(self._n, outcome)
-        except BaseException as error:  # noqa: BLE001  (raised in the caller)
-            self.failure = error
+            self.outcome = outcome
+            if outcome.error is not None and not isinstance(outcome.error, Exception):
+                self.failure = outcome.error
+            if self._on_end is None:
+                return
+            try:
+                self._on_end(self._n, outcome)
+            except BaseException as error:  # noqa: BLE001  (raised in the caller)
+                self.failure = error
 
     def end_late(self, *, is_cancelled: bool) -> None:
         """End the call because it took too long."""
