@@ -62,6 +62,12 @@ class Ledger:
         self._earlier_seconds = self.seconds
         self._began = None
 
+    def close(self) -> None:
+        """End the run: its time stands still, and later runs of the agent's history change nothing here."""
+        self.stop_clock()
+        if self.turn is not None:
+            self.turn.leave_history()
+
     @property
     def seconds(self) -> float:
         """How long the run has taken so far."""
@@ -86,7 +92,7 @@ class Ledger:
             LimitExceeded: the error of a nested agent, which the tool of this one swallowed.
         """
         modules: list[Any] = settings.caller_modules or []
-        if len(modules) < 2 or modules[-1] is not getattr(modules[-2], "react", None):
+        if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
             return None
         turn = AgentTurn(history, inputs, modules[-2], self.begin_call)
         for ledger in self.with_outer():
@@ -108,21 +114,18 @@ class Ledger:
 
     def begin_request(self, model: str, has_price: Callable[[], bool]) -> None:
         """Count a request that goes out now, or raise why it may not."""
-        with _COUNTING:
-            for ledger in self.with_outer():
-                ledger.check_request(model, has_price)
-            self.add(requests=1)
-
-    def check_request(self, model: str, has_price: Callable[[], bool]) -> None:
-        """Raise why a request may not go out."""
-        if self.limits.cost is not None and not has_price():
+        limits_cost = any(ledger.limits.cost is not None for ledger in self.with_outer())
+        if limits_cost and not has_price():
             raise InvalidOption(
                 f"no price is known for the model {model!r}, so its cost cannot be limited",
                 field="cost",
                 fix="Limit total_tokens, or use a model that DSPy knows the price of.",
             )
-        self.check_spent()
-        self.check("requests", 1)
+        with _COUNTING:
+            for ledger in self.with_outer():
+                ledger.check_spent()
+                ledger.check("requests", 1)
+            self.add(requests=1)
 
     def count_answer(self, usage: Mapping[str, Any], cost: float | None) -> None:
         """Count what an answer used."""

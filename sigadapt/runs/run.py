@@ -93,7 +93,7 @@ class Run:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._leave is not None:
             self._leave()
-        self.ledger.stop_clock()
+        self.ledger.close()
         self.error = error
         if error is not None and not isinstance(getattr(error, "run", None), Run):
             with suppress(AttributeError, TypeError):  # an error that takes no attributes
