@@ -14,6 +14,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent import futures
+from contextlib import suppress
 from contextvars import copy_context
 from threading import Lock
 from typing import Any, NamedTuple
@@ -302,7 +303,8 @@ class _TurnLoop:
         if self._loop is None:
             return
         if self._is_elsewhere:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            with suppress(RuntimeError):  # a KeyboardInterrupt of a call has ended and closed it
+                self._loop.call_soon_threadsafe(self._loop.stop)
         else:
             _close(self._loop)
 
