@@ -544,7 +544,7 @@ def test_two_calls_alike() -> None:
                 stream: Any = sigadapt.stream_sync(agent, question="q")
                 events = [*stream] if how == "sync" else watch(agent, question="q")
         by_event = {event.call_id: event.result.value for event in of(sigadapt.events.ResultReady, events)}
-        [first_round] = sigadapt.rounds(events[-1].prediction)
+        first_round, *_ = sigadapt.rounds(events[-1].prediction)
         by_result = {result.call_id: result.value for result in first_round.results if result.name == "roll"}
         assert by_event == by_result
         assert by_result["1"] > by_result["2"]
