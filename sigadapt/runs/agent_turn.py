@@ -17,6 +17,7 @@ from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.function_calls import outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import read
@@ -103,6 +104,11 @@ class AgentTurn:
         except Exception as error:
             if call is not None:
                 self.end(call, failure_text(name, error), is_error=True)
+            raise
+        except BaseException as error:
+            outcome = outcome_at_cancel(error)
+            if call is not None and outcome is not None and outcome.error is None:
+                self.end(call, outcome.value, is_error=False)
             raise
         finally:
             open_turn.reset(token)

@@ -160,6 +160,26 @@ def test_cancelled_beside_a_result(kind: Any) -> None:
     goes_on(run.history, results=3)
 
 
+@pytest.mark.parametrize("kind", AGENTS)
+def test_a_result_in_the_moment_of_the_cancel(kind: Any) -> None:
+    """agent-runs: A call that ends in the moment of a cancel keeps its result."""
+    tasks: list[Any] = []
+
+    async def pay(to: str) -> str:
+        """Pay."""
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(tasks[0].cancel)
+        return f"Paid {to}."
+
+    async def main() -> None:
+        tasks.append(asyncio.ensure_future(agent_of(ToolDecls([pay]), kind).acall(question=QUESTION)))
+        await tasks[0]
+
+    with serving([turn(Call("pay", {"to": "Eve"}))]), pytest.raises(asyncio.CancelledError), Run() as run:
+        asyncio.run(main())
+    assert pairs(run) == [("pay", False, "Paid Eve.")]
+
+
 def test_one_by_one() -> None:
     """agent-runs: A call that was left has a failed result."""
     shop = Shop()

@@ -7,6 +7,7 @@ then required. `dspy.Tool.from_mcp_tool` and `from_langchain` forget which argum
 descriptions that they write still say `(Required)`.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from copy import deepcopy
@@ -42,6 +43,7 @@ from sigadapt.signatures.tool_results.failures import plain_failures
 from sigadapt.signatures.tool_results.function_calls import (
     arun_function,
     least,
+    read_outcome,
     refuse_blocked,
     run_function,
 )
@@ -136,7 +138,12 @@ class DeclaredTool(dspy.Tool):
 
     async def _acall(self, kwargs: Json) -> Any:
         with plain_failures(), told_to_developer() as refusal:
-            return readable(await self._arun(kwargs), str(self.name))
+            try:
+                value = await self._arun(kwargs)
+            except asyncio.CancelledError as error:
+                read_outcome(error, partial(readable, tool=str(self.name)))
+                raise
+            return readable(value, str(self.name))
         return refusal[0]
 
     # Callbacks get the arguments under the name `kwargs`, as those of DSPy's own tools.

@@ -19,7 +19,13 @@ from contextvars import copy_context
 from threading import Lock
 from typing import Any, NamedTuple
 
-from sigadapt.signatures.tool_results.function_calls import LateError, Outcome, blocking_loop, in_thread
+from sigadapt.signatures.tool_results.function_calls import (
+    LateError,
+    Outcome,
+    blocking_loop,
+    in_thread,
+    outcome_at_cancel,
+)
 
 _MOST_THREADS = 32
 """The most calls of a turn that block at once: a model may write hundreds, and each thread has a stack."""
@@ -142,7 +148,10 @@ class _RunningCall:
             while inspect.isawaitable(value):
                 value = await value
         except asyncio.CancelledError as error:
-            self.end(Outcome(error=error) if self.is_cancelled else _failed(error))
+            outcome = outcome_at_cancel(error)
+            if outcome is None:
+                outcome = Outcome(error=error) if self.is_cancelled else _failed(error)
+            self.end(outcome)
         except BaseException as error:  # noqa: BLE001  (raised in the caller, or a failed result)
             self.end(_failed(error))
         else:
