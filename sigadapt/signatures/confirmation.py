@@ -106,7 +106,10 @@ def request_id(call_id: str, name: str, args: Json, request_hash: str | None = N
 
 def pin_of(decl: ToolDecl) -> str:
     """Return a hash of the tool that a person agrees to: its declaration as a request has it, keys sorted."""
-    return short_hash(json.dumps(decl.to_openai(), sort_keys=True))
+    declaration = decl.to_openai()
+    if decl.instructions:
+        declaration["instructions"] = decl.instructions
+    return short_hash(json.dumps(declaration, sort_keys=True))
 
 
 class GuardedFunction:

@@ -138,6 +138,8 @@ def _bare(source: Json) -> RawDecl:
         requires_confirmation=source.get("requires_confirmation", False),
         timeout=source.get("timeout"),
         sequential=source.get("sequential") or False,
+        instructions=source.get("instructions") or "",
+        check_result=source.get("check_result") or False,
     )
 
 
