@@ -3,8 +3,9 @@
 import asyncio
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, cast
 
 import dspy
@@ -34,7 +35,7 @@ def look(city: str) -> str:
 
 
 @contextmanager
-def serving(script: list[Answer], wire: str = "openai", **options: Any) -> Iterator[LoopbackProvider]:
+def serving(script: list[Answer], wire: str = "openai", **options: Any) -> Generator[LoopbackProvider]:
     with LoopbackProvider(script) as net:
         lm = dspy.LM(**net.lm_options(wire))
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(**options)):
@@ -77,9 +78,7 @@ def test_agent_and_deferred_tools() -> None:
 def test_mcp_server(*, asked: bool) -> None:
     """tool-declarations: An MCP server's own instructions on request."""
     mcp: Any = pytest.importorskip("mcp")
-    from mcp.server.mcpserver import MCPServer
-
-    server: Any = MCPServer("db", instructions="Name tables in full.")
+    server: Any = import_module("mcp.server.mcpserver").MCPServer("db", instructions="Name tables in full.")
 
     @server.tool()
     def rows(table: str) -> str:
