@@ -38,8 +38,8 @@ from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import (
     HOME_LOOP,
     arun_function,
-    limited,
     start_function,
+    with_timeout,
 )
 from sigadapt.signatures.tool_results.tool_output import NotedValue, edit_note
 
@@ -208,7 +208,7 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
     visible, question = question_for(decl, args)
     as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
     if question is None:
-        return limited(start_function(func, as_sent, decl.timeout), decl.timeout)
+        return with_timeout(start_function(func, as_sent, decl.timeout), decl.timeout)
     original = deepcopy(visible)
 
     def arguments_after(verdict: object) -> Json:
@@ -240,7 +240,7 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
     if isawaitable(verdict):
         return run_later(verdict)
     value = start_function(func, arguments_after(verdict), decl.timeout)
-    value = limited(value, decl.timeout)
+    value = with_timeout(value, decl.timeout)
     return with_note_later(value) if isawaitable(value) else with_note(value)
 
 

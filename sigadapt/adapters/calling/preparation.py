@@ -93,7 +93,8 @@ def _messages_of(
 ) -> tuple[list[dict[str, Any]], tuple[Change, ...]]:
     """Return the messages of a call; those of an agent name the tools of this request."""
     messages = call.adapter.messages(plan.text_signature, call.demos, inputs)
-    messages = with_instructions(messages, decls)
+    if any(decl.instructions for decl in decls.tools):
+        messages = with_instructions(messages, decls)
     if not plan.defers_bad_calls:  # it is no agent of DSPy's
         return messages, ()
     return with_tool_names(messages, call.inputs.get(plan.tools), decls)

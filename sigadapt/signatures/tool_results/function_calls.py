@@ -228,7 +228,7 @@ def _wait(value: Awaitable[Any], timeout: float | None) -> Any:
     return future.result().result()
 
 
-def limited(value: Any, timeout: float | None) -> Any:
+def with_timeout(value: Any, timeout: float | None) -> Any:
     """Return a value, or what awaits it for as long as the timeout allows."""
     if timeout is None or not inspect.isawaitable(value):
         return value
