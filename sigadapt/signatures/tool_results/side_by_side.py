@@ -25,6 +25,7 @@ from sigadapt.signatures.tool_results.function_calls import (
     blocking_loop,
     in_thread,
     outcome_at_cancel,
+    turn_loop,
 )
 
 _MOST_THREADS = 32
@@ -247,6 +248,7 @@ async def _arun_on_loop(run: _RunningCall) -> None:
 
 
 async def _arun_in_thread(run: _RunningCall, threads: asyncio.Semaphore) -> None:
+    turn_loop.set(asyncio.get_running_loop())  # in the context of this task, which the thread copies
     async with threads:
         future = asyncio.wrap_future(in_thread(run.start))
         try:
