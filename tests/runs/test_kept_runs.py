@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from processes import run_python
 
 import sigadapt
-from sigadapt import Run, ToolDecl, ToolDecls, run_of
+from sigadapt import Run, ToolDecl, ToolDecls, Toolset, run_of
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure
 
 WIRES = ("openai", "responses", "anthropic", "gemini")
@@ -158,6 +159,36 @@ def test_cancelled_beside_a_result(kind: Any) -> None:
     # DSPy's agent runs a turn's calls one by one.
     assert look[1:] == ((False, "7 of Emma.") if kind is sigadapt.ReAct else (True, NOT_RUN))
     goes_on(run.history, results=3)
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_a_tool_that_cannot_run_here(kind: Any) -> None:
+    """agent-runs: An error carries its run."""
+    from mcp.client import Client  # noqa: PLC0415
+    from mcp.server.mcpserver import MCPServer  # noqa: PLC0415
+
+    server = MCPServer("titles")
+    shop = Shop()
+
+    @server.tool()
+    async def find(title: str) -> str:
+        """Find a title."""
+        return title
+
+    async def main() -> Run:
+        async with Client(server) as session:
+            found = await Toolset("titles", session).aresolve()
+            with pytest.raises(InvalidOption) as caught, Run() as run:
+                agent_of(ToolDecls([*found, *shop.tools]), kind)(question=QUESTION)
+            assert caught.value.code == "blocked_loop"
+            return run
+
+    with serving([turn(orders()), turn(Call("find", {"title": "x"})), submits()]):
+        run = asyncio.run(main())
+    order, find_result = pairs(run)
+    assert order == ("order", False, ORDERED)
+    assert find_result[1]
+    goes_on(run.history)
 
 
 @pytest.mark.parametrize("kind", AGENTS)
