@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -361,14 +362,16 @@ def test_usage_of_a_resumed_run(*, is_saved: bool) -> None:
     assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
 
 
-def test_usage_of_a_run_that_stayed_open() -> None:
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_usage_of_a_run_that_stayed_open(*, is_inner: bool) -> None:
     """agent-runs: A resumed run goes on counting."""
     tools = ToolDecls([ToolDecl.of(Shop().order, requires_confirmation=True)])
     agent = agent_of(tools)
     script = [turn(orders(), usage=(100, 5)), submits(usage=(200, 6))]
     with serving(script, confirm="raise"), Run() as run:
         error: Any = refused(agent, question=QUESTION)
-        agent(history=error.resume(tools, {error.requests[0].id: True}))
+        with Run() if is_inner else nullcontext():
+            agent(history=error.resume(tools, {error.requests[0].id: True}))
     assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
 
 
