@@ -53,6 +53,10 @@ class OpenLedger(Protocol):
         """Count calls that begin to run now, or raise why they may not; below 0, take back calls."""
         ...
 
+    def note_result(self, call_id: str, result: Any) -> None:
+        """Keep the result of a call of an agent before the agent itself has it."""
+        ...
+
     def seconds_left(self) -> float | None:
         """Return how long a tool may run at most; None without a limit."""
         ...

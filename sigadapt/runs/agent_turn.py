@@ -88,6 +88,18 @@ class AgentTurn:
         with self._lock:
             self._results[call.id or ""] = result
 
+    def note_result(self, call_id: str, result: ToolResult) -> None:
+        """Keep a result that the agent does not have yet, if its own tool gave it."""
+        with self._lock:
+            is_of_turn = any(call.id == call_id for call in self._calls)
+            if self._is_agents_tool() and is_of_turn and call_id not in self._results:
+                self._results[call_id] = agent_result(result)
+
+    def _is_agents_tool(self) -> bool:
+        """Return whether what runs here is a tool of the agent, not of a program inside of one."""
+        callers: list[Any] = settings.caller_modules or []
+        return bool(callers) and callers[-1] is self._agent
+
     @contextmanager
     def running(self, name: str, arguments: Mapping[str, Any]) -> Generator[Callable[[Any], None]]:
         """Note that a tool of an agent of DSPy's runs, for the first call of its name that waits.
@@ -118,8 +130,7 @@ class AgentTurn:
             open_turn.reset(token)
 
     def _call_of(self, name: str, arguments: Mapping[str, Any]) -> ToolCall | None:
-        callers: list[Any] = settings.caller_modules or []
-        if not callers or callers[-1] is not self._agent:
+        if not self._is_agents_tool():
             return None
         with self._lock:
             waiting = [call for call in self._waiting.values() if call.name == name]

@@ -16,6 +16,7 @@ from sigadapt.dspy_boundary.internals import ReActV2, settings
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.runs.agent_turn import AgentTurn
 from sigadapt.runs.limits import Limits, Usage
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _SPENT = ("input_tokens", "output_tokens", "total_tokens", "cost")
 
@@ -163,6 +164,12 @@ class Ledger:
                 ledger.check("tool_calls", count, modules)
             self.add(tool_calls=count)
 
+    def note_result(self, call_id: str, result: ToolResult) -> None:
+        """Keep the result of a call of an agent before the agent itself has it."""
+        for ledger in self.with_outer():
+            if ledger.turn is not None:
+                ledger.turn.note_result(call_id, result)
+
     def seconds_left(self) -> float | None:
         """Return how long a tool may run at most; None without a limit."""
         seconds: list[float] = []
@@ -208,7 +215,8 @@ class Ledger:
         limit: int | None = getattr(self.limits, name)
         used: int = getattr(self.usage, name)
         if limit is not None and more > 0 and used + more > limit:
-            self._refuse(LimitExceeded(name, used, limit, more), modules)
+            next_calls = more if name == "tool_calls" else 0
+            self._refuse(LimitExceeded(name, used, limit, next_calls), modules)
 
     def _refuse(self, error: LimitExceeded, modules: Sequence[Any] | None = None) -> NoReturn:
         around: Sequence[Any] = settings.caller_modules or [] if modules is None else modules

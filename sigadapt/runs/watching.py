@@ -29,7 +29,7 @@ from pydantic_core import to_jsonable_python
 from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
-from sigadapt.dspy_boundary.current_run import running_call
+from sigadapt.dspy_boundary.current_run import current_ledger, running_call
 from sigadapt.dspy_boundary.internals import StreamResponse, running_id, settings
 from sigadapt.errors import ConfirmationNeeded, SigadaptError
 from sigadapt.runs import events
@@ -323,7 +323,11 @@ class Watch(BaseCallback):
         """Emit the result of a tool."""
         frame = self._frames.pop(call_id, self._root)
         if frame.run is not None and (exception is None or isinstance(exception, Exception)):
-            self._result(frame.run, _tool_result(frame.run.call, outputs, exception))
+            result = _tool_result(frame.run.call, outputs, exception)
+            ledger = current_ledger()
+            if ledger is not None:  # whoever gets the event may save the history of the run
+                ledger.note_result(frame.run.call.id, result)
+            self._result(frame.run, result)
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""

@@ -402,3 +402,17 @@ def test_a_later_run_of_the_same_history() -> None:
     with serving([submits()]):
         agent(question="And?", history=history)
     assert run.history.model_dump_json() == before
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_saved_at_each_event(kind: Any) -> None:
+    """agent-runs: A run goes on and runs nothing twice."""
+    shop = Shop()
+    early: list[str] = []
+    script = [turn(orders(), looks(), looks("Ivanhoe")), turn(looks("Nowhere")), submits()]
+    with serving(script), Run() as run:
+        for event in sigadapt.stream_sync(agent_of(ToolDecls(shop.tools), kind), question=QUESTION):
+            if isinstance(event, sigadapt.events.ResultReady):
+                kept = {call.id: result for each in run.rounds for call, result in each.pairs}
+                early += [event.call_id for _ in "x" if kept[event.call_id].value in (NOT_RUN, NO_RESULT)]
+    assert early == []

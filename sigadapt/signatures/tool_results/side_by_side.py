@@ -73,6 +73,8 @@ def run_turn(
                     copy_context().run(_run_here, run, loop)
                     run.raise_failure()
         finally:
+            for run in runs:  # so that no call takes the end of the loop for its own cancellation
+                run.is_cancelled = True
             loop.close()
     return [run.outcome for run in runs]
 
