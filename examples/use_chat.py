@@ -118,7 +118,9 @@ def messages_of(chat: Chat) -> Iterator[dict[str, Any]]:
         if event.get("question"):
             text = {"type": "text", "text": event["question"]}
             yield {"id": f"user-{number}", "role": "user", "parts": [text]}
-        parts = [part_of(*pair) for each in sigadapt.rounds([event]) for pair in each.pairs]
+        pairs = [pair for each in sigadapt.rounds([event]) for pair in each.pairs]
+        # The agent's `submit` is its answer, which is a text.
+        parts = [part_of(call, result) for call, result in pairs if call.name != "submit"]
         if event.get("answer"):
             parts.append({"type": "text", "text": event["answer"]})
         if error is not None and event is events[-1]:

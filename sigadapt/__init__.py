@@ -13,7 +13,7 @@ from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_from_response
-from sigadapt.errors import ConfirmationNeeded, SigadaptError, ToolCallParseError
+from sigadapt.errors import ConfirmationNeeded, LimitExceeded, SigadaptError, ToolCallParseError
 from sigadapt.histories import trim_history
 from sigadapt.runs.rounds import rounds
 from sigadapt.signatures import tool_decls
@@ -62,6 +62,11 @@ if TYPE_CHECKING:
     from sigadapt import testing as testing
     from sigadapt import trust as trust
     from sigadapt import ui as ui
+    from sigadapt.runs.limits import Limits as Limits
+    from sigadapt.runs.limits import Usage as Usage
+    from sigadapt.runs.react import ReAct as ReAct
+    from sigadapt.runs.run import Run as Run
+    from sigadapt.runs.run import run_of as run_of
     from sigadapt.runs.stream import stream as stream
     from sigadapt.runs.stream import stream_sync as stream_sync
 
@@ -72,6 +77,11 @@ _MODULES = (
 
 # What only some programs need is imported when it is asked for.
 _LATER = {
+    "Limits": "sigadapt.runs.limits",
+    "ReAct": "sigadapt.runs.react",
+    "Run": "sigadapt.runs.run",
+    "Usage": "sigadapt.runs.limits",
+    "run_of": "sigadapt.runs.run",
     "stream": "sigadapt.runs.stream",
     "stream_sync": "sigadapt.runs.stream",
     # These two have moved, but independent checks beside this repository still use them from here.
@@ -125,7 +135,11 @@ __all__ = [
     "Files",
     "InvalidToolCall",
     "JSONAdapter",
+    "LimitExceeded",
+    "Limits",
+    "ReAct",
     "RequestContext",
+    "Run",
     "SigadaptError",
     "Sources",
     "ToolCall",
@@ -137,8 +151,10 @@ __all__ = [
     "ToolResults",
     "ToolTexts",
     "Toolset",
+    "Usage",
     "choice_from_response",
     "rounds",
+    "run_of",
     "stream",
     "stream_sync",
     "trim_history",

@@ -10,6 +10,7 @@ The tree:
      +- UnreadableResponse    the value to read is not a model response
      +- UnusableAnswer        a turn that ended without an answer; says why, carries the `choice`
      +- ConfirmationNeeded    a turn that waits for a person's yes; carries all that a run needs to go on
+     +- LimitExceeded         a request or a turn that would pass a limit of its run; carries the `run`
      +- UnboundToolCall       a call that `ToolCall.bind` found unusable; carries it as an invalid `call`
      +- ToolCallParseError    the answer holds invalid calls; carries the whole `choice`
          +- MissingToolCalls  a required calls field got no call
@@ -85,6 +86,8 @@ class SigadaptError(Exception):
     """
 
     code: str = "sigadapt_error"
+    run: Any = None
+    """The `sigadapt.Run` that the error left, if there was one."""
 
     def __init__(
         self,
@@ -360,6 +363,35 @@ error.resume(tools, decisions).
             InvalidHistory: `unreadable_history`, for a text that is something else.
         """
         return waiting.from_json(cls, text)
+
+
+class LimitExceeded(SigadaptError):
+    """A run has reached one of its limits (`sigadapt.Limits`), and what comes next was not begun.
+
+    It is no ValueError, so `dspy.ReActV2` ends at once. `error.run.history` has what the run did so far.
+
+    Args:
+        name: the limit, which is the error's `code`, such as `requests`.
+        used: what the run has used of it.
+        limit: the most that it may use.
+        more: what comes next would use, if that alone passes the limit.
+
+    Example:
+        >>> error = LimitExceeded("requests", 2, 2)
+        >>> print(error)
+        the run has used 2 of 2 requests. Raise the limit, or go on later with \
+agent(history=error.run.history).
+    """
+
+    def __init__(self, name: str, used: float, limit: float, more: int = 0) -> None:
+        next_turn = f", and the next turn has {more}" if more else ""
+        super().__init__(
+            f"the run has used {used:g} of {limit:g} {name.replace('_', ' ')}{next_turn}",
+            code=name,
+            fix="Raise the limit, or go on later with agent(history=error.run.history).",
+        )
+        self.used = used
+        self.limit = limit
 
 
 class UnboundToolCall(SigadaptError):

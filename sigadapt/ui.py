@@ -7,7 +7,7 @@ Rules:
  a. They do not raise. An error of the run is written as its type, because its message may hold what the user
     of the page must not read. `error_text` writes another text.
  b. What runs inside of a tool is not written; the tool's result is.
- c. An output that did not stream, such as one that an agent submits, is written as a text at the end.
+ c. An output that did not stream, such as a `Literal`, is written as a text at the end.
 """
 
 import json

@@ -29,6 +29,7 @@ from sigadapt.providers import BY_WIRE, PROVIDERS, ROUTES
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.runs.field_texts import field_texts
+from sigadapt.runs.submit_texts import SubmitTexts
 from sigadapt.schemas import checking
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
@@ -93,6 +94,7 @@ __all__ = [
     "Scan",
     "Server",
     "Steps",
+    "SubmitTexts",
     "TextGate",
     "TextSubscription",
     "ToolIndex",

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
+from sigadapt.adapters.calling.agent_steps import begin_step, take_answer
 from sigadapt.adapters.calling.answers import checked_choice, read_choice, recover_hint, subscribe
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import prompted_after, refuses_tools
@@ -52,6 +53,7 @@ Outputs: TypeAlias = list[dict[str, Any]]
 
 def steps(call: AdapterCall) -> Steps[Outputs]:
     """Run the whole flow of a call and return one dict of output values per candidate."""
+    turn = begin_step(call)
     record = yield from prepare(call)
     # DSPy keeps the inputs in its trace, and makes demonstrations of it. With functions in them, these could
     # neither be pickled nor saved as JSON, so the tools become their declarations.
@@ -60,6 +62,8 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
     outputs: Outputs = []
     for last_record, answer in (yield from _send_and_read(record)):
         outputs.append((yield from finish(last_record, answer)))
+        if turn is not None and len(outputs) == 1:
+            take_answer(turn, last_record, outputs[0])
         if call.adapter.options.confirm:
             stop_for_person(call.plan, record.decls, call.inputs, record.sent.canonical, outputs[-1])
     return outputs

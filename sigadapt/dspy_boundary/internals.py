@@ -15,9 +15,9 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
+from functools import partial, wraps
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import pydantic
 from anyio import from_thread
@@ -40,12 +40,20 @@ from dspy.clients.engines import lifecycle, litellm_engine, streaming
 from dspy.clients.engines import litellm_errors as _errors
 from dspy.clients.lm import LM
 from dspy.dsp.utils.settings import settings as _settings
+from dspy.predict.predict import Predict
+from dspy.primitives.module import Module
+from dspy.primitives.prediction import Prediction
 from dspy.signatures.signature import Signature
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback, callback_context
 
+from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
+
 _execution: Any = execution
+_engine_of: Callable[..., Any] = _execution._engine
+_finalize: Callable[..., Any] = _execution.finalize
+_account_failed_call: Callable[..., Any] = _execution._account_failed_call
 _lm_module: Any = sys.modules[LM.__module__]
 settings: Any = _settings  # `send_stream` is where DSPy sends the chunks of the running call, or None
 
@@ -75,6 +83,24 @@ closing: Any = lifecycle.closing_stream
 aclosing: Any = lifecycle.aclosing_stream
 plain: Callable[[Any], Any] = legacy_outputs.plain
 get_litellm: Callable[[], Any] = partial(_litellm.get_litellm, feature="LiteLLM engine streaming")
+
+
+if TYPE_CHECKING:
+
+    class ReActV2(Module):
+        """DSPy's agent. DSPy's decorator of experimental classes hides its type."""
+
+        signature: type[Signature]
+        tools: dict[str, Tool]
+        max_iters: int
+        react: Predict
+
+        def __init__(self, signature: type[Signature] | str, tools: list[Tool], max_iters: int) -> None: ...
+        def forward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
+        async def aforward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
+
+else:
+    from dspy.predict.react_v2 import ReActV2  # noqa: F401
 
 
 def is_submit(function: object) -> bool:
@@ -142,6 +168,88 @@ for _module in (_execution, _lm_module):
     _module.anyio = SimpleNamespace(from_thread=SimpleNamespace(run=_run_from_thread))
 
 
+# An open run (`sigadapt.Run`) counts requests where DSPy sends them: after the cache had no answer, once for
+# all retries, also for signatures without tools. A callback could neither stop a request nor know the cache.
+
+
+def _counted_engine(lm: Any, call: Any, asynchronous: bool) -> Any:  # noqa: FBT001  (DSPy's own)
+    engine, request, provider = _engine_of(lm, call, asynchronous)
+    ledger = current_ledger()
+    if ledger is not None:
+        ledger.begin_request(lm.model, partial(_has_price, lm, request, provider))
+    return engine, request, provider
+
+
+def _counted_end(lm: Any, call: Any, result: Any) -> Any:
+    ledger = current_ledger()
+    if ledger is not None and not result.cache_hit:
+        ledger.count_answer(result.usage, result.cost)
+    return _finalize(lm, call, result)
+
+
+def _counted_failure(lm: Any, results: list[Any], error: BaseException) -> None:
+    ledger = current_ledger()
+    if ledger is not None:
+        for result in results:
+            ledger.count_answer(result.usage, result.cost)
+    _account_failed_call(lm, results, error)
+
+
+_execution._engine = _counted_engine
+_execution.finalize = _counted_end
+_execution._account_failed_call = _counted_failure
+
+
+def _has_price(lm: Any, request: Any, provider: str | None) -> bool:
+    """Return whether DSPy knows what a model costs."""
+    if provider is not None:
+        model = lm.model if request is None else request.model
+        return "input_cost_per_token" in model_info(provider, capabilities.resolve(lm).model or model)
+    if request is not None:  # DSPy prices no typed request over LiteLLM
+        return False
+    return "input_cost_per_token" in get_litellm().model_cost.get(lm.model.rpartition("/")[2], {})
+
+
+# Tools that an agent of DSPy's runs itself: the run around it keeps each result at once.
+
+_call_tool: Any = Tool.__call__
+_acall_tool: Any = Tool.acall
+
+
+def call_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
+    """Run the tool of an agent of DSPy's, and let the open run keep its result."""
+    turn = open_turn.get()
+    if turn is None:
+        return start()
+    with turn.running(name, arguments) as keep:
+        value = start()
+        keep(value)
+    return value
+
+
+async def acall_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
+    """Do the same as `call_in_turn` in async code."""
+    turn = open_turn.get()
+    if turn is None:
+        return await start()
+    with turn.running(name, arguments) as keep:
+        value = await start()
+        keep(value)
+    return value
+
+
+def _call_tool_in_turn(self: Any, **kwargs: Any) -> Any:
+    return call_in_turn(self.name, kwargs, partial(_call_tool, self, **kwargs))
+
+
+async def _acall_tool_in_turn(self: Any, **kwargs: Any) -> Any:
+    return await acall_in_turn(self.name, kwargs, partial(_acall_tool, self, **kwargs))
+
+
+Tool.__call__ = wraps(_call_tool)(_call_tool_in_turn)
+Tool.acall = wraps(_acall_tool)(_acall_tool_in_turn)
+
+
 class Lm15Provider(Protocol):
     """What is used of an lm15 provider, which writes requests in one wire format and reads the answers.
 
@@ -204,7 +312,7 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
         dspy.utils.exceptions.LMError: if DSPy finds no engine.
     """
     call = _execution.prepare(lm, request, None, {}, asynchronous=is_async)
-    engine, _, _ = _execution._engine(lm, call, is_async)
+    engine, _, _ = _engine_of(lm, call, is_async)
     return engine
 
 

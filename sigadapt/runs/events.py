@@ -26,6 +26,8 @@ class BaseEvent:
 class TextDelta(BaseEvent):
     """A piece of an output field's text; `field` is None for text beside calls that is no output.
 
+    An agent's outputs are texts too, although the model writes them as a call of the agent's `submit`.
+
     Example:
         >>> TextDelta("It is su", "answer", step=1).text
         'It is su'

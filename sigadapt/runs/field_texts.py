@@ -13,6 +13,7 @@ import dspy
 
 from sigadapt.adapters.output_format import CHAT_MARKER
 from sigadapt.adapters.text_listeners import overlap
+from sigadapt.schemas.json_values import without_halves
 
 NOWHERE = ""
 """The name of no field: what belongs to it is not emitted."""
@@ -22,13 +23,18 @@ Piece = tuple[str | None, str]
 _LINE = re.compile(r"\n[ \t]*\[\[ ## (\w+) ## \]\]")
 _PARTIAL_LINE = re.compile(r"\s*\n[ \t]*(?:\[|\[\[(?: (?:##?(?: (?:\w+(?: (?:##?(?: \]?)?)?)?)?)?)?)?)?\Z")
 _SPACE = re.compile(r"\s{1,80}\Z")
-# A string's characters, halves of surrogate pairs together; and what an object is made of besides.
+# A string's characters, as far as they are whole: the first half of a surrogate pair waits for what follows.
+_FIRST_HALF = r"\\u[dD][89abAB][\da-fA-F]{2}"
+_AFTER_FIRST_HALF = r"\\u[dD][c-fC-F][\da-fA-F]{2}|(?=[^\\]|\\[^u]|\\u[\da-fA-F]{4})"
 _CHARACTERS = re.compile(
-    r"(?:[^\"\\]|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u(?![dD][89abAB])[\da-fA-F]{4}|\\[^u])*"
+    r"(?:[^\"\\\ud800-\udbff]+|[\ud800-\udbff](?!\Z)|\\[\"\\/bfnrt]"
+    rf"|{_FIRST_HALF}(?:{_AFTER_FIRST_HALF})|\\u(?![dD][89abAB])[\da-fA-F]{{4}})*"
 )
 _LONGEST_ESCAPE = 12  # of a surrogate pair
+# What an object is made of besides.
 _KEY_CHARACTERS = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
 _SIGN = re.compile(r'["{}\[\],:]')
+_BEGIN = re.compile(r"\{")
 
 
 class MarkedText:
@@ -104,6 +110,7 @@ class JsonObjectText:
         self._names = text_fields(fields)
         self._default = default
         self._buffer = ""
+        self._place: int = 0  # up to which it has been read
         self._is_object: bool | None = None
         self._depth = 0
         self._key = NOWHERE
@@ -127,8 +134,11 @@ class JsonObjectText:
             self._buffer = ""
             return [(self._default, plain)]
         pieces: list[Piece] = []
-        while self._buffer and self._read(pieces):
+        while self._place < len(self._buffer) and self._read(pieces):
             pass
+        # Once for each piece: a whole answer may come as one, and is not copied for each sign in it.
+        self._buffer = self._buffer[self._place :]
+        self._place = 0
         return pieces
 
     def _read(self, pieces: list[Piece]) -> bool:
@@ -137,16 +147,15 @@ class JsonObjectText:
             return self._read_string(self._field, pieces)
         if self._key_pieces is not None:
             return self._read_key(self._key_pieces)
-        sign = _SIGN.search(self._buffer) if self._depth else re.search(r"\{", self._buffer)
+        signs = _SIGN if self._depth else _BEGIN
+        sign = signs.search(self._buffer, self._place)
         if sign is None:
-            self._buffer = ""
+            self._place = len(self._buffer)
             return False
+        self._place = sign.end()
         if sign[0] == '"' and self._depth == 1 and self._last_sign in "{,":
-            self._buffer = self._buffer[sign.end() :]
             self._key_pieces = []
-            return True
-        self._buffer = self._buffer[sign.end() :]
-        if sign[0] == '"':
+        elif sign[0] == '"':
             is_text_field = self._depth == 1 and self._key in self._names
             self._field = self._key if is_text_field else NOWHERE
         else:
@@ -155,34 +164,41 @@ class JsonObjectText:
         return True
 
     def _read_string(self, field: str, pieces: list[Piece]) -> bool:
-        """Read more of a value that is a string, and return whether it ended and more follows."""
-        characters: Any = _CHARACTERS.match(self._buffer)
+        """Read more of a value that is a string, and return whether it ended."""
+        characters: Any = _CHARACTERS.match(self._buffer, self._place)
         if characters[0] and field != NOWHERE:
-            pieces.append((field, json.loads(f'"{characters[0]}"', strict=False)))
-        self._buffer = self._buffer[characters.end() :]
-        if self._buffer.startswith('"'):
-            self._buffer = self._buffer[1:]
+            pieces.append((field, _decoded(characters[0])))
+        self._place = characters.end()
+        if self._buffer.startswith('"', self._place):
+            self._place += 1
             self._field = None
-            return bool(self._buffer)
+            return True
         # An escape that JSON does not have: no string goes on after it.
-        if len(self._buffer) >= _LONGEST_ESCAPE:
+        if len(self._buffer) - self._place >= _LONGEST_ESCAPE:
             self._is_broken = True
-            self._buffer = ""
+            self._place = len(self._buffer)
         return False
 
     def _read_key(self, key: list[str]) -> bool:
         """Read more of a key, and return whether it ended."""
         # A key may never end: what was read of it is not looked at again.
-        characters: Any = _KEY_CHARACTERS.match(self._buffer)
+        characters: Any = _KEY_CHARACTERS.match(self._buffer, self._place)
         key.append(characters[0])
-        self._buffer = self._buffer[characters.end() :]
-        if not self._buffer.startswith('"'):
+        self._place = characters.end()
+        if not self._buffer.startswith('"', self._place):
             return False
         self._key = "".join(key)
         self._last_sign = ""
         self._key_pieces = None
-        self._buffer = self._buffer[1:]
+        self._place += 1
         return True
+
+
+def _decoded(characters: str) -> str:
+    """Return what the characters of a JSON string mean, with U+FFFD for half of a surrogate pair."""
+    if "\\" in characters:
+        characters = json.loads(f'"{characters}"', strict=False)
+    return characters if characters.isascii() else without_halves(characters)
 
 
 class NoText:

@@ -9,8 +9,12 @@ from typing import Any
 import dspy
 import pydantic
 
+from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import is_submit
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory
+from sigadapt.runs.ledger import Ledger
+from sigadapt.runs.limits import Usage
+from sigadapt.runs.run import Run
 from sigadapt.schemas.json_values import cut
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import REJECTED, pin_of
@@ -25,7 +29,7 @@ from sigadapt.signatures.tool_results.running import (
     refuse_swapped,
     run_jobs,
 )
-from sigadapt.signatures.tool_results.tool_result import ToolResult, value_for_agent
+from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 
@@ -39,13 +43,24 @@ class _RunRecord(pydantic.BaseModel):
     event: dspy.History  # of one event: the turn that waits
     field: str  # the signature's field for calls
     results_field: str | None  # and that for their results
+    usage: Usage | None = None  # what the run has used
+    seconds: float = 0.0  # and how long it took
+
+
+_SAVED = ("calls", "requests", "history", "field", "results_field")
 
 
 def to_json(error: ConfirmationNeeded) -> str:
     """Return the error as JSON text."""
-    fields = {name: getattr(error, name) for name in _RunRecord.model_fields if name != "event"}
+    fields = {name: getattr(error, name) for name in _SAVED}
+    unknown: set[str] = set()
+    if error.run is None:
+        unknown = {"usage", "seconds"}  # which a mark of an earlier version does not cover
+    else:
+        fields |= {"usage": error.run.usage, "seconds": error.run.ledger.seconds}
     try:
-        return _RunRecord(**fields, event=dspy.History(messages=[error.event])).model_dump_json()
+        record = _RunRecord(**fields, event=dspy.History(messages=[error.event]))
+        return record.model_dump_json(exclude=unknown)
     except ValueError as fault:
         reason = f"the run that waits cannot be saved: {cut(str(fault))}"
         fix = "Give inputs that JSON can hold, or pickle the error."
@@ -61,14 +76,18 @@ def from_json(kind: type[ConfirmationNeeded], text: str | bytes) -> Confirmation
         reason = f"it is no saved ConfirmationNeeded: {cut(str(fault))}"
         fix = "Give what error.model_dump_json() wrote."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
-    return kind(fields.calls, fields.requests, fields.history, event, fields.field, fields.results_field)
+    error = kind(fields.calls, fields.requests, fields.history, event, fields.field, fields.results_field)
+    if fields.usage is not None:
+        error.run = Run.restored(Ledger.restored(fields.usage, fields.seconds, fields.history))
+    return error
 
 
 def resume(error: ConfirmationNeeded, tools: object, decisions: Any, timeout: float | None) -> dspy.History:
     """Run the calls of the turn, and return the history with them."""
     refuse_swapped(tools, decisions, "resume")
     calls, jobs = _checked_jobs(error, decls_of(tools), decisions, timeout)
-    return _with_turn(error, run_jobs(calls, jobs, timeout))
+    _carry_usage(error)
+    return _with_turn(error, run_jobs(calls, jobs))
 
 
 async def aresume(
@@ -77,7 +96,15 @@ async def aresume(
     """Run the calls of the turn side by side, and return the history with them."""
     refuse_swapped(tools, decisions, "aresume")
     calls, jobs = _checked_jobs(error, await awaited_decls(tools), decisions, timeout)
-    return _with_turn(error, await arun_jobs(calls, jobs, timeout))
+    _carry_usage(error)
+    return _with_turn(error, await arun_jobs(calls, jobs))
+
+
+def _carry_usage(error: ConfirmationNeeded) -> None:
+    """Let the open run go on with what the run that waited has used."""
+    ledger = current_ledger()
+    if ledger is not None and error.run is not None:
+        ledger.carry(error.run.ledger)
 
 
 def _checked_jobs(
@@ -142,16 +169,7 @@ def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
         earlier_results = event.get(error.results_field) or ToolResults()
         event[error.results_field] = ToolResults.model_validate(earlier_results) + turn_results
     else:  # as `dspy.ReActV2` writes it
-        rows = dspy.ToolCallResults(tool_call_results=[*map(_agent_result, turn_results)])
+        rows = dspy.ToolCallResults(tool_call_results=[*map(agent_result, turn_results)])
         calls = calls.model_copy(update={"tool_call_results": rows})
     event[error.field] = calls
     return error.history.model_copy(update={"messages": [*map(dict, error.history.messages), event]})
-
-
-def _agent_result(result: ToolResult) -> dspy.ToolCallResults.ToolCallResult:
-    return dspy.ToolCallResults.ToolCallResult(
-        call_id=result.call_id,
-        name=result.name,
-        value=value_for_agent(result),
-        is_error=result.is_error,
-    )

@@ -10,6 +10,7 @@ to it, in any thread. DSPy's id of what runs leads to its `_Frame`. Rules:
     without one, as in `dspy.ReAct`, its call is emitted first.
  d. A call that no tool ran, such as a bad one, has its result when the next turn or the end shows it.
  e. Once the reader has left, every chunk, predictor, request and tool raises `LeftError`.
+ f. A call of an agent's own `submit` is text (`submit_texts.py`). No event has the call or its result.
 """
 
 import inspect
@@ -24,6 +25,7 @@ import dspy
 from dspy.utils.callback import BaseCallback
 from pydantic_core import to_jsonable_python
 
+from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.dspy_boundary.internals import StreamResponse, running_id, settings
@@ -31,6 +33,7 @@ from sigadapt.errors import ConfirmationNeeded, SigadaptError
 from sigadapt.runs import events
 from sigadapt.runs.events import Event
 from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
+from sigadapt.runs.submit_texts import AGENT, SUBMIT, SubmitTexts, submit_texts
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_results.failures import message_of
@@ -55,6 +58,7 @@ class _Step:
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     has_tools: bool = True  # whether a subscription to calls sends its chunks
     texts: Any = field(default_factory=NoText)  # what splits its text into fields
+    submit_texts: SubmitTexts | None = None  # what reads the agent's outputs; None outside of an agent
     waiting: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
     is_open: bool = True
     # By the answer that came last; pieces, because a text that grew with each one would be copied each time.
@@ -73,6 +77,11 @@ class _OpenCall:
     call: AnyCall
     step: _Step  # that made it
     has_begun: bool = False  # whether a tool runs it
+
+    @property
+    def is_submit(self) -> bool:
+        """Whether it is an agent's answer, and no event has it."""
+        return self.step.submit_texts is not None and self.call.name == SUBMIT
 
 
 @dataclass(eq=False)
@@ -162,19 +171,26 @@ class Watch(BaseCallback):
             step.pieces.setdefault(name, []).append(piece)
             self.emit(step, events.TextDelta, piece, name)
 
+    def emit_submit_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
+        """Emit pieces of the texts that an agent submits."""
+        for name, piece in pieces:
+            self.emit(step, events.TextDelta, piece, name)
+
     def emit_call(self, step: _Step, item: Any) -> None:
         """Emit a whole call, once; a good one may turn out bad later."""
         call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
+        open_call = _OpenCall(call, step)
+        if open_call.is_submit and isinstance(call, ToolCall) and step.submit_texts is not None:
+            self.emit_submit_text(step, step.submit_texts.rest_of(call))
         earlier = step.calls.get(call.id)
         if earlier is not None and isinstance(earlier, InvalidToolCall) >= isinstance(call, InvalidToolCall):
             return
         step.calls[call.id] = call
         with self._lock:
-            step.owner.calls[:] = [
-                open_call for open_call in step.owner.calls if open_call.call is not earlier
-            ]
-            step.owner.calls.append(_OpenCall(call, step))
-        self.emit(step, events.CallReady, call)
+            step.owner.calls[:] = [other for other in step.owner.calls if other.call is not earlier]
+            step.owner.calls.append(open_call)
+        if not open_call.is_submit:
+            self.emit(step, events.CallReady, call)
 
     # DSPy's callbacks.
 
@@ -199,6 +215,9 @@ class Watch(BaseCallback):
             self._count += 1
             texts = field_texts(fields, marker, NOWHERE)
             frame.step = _Step(self._count, parent.within, parent, fields, has_tools, texts)
+            agent = _agent_around(parent)
+            if agent is not None and has_tools:
+                frame.step.submit_texts = submit_texts(agent, instance, values)
             self._steps.append(frame.step)
 
     def _step_between(self, owner: _Frame) -> _Step:
@@ -340,8 +359,10 @@ class Watch(BaseCallback):
     def _result(self, call: _OpenCall, result: ToolResult) -> None:
         with self._lock:
             calls = call.step.owner.calls
-            if call in calls:
-                calls.remove(call)
+            if call not in calls:
+                return
+            calls.remove(call)
+            if not call.is_submit:
                 self.emit(call.step, events.ResultReady, call.call.id, result)
 
     def _emit_results(self, owner: _Frame, values: Iterable[Any]) -> None:
@@ -403,10 +424,22 @@ class _AnswerListener:
         elif isinstance(item.chunk, ToolCalls):
             for call in item.chunk.in_order():
                 watch.emit_call(step, call)
-        elif item.chunk.arguments or item.chunk.index not in step.open_calls:
-            call = item.chunk
-            step.open_calls.add(call.index)
-            watch.emit(step, events.CallDelta, call.index, call.id, call.name, call.arguments)
+        else:
+            self._emit_parts(item.chunk)
+
+    def _emit_parts(self, part: PartialCall) -> None:
+        """Emit a part of a call, or the text in it, and parts that have waited for it."""
+        watch = self._watch
+        step = self._step
+        submit_texts = step.submit_texts
+        parts = [part]
+        if submit_texts is not None and part.index not in submit_texts.other_calls:
+            parts, pieces = submit_texts.take(part)
+            watch.emit_submit_text(step, pieces)
+        for call in parts:
+            if call.arguments or call.index not in step.open_calls:
+                step.open_calls.add(call.index)
+                watch.emit(step, events.CallDelta, call.index, call.id, call.name, call.arguments)
 
     def _emit_choice(self, choice: Choice) -> None:
         """Emit what of a whole answer did not stream."""
@@ -449,6 +482,15 @@ def jsonable(value: Any) -> Any:
         return to_jsonable_python(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
     except (ValueError, TypeError, RecursionError):
         return str(value)
+
+
+def _agent_around(frame: _Frame | None) -> Any:
+    """Return the agent that calls a predictor here; None if there is none, or a tool between them."""
+    while frame is not None and frame.run is None:
+        if isinstance(frame.instance, AGENT):
+            return frame.instance
+        frame = frame.parent
+    return None
 
 
 def _call_to_answer(frame: _Frame | None, name: str, args: Any, call_id: str) -> _OpenCall | None:

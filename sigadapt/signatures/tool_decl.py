@@ -29,6 +29,7 @@ from sigadapt.signatures.sources.dspy_tools import DeclaredTool
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Description, Runnable
+from sigadapt.signatures.tool_results.function_calls import is_timeout
 
 REQUEST = "sigadapt_request_confirmation"
 """The tool name of a request for confirmation. Models never see it, and no tool may have it."""
@@ -110,6 +111,9 @@ class ToolDecl(Displayable, Immutable, Runnable):
             `{}` if the tool does not say. None for a function. A custom tool is called with free text and
             has no `parameters`: its call's `args` are `{"input": text}`.
         search: how a deferred tool is found, as `Toolset.deferred` sets it. It is not saved as JSON.
+        timeout: the most seconds that a call is waited for; None for no limit. It is the program's own: no
+            provider is sent it, and it is not saved as JSON.
+        sequential: whether the calls of a turn with this tool run one by one. It is the program's own, too.
         func: the Python object behind the tool, for the caller. sigadapt never calls it, compares it or
             saves it as JSON; for pickle, see `LostFunction`.
 
@@ -133,6 +137,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
     format: Json | None = field(default_factory=_nothing)
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     search: "ToolSearch | None" = field(default=None, compare=False, repr=False)
+    timeout: float | None = field(default=None, compare=False, repr=False)
+    sequential: bool = field(default=False, compare=False, repr=False)
 
     text: ClassVar[DeclarationText]
     """The declaration as JSON text, of each its own: it is no field."""
@@ -173,6 +179,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
         strict: bool | None = None,
         long_running: bool = False,
         requires_confirmation: bool | Callable[[dict[str, Any]], Any] = False,
+        timeout: float | None = None,
+        sequential: bool = False,
         **unknown: Never,
     ) -> "ToolDecl":
         """Declare one tool from a source. Every other argument overrides the source.
@@ -187,6 +195,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
             strict: see ToolDecl.
             long_running: see ToolDecl. Only true overrides the source.
             requires_confirmation: see ToolDecl. False does not override the source.
+            timeout: see ToolDecl.
+            sequential: see ToolDecl. Only true overrides the source.
             unknown: no other argument is taken.
 
         Raises:
@@ -209,6 +219,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
             "strict": strict,
             "long_running": long_running or None,
             "requires_confirmation": None if requires_confirmation is False else requires_confirmation,
+            "timeout": timeout,
+            "sequential": sequential or None,
         }
         fields = {key: value for key, value in fields.items() if value is not None}
         if isinstance(source, ToolDecl):
@@ -323,7 +335,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
                     functions[key] = by_value(function)
                 except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
                     functions[key] = by_value(LostFunction(self.name, key))
-        return from_pickles, (_restored, {"source": bare_form(self), "search": self.search}, functions)
+        fields = {name: getattr(self, name) for name in ("search", "timeout", "sequential")}
+        return from_pickles, (_restored, {"source": bare_form(self), **fields}, functions)
 
 
 ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
@@ -457,12 +470,13 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "description": str,
     "strict": (bool, NoneType),
     "long_running": bool,
+    "sequential": bool,
     **dict.fromkeys(("returns", "extras", "format"), (dict, NoneType)),
 }
 
 _OPTIONS = (
     *("name", "description", "parameters", "returns", "strict"),
-    *("long_running", "requires_confirmation"),
+    *("long_running", "requires_confirmation", "timeout", "sequential"),
 )
 _OWN_KEYS = ("type", "function", "custom")
 
@@ -486,6 +500,8 @@ def _check_fields(decl: ToolDecl) -> None:
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
     if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
+    if decl.timeout is not None and not is_timeout(decl.timeout):
+        _refuse_field(decl, f"its timeout is no number of seconds above 0: {cut(repr(decl.timeout))}")
 
 
 def _unnamed_tool(decl: ToolDecl) -> str:

@@ -30,7 +30,13 @@ from sigadapt.signatures.server.tools import ServerTool, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.runnable import SeveralTools, forgotten_adapter
-from sigadapt.signatures.tool_decl import ToolDecl, bare_form, declarations_of, known_declarations
+from sigadapt.signatures.tool_decl import (
+    ToolDecl,
+    bare_form,
+    declarations_of,
+    known_declarations,
+    with_fields,
+)
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -368,7 +374,10 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
         return type(self)(update["tools"]) if update else self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.entries,)
+        # Copies, so that a pickle does not say which lists share a declaration: DSPy's optimizers choose
+        # demonstrations by a hash of their pickles, and equal tools then have equal ones.
+        entries = [with_fields(each) if isinstance(each, ToolDecl) else each for each in self.entries]
+        return type(self), (tuple(entries),)
 
     def __eq__(self, other: object) -> bool:
         return _is_decls(other) and self.entries == other.entries

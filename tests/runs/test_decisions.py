@@ -374,7 +374,7 @@ def test_the_model_reads_what_ask_edited(way: str, *, is_async: bool) -> None:
             asyncio.run(agent.acall(question="Pay."))
         else:
             events = list(sigadapt.stream_sync(agent, question="Pay."))
-            [shown, _] = [event.result for event in events if isinstance(event, sigadapt.events.ResultReady)]
+            [shown] = [event.result for event in events if isinstance(event, sigadapt.events.ResultReady)]
             assert (shown.value, shown.note is None) == ("Paid 5.", False)
         read = provider.received[1].body["messages"][-1]["content"]
     assert read == f"Paid 5.\n\n{edit_note({'to': 'Ada', 'eur': 5, 'note': 'invoice'})}"

@@ -11,6 +11,7 @@ from sigadapt.adapters.hooks import before_request
 from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
 from sigadapt.adapters.passes.order import write_request
+from sigadapt.adapters.request.agent_prompt import with_tool_names
 from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Change, Request, build_request
 from sigadapt.adapters.request.lost_ids import with_lost_ids
@@ -60,6 +61,8 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
         inputs, healings = heal(plan, inputs)
         repairs = (*repairs, *healings)
     messages = adapter.messages(plan.text_signature, call.demos, inputs)
+    messages, naming = with_tool_names(messages, tools, decls)
+    repairs = (*repairs, *naming)
     request = build_request(model, messages, decls, options, generation)
     record = CallRecord(
         call=call,

@@ -35,7 +35,7 @@ def stop_for_person(
 ) -> None:
     """Raise ConfirmationNeeded if calls among the output values want a yes that no tool asks for itself."""
     calls = values[plan.calls]
-    if not isinstance(calls, ToolCalls) or _is_forced_submit(request, decls):
+    if not isinstance(calls, ToolCalls) or is_forced_submit(request, decls):
         return
     asks = {decl.name for decl in decls.tools if asking_of(decl.func) is None}
     questions = [(call, *question_about(call, decls)) for call in calls if call.name in asks]
@@ -49,20 +49,31 @@ def stop_for_person(
     fields = plan.history_fields
     history = inputs.get(fields.history) if fields.history else None
     before = dspy.History(messages=[]) if history is None else read(dspy.History, history, fields.history)
-    event = {name: inputs.get(name) for name in (*plan.text_signature.input_fields, fields.results) if name}
-    event |= {name: values.get(name) for name in plan.outputs if name != plan.calls}
+    event = {**inputs_of_turn(plan, inputs), **outputs_beside(plan, values)}
     raise ConfirmationNeeded(
         calls,
         ToolCalls(tool_calls=requests, turn=calls.turn),
         # The agent goes on with the object that the caller gave, and adds to it.
         before.model_copy(update={"messages": [dict(each) for each in before.messages]}),
-        {name: value for name, value in event.items() if value is not None},
+        event,
         plan.calls,
         fields.results,
     )
 
 
-def _is_forced_submit(request: Request, decls: ToolDecls) -> bool:
+def inputs_of_turn(plan: Plan, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a request that the event of its turn holds."""
+    names = [*plan.text_signature.input_fields, plan.history_fields.results]
+    return {name: inputs[name] for name in names if name and inputs.get(name) is not None}
+
+
+def outputs_beside(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the outputs beside the calls that the event of a turn holds."""
+    names = [name for name in plan.outputs if name != plan.calls]
+    return {name: values[name] for name in names if values.get(name) is not None}
+
+
+def is_forced_submit(request: Request, decls: ToolDecls) -> bool:
     """Return whether this is the last request of `dspy.ReActV2`, which drops all calls but `submit`."""
     choice = request.get("tool_choice")
     function: Any = choice.get("function") if is_object(choice) else None

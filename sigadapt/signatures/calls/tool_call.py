@@ -11,6 +11,7 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
+from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
@@ -144,6 +145,9 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
             )
         decls = decls_of(functions)
         arguments = self.bind(decls)
+        ledger = current_ledger()
+        if ledger is not None:
+            ledger.begin_call()
         value = with_watcher(self, sync_entry(function_of_call(self, decls)))(**arguments)
         return _outputs_later(value) if isawaitable(value) else program_outputs(value)
 

@@ -234,15 +234,23 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
         tools: Sources,
         decisions: Mapping[str, bool | str | ToolCall] | None = None,
         timeout: float | None = None,
+        *,
+        parallel: bool = True,
     ) -> "ToolResults":
-        """Run the calls of this turn with the declared functions, one after the other, in order.
+        """Run the calls of this turn with the declared functions, side by side.
+
+        Functions that block run in threads, with the context variables of the caller; async functions run on
+        one event loop. The results are in the order of the calls.
 
         Args:
             tools: the tools that were declared for the turn, in with their functions.
             decisions: what a person decided about a call that requires confirmation, by `request.id`: True
                 runs it, False rejects it, any text rejects it with that reason (`"yes"` too), and a ToolCall
                 of the same id and name runs in its place. All are checked before anything runs.
-            timeout: the most seconds for each call. A function that blocks runs on.
+            timeout: the most seconds for each call; a tool's own `timeout` holds if it is smaller. A function
+                that blocks runs on.
+            parallel: False to run the calls one by one, in order. A turn with a call of a `sequential` tool
+                runs so, too.
 
         Returns:
             ToolResults with one result for each call, good and bad. That of a call that fails or takes too
@@ -255,6 +263,9 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
             InvalidOption: `invalid_decision`, for a decision of another kind, or about another call;
                 `blocked_loop`, for a tool of an MCP session on this thread's event loop: use `arun`.
             InvalidToolDecl: `no_function`, for a tool without a function; `confirmation_failed`.
+            LimitExceeded: for a turn that would pass a limit of the open `Run`.
+
+        Ctrl-C and whatever else is no `Exception` leave at once.
 
         Example:
             >>> from sigadapt import ToolDecl, ToolDecls
@@ -268,20 +279,22 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
             'Paid 10 EUR to Ada.'
         """
         running.refuse_swapped(tools, decisions, "run")
-        return running.run(self, decls_of(tools), decisions, timeout)
+        return running.run(self, decls_of(tools), decisions, timeout, parallel=parallel)
 
     async def arun(
         self,
         tools: Sources,
         decisions: Mapping[str, bool | str | ToolCall] | None = None,
         timeout: float | None = None,
+        *,
+        parallel: bool = True,
     ) -> "ToolResults":
-        """Run the calls of this turn as `run` does: async functions side by side, others in a thread.
+        """Run the calls of this turn as `run` does, without blocking the event loop.
 
-        The functions that are not async run one after the other. Cancelling this cancels what is async.
+        Cancelling this cancels what is async. A function that blocks runs on in its thread.
         """
         running.refuse_swapped(tools, decisions, "arun")
-        return await running.arun(self, await awaited_decls(tools), decisions, timeout)
+        return await running.arun(self, await awaited_decls(tools), decisions, timeout, parallel=parallel)
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -10,11 +10,19 @@ descriptions that they write still say `(Required)`.
 import inspect
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any, TypeAlias, TypeGuard
 
 import dspy
 
-from sigadapt.dspy_boundary.internals import make_tools_of, settings, with_callbacks
+from sigadapt.dspy_boundary.current_run import current_ledger
+from sigadapt.dspy_boundary.internals import (
+    acall_in_turn,
+    call_in_turn,
+    make_tools_of,
+    settings,
+    with_callbacks,
+)
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.signatures.sources import callables, docstrings
@@ -31,7 +39,12 @@ from sigadapt.signatures.sources.runnable import (
     types_to_bind,
 )
 from sigadapt.signatures.tool_results.failures import plain_failures
-from sigadapt.signatures.tool_results.function_calls import arun_function, refuse_blocked, run_function
+from sigadapt.signatures.tool_results.function_calls import (
+    arun_function,
+    least,
+    refuse_blocked,
+    run_function,
+)
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
@@ -110,12 +123,18 @@ class DeclaredTool(dspy.Tool):
 
     def __call__(self, /, **kwargs: Any) -> Any:
         """Run the function, and return what an MCP result says."""
+        return call_in_turn(str(self.name), kwargs, partial(self._call, kwargs))
+
+    async def acall(self, /, **kwargs: Any) -> Any:
+        """Run the function without blocking the event loop, and return what an MCP result says."""
+        return await acall_in_turn(str(self.name), kwargs, partial(self._acall, kwargs))
+
+    def _call(self, kwargs: Json) -> Any:
         with plain_failures(), told_to_developer() as refusal:
             return readable(self._run(kwargs), str(self.name))
         return refusal[0]
 
-    async def acall(self, /, **kwargs: Any) -> Any:
-        """Run the function without blocking the event loop, and return what an MCP result says."""
+    async def _acall(self, kwargs: Json) -> Any:
         with plain_failures(), told_to_developer() as refusal:
             return readable(await self._arun(kwargs), str(self.name))
         return refusal[0]
@@ -125,11 +144,23 @@ class DeclaredTool(dspy.Tool):
     @with_callbacks
     def _run(self, kwargs: Json) -> Any:
         refuse_blocked(self._function, str(self.name))
-        return run_function(self._function, self._parsed(kwargs))
+        return run_function(self._function, self._parsed(kwargs), self._timeout())
 
     @with_callbacks
     async def _arun(self, kwargs: Json) -> Any:
-        return await arun_function(self._function, self._parsed(kwargs))
+        return await arun_function(self._function, self._parsed(kwargs), self._timeout())
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the calls of a turn with this tool run one by one."""
+        decl: Any = self._decl
+        return decl.sequential
+
+    def _timeout(self) -> float | None:
+        """Return how long a call is waited for at most."""
+        decl: Any = self._decl
+        ledger = current_ledger()
+        return least(decl.timeout, None if ledger is None else ledger.seconds_left())
 
     @property
     def _function(self) -> Callable[..., Any]:

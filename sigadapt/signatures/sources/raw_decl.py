@@ -21,6 +21,8 @@ class RawDecl(NamedTuple):
     format: Any = None
     func: Callable[..., Any] | None = None
     search: Any = None
+    timeout: float | None = None
+    sequential: bool = False
     derived: bool = False
 
     @property

@@ -12,12 +12,12 @@ returns decides, here and nowhere else:
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent import futures
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from threading import Lock, Thread
+from threading import TIMEOUT_MAX, Lock, Thread
 from typing import Any, NamedTuple, cast
 
 import dspy
@@ -28,6 +28,16 @@ _BLOCKED: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("blocked
 """The loops whose threads wait for the running call, so that nothing can run on them."""
 
 
+def is_timeout(value: object) -> bool:
+    """Return whether a value is a number of seconds that a thread can wait for."""
+    return isinstance(value, (int, float)) and value is not True and 0 < value <= TIMEOUT_MAX
+
+
+def least(*limits: float | None) -> float | None:
+    """Return the smallest of several limits, of which None is no limit."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 _PATIENCE = 5.0
 """How many seconds a loop has to begin a call that belongs to it."""
 
@@ -35,12 +45,17 @@ HOME_LOOP = "__sigadapt_home_loop__"
 """The attribute of a function that holds the loop to which it goes back (c)."""
 
 
-class LateError(Exception):
+class LateError(TimeoutError):
     """A call took longer than it may."""
 
-    def __init__(self, *, is_cancelled: bool) -> None:
-        super().__init__()
-        self.is_cancelled = is_cancelled
+    def __init__(self, seconds: float, *, is_cancelled: bool) -> None:
+        end = "It was cancelled." if is_cancelled else "It may still be running."
+        super().__init__(f"there was no result after {seconds:g} seconds. {end}")
+
+
+# The model and DSPy's agents read the name of its type.
+LateError.__name__ = LateError.__qualname__ = "TimeoutError"
+LateError.__module__ = "builtins"
 
 
 class Outcome(NamedTuple):
@@ -73,7 +88,7 @@ def start_function(
         return entry(**arguments)
     future = in_thread(partial(entry, **arguments))
     if not futures.wait([future], timeout).done:
-        raise LateError(is_cancelled=False)
+        raise LateError(timeout, is_cancelled=False)
     return future.result().result()
 
 
@@ -85,9 +100,13 @@ async def arun_function(
     if is_async(entry):
         return await _awaited(entry(**arguments), timeout)
     future = asyncio.wrap_future(in_thread(partial(entry, **arguments)))
-    done, _ = await asyncio.wait({future}, timeout=timeout)
-    if not done:
-        raise LateError(is_cancelled=False)
+    try:
+        await asyncio.wait({future}, timeout=timeout)
+    finally:
+        is_late = not future.done()
+        future.cancel()  # its thread may end after this loop
+    if is_late:
+        raise LateError(timeout or 0.0, is_cancelled=False)
     return await _awaited(future.result().result(), timeout)
 
 
@@ -188,17 +207,24 @@ def _blocked_here() -> frozenset[asyncio.AbstractEventLoop]:
         return _BLOCKED.get()
 
 
+@contextmanager
+def blocking_loop() -> Generator[None]:
+    """Mark the loop that this thread runs, if any: it waits for what is started meanwhile."""
+    token = _BLOCKED.set(_blocked_here())
+    try:
+        yield
+    finally:
+        _BLOCKED.reset(token)
+
+
 def _wait(value: Awaitable[Any], timeout: float | None) -> Any:
     """Wait for an awaitable in a loop of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(_awaited(value, timeout))
-    token = _BLOCKED.set(_blocked_here())
-    try:
+    with blocking_loop():
         future = in_thread(partial(asyncio.run, _awaited(value, timeout)))
-    finally:
-        _BLOCKED.reset(token)
     return future.result().result()
 
 
@@ -214,7 +240,7 @@ async def _awaited(value: Any, timeout: float | None) -> Any:
                 task.cancel()
                 await asyncio.wait({task}, timeout=timeout)
         if is_late:
-            raise LateError(is_cancelled=True)
+            raise LateError(timeout or 0.0, is_cancelled=True)
         if task.cancelled():
             raise futures.CancelledError("it cancelled itself")
         value = task.result()

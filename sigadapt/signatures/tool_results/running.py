@@ -1,16 +1,16 @@
 """Run the calls of one turn with the declared functions, as the program and the person who decides say.
 
 `ToolCalls.run` and `arun` share every step but the wait: `jobs_of` checks everything before anything runs,
-and `results_of_jobs` makes a result of each outcome. No adapter comes here (nothing is executed): the program
-does.
+`side_by_side.py` runs it, and `_results` makes a result of each outcome. No adapter comes here (nothing is
+executed): the program does.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from threading import TIMEOUT_MAX
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
+from sigadapt.dspy_boundary.current_run import OpenLedger, current_ledger
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption, UnboundToolCall
 from sigadapt.schemas.json_values import (
@@ -39,15 +39,16 @@ from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
     Outcome,
-    arun_function,
     async_entry,
     is_async,
+    is_timeout,
+    least,
     refuse_blocked,
-    run_function,
     sync_entry,
 )
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import Round, ToolResults
+from sigadapt.signatures.tool_results.side_by_side import TurnCall, arun_turn, run_turn
 from sigadapt.signatures.tool_results.tool_output import edit_note
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -65,66 +66,68 @@ class Job(NamedTuple):
     function: Callable[..., Any] = dict  # what to run otherwise
     arguments: Mapping[str, Any] = {}
     edit: ToolCall | None = None  # what a person made of the call
+    timeout: float | None = None  # in seconds
+    sequential: bool = False
 
 
-def run(calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: float | None) -> ToolResults:
-    """Run the calls of one turn, one after the other."""
-    return run_jobs(calls, jobs_of(calls, decls, decisions, timeout), timeout)
+def run(
+    calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: float | None, *, parallel: bool = True
+) -> ToolResults:
+    """Run the calls of one turn from sync code."""
+    return run_jobs(calls, jobs_of(calls, decls, decisions, timeout), parallel=parallel)
 
 
-async def arun(calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: float | None) -> ToolResults:
-    """Run the calls of one turn: what is async side by side, and the rest one after the other in a thread."""
-    return await arun_jobs(calls, jobs_of(calls, decls, decisions, timeout), timeout)
+async def arun(
+    calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: float | None, *, parallel: bool = True
+) -> ToolResults:
+    """Run the calls of one turn from async code."""
+    return await arun_jobs(calls, jobs_of(calls, decls, decisions, timeout), parallel=parallel)
 
 
-def run_jobs(calls: ToolCalls, jobs: list[Job], timeout: float | None) -> ToolResults:
-    """Run what was checked, one after the other."""
-    for job in jobs:
+def run_jobs(calls: ToolCalls, jobs: list[Job], *, parallel: bool = True) -> ToolResults:
+    """Run what was checked, from sync code."""
+    to_run = [job for job in jobs if job.result is None]
+    for job in to_run:
         refuse_blocked(job.function, job.call.name or "")
-    outcomes: list[Outcome] = []
-    for job in jobs:
-        try:
-            outcome = Outcome(job.result)
-            if job.result is None:
-                entry = _in_turn(job, sync_entry(job.function))
-                outcome = Outcome(run_function(entry, job.arguments, timeout))
-        except Exception as error:  # noqa: BLE001  (whatever a tool raises is its result)
-            outcome = Outcome(error=error)
-        outcomes.append(outcome)
-    return _results(calls, jobs, outcomes, timeout)
+    ledger = _open_ledger(to_run)
+    turn = [_turn_call(job, sync_entry, ledger) for job in to_run]
+    outcomes = run_turn(turn, parallel=parallel, on_begin=_counting(ledger))
+    return _results(calls, jobs, outcomes)
 
 
-async def arun_jobs(calls: ToolCalls, jobs: list[Job], timeout: float | None) -> ToolResults:
-    """Run what was checked: async functions side by side, and the others one after the other in a thread."""
-    outcomes = [Outcome(job.result) for job in jobs]
+async def arun_jobs(calls: ToolCalls, jobs: list[Job], *, parallel: bool = True) -> ToolResults:
+    """Run what was checked, from async code."""
+    to_run = [job for job in jobs if job.result is None]
+    ledger = _open_ledger(to_run)
+    turn = [_turn_call(job, async_entry, ledger) for job in to_run]
+    outcomes = await arun_turn(turn, parallel=parallel, on_begin=_counting(ledger))
+    return _results(calls, jobs, outcomes)
 
-    async def run_in_turn(numbers: list[int]) -> None:
-        for n in numbers:
-            job = jobs[n]
-            try:
-                entry = _in_turn(job, async_entry(job.function))
-                outcomes[n] = Outcome(await arun_function(entry, job.arguments, timeout))
-            except Exception as error:  # noqa: BLE001  (whatever a tool raises is its result)
-                outcomes[n] = Outcome(error=error)
 
-    side_by_side: list[list[int]] = []
-    in_turn: list[int] = []
-    for n, job in enumerate(jobs):
-        if job.result is not None:
-            continue
-        if is_async(async_entry(job.function)):
-            side_by_side.append([n])
-        else:
-            in_turn.append(n)
-    tasks = [asyncio.ensure_future(run_in_turn(numbers)) for numbers in [*side_by_side, in_turn]]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        # A task may swallow its cancellation: it is waited for as long as any call is, and no longer.
-        await asyncio.wait(tasks, timeout=timeout)
-    return _results(calls, jobs, outcomes, timeout)
+def _open_ledger(to_run: list[Job]) -> OpenLedger | None:
+    """Return the ledger of the open run, or raise why it does not let these calls run."""
+    ledger = current_ledger()
+    if ledger is not None and to_run:
+        ledger.check_calls(len(to_run))
+    return ledger
+
+
+def _counting(ledger: OpenLedger | None) -> Callable[[int], None] | None:
+    return None if ledger is None else lambda _: ledger.begin_call()
+
+
+def _turn_call(
+    job: Job, entry_of: Callable[[Any], Callable[..., Any]], ledger: OpenLedger | None
+) -> TurnCall:
+    entry = entry_of(job.function)
+    waits = is_async(entry)
+    left = None if ledger is None else ledger.seconds_left()
+    return TurnCall(
+        partial(_in_turn(job, entry), **job.arguments),
+        is_async=waits,
+        timeout=least(job.timeout, left),
+        sequential=job.sequential,
+    )
 
 
 def jobs_of(calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: Any) -> list[Job]:
@@ -144,7 +147,8 @@ def jobs_of(calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: Any)
             jobs.append(Job(call, failed_result(call)))
         else:
             decision = by_request.get(requests[call.id])
-            jobs.append(_job(call, decls, *questions[call.id], decision))
+            job = _job(call, decls, *questions[call.id], decision)
+            jobs.append(job._replace(timeout=least(job.timeout, timeout)))
     return jobs
 
 
@@ -152,8 +156,7 @@ def check_timeout(timeout: Any) -> None:
     """Refuse a timeout that no thread can wait for."""
     if timeout is None:
         return
-    is_number = isinstance(timeout, (int, float)) and timeout is not True
-    if not (is_number and 0 < timeout <= TIMEOUT_MAX):
+    if not is_timeout(timeout):
         raise InvalidOption("a timeout is a number of seconds above 0", field="timeout")
 
 
@@ -273,7 +276,9 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
         raise InvalidOption(reason, code="invalid_decision", field="decisions", tool=call.name) from error
     if edit is not None and equal_json(edit.args, args):
         edit = None
-    return Job(call, None, function_of_call(approval, decls), arguments, edit)
+    function = function_of_call(approval, decls)
+    decl = decls[call.name]
+    return Job(call, None, function, arguments, edit, timeout=decl.timeout, sequential=decl.sequential)
 
 
 def _refuse_other_call(call: ToolCall, edit: ToolCall) -> None:
@@ -293,19 +298,20 @@ def _in_turn(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
     return with_watcher(job.call, entry) if isinstance(job.call, ToolCall) else entry
 
 
-def _results(
-    calls: ToolCalls, jobs: list[Job], outcomes: list[Outcome], timeout: float | None
-) -> ToolResults:
+def _results(calls: ToolCalls, jobs: list[Job], outcomes: list[Outcome]) -> ToolResults:
+    left = iter(outcomes)
     results: list[ToolResult] = []
-    for job, outcome in zip(jobs, outcomes, strict=True):
-        result = job.result or _result(job, outcome, timeout)
+    for job in jobs:
+        result = job.result
+        if result is None:
+            result = _result(job, next(left))
         if job.edit is not None:
             result = result.model_copy(update={"note": edit_note(job.edit.args)})
         results.append(result)
     return ToolResults(rounds=(Round(calls=calls, results=tuple(results)),))
 
 
-def _result(job: Job, outcome: Outcome, timeout: float | None) -> ToolResult:
+def _result(job: Job, outcome: Outcome) -> ToolResult:
     """Return what a call gave, or why it failed, without a traceback and the errors that led to it."""
     error = outcome.error
     if error is None:
@@ -316,13 +322,9 @@ def _result(job: Job, outcome: Outcome, timeout: float | None) -> ToolResult:
             error = unsendable
     if isinstance(error, ConfirmationNeeded):
         error = waits_inside(job.call.name)
-    if not isinstance(error, LateError):
-        return ToolResult.failed(job.call, message_of(error))
-    end = "It was cancelled." if error.is_cancelled else "It may still be running."
-    result = ToolResult.failed(
-        job.call, f"TimeoutError: there was no result after {timeout:g} seconds. {end}"
-    )
-    emit_result = getattr(settings.send_stream, "emit_result", None)  # of a run that is watched
-    if emit_result is not None:
-        emit_result(job.call.id, result)
+    result = ToolResult.failed(job.call, message_of(error))
+    if isinstance(error, LateError):
+        emit_result = getattr(settings.send_stream, "emit_result", None)  # of a run that is watched
+        if emit_result is not None:
+            emit_result(job.call.id, result)
     return result

@@ -125,6 +125,16 @@ def value_for_agent(result: ToolResult) -> Any:
     return value if result.note is None else with_note(value, result.note)
 
 
+def agent_result(result: ToolResult) -> dspy.ToolCallResults.ToolCallResult:
+    """Return a result as DSPy's agents keep it."""
+    return dspy.ToolCallResults.ToolCallResult(
+        call_id=result.call_id,
+        name=result.name,
+        value=value_for_agent(result),
+        is_error=result.is_error,
+    )
+
+
 def with_note(value: Any, note: str) -> Any:
     """Return a value with a note, as DSPy's agents keep it."""
     if isinstance(value, str):

@@ -1,0 +1,113 @@
+"""The run that is open (`sigadapt.Run`), and the turn of an agent whose calls run now.
+
+A run rides in DSPy's settings, which DSPy takes along into its threads and which tasks copy. So every request
+and every tool finds the run that it belongs to, whatever the program sets for itself.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from dspy.dsp.utils.settings import thread_local_overrides
+from dspy.dsp.utils.utils import dotdict
+
+_KEY = "sigadapt_run"
+"""The name of the setting. DSPy leaves settings that it does not know as they are."""
+
+
+class OpenTurn(Protocol):
+    """One turn of an agent (`runs/agent_turn.py`)."""
+
+    def take_answer(self, calls: Any, decls: Any, outputs: Mapping[str, Any], field: str) -> None:
+        """Take the answer to the turn's request: its calls, and what the model said beside them."""
+        ...
+
+    def running(
+        self, name: str, arguments: Mapping[str, Any]
+    ) -> AbstractContextManager[Callable[[Any], None]]:
+        """Return a context in which the tool of a call runs; it gives what takes the tool's value."""
+        ...
+
+
+class OpenLedger(Protocol):
+    """What an open run counts and refuses (`runs/ledger.py`)."""
+
+    def begin_step(self, history: Any, inputs: Mapping[str, Any]) -> OpenTurn | None:
+        """Begin the step of an agent; None if no agent asks."""
+        ...
+
+    def begin_request(self, model: str, has_price: Callable[[], bool]) -> None:
+        """Count a request that goes out now, or raise why it may not."""
+        ...
+
+    def count_answer(self, usage: Mapping[str, Any], cost: float | None) -> None:
+        """Count what an answer used."""
+        ...
+
+    def check_calls(self, count: int) -> None:
+        """Raise why this many calls may not run."""
+        ...
+
+    def begin_call(self) -> None:
+        """Count a call that begins to run."""
+        ...
+
+    def seconds_left(self) -> float | None:
+        """Return how long a tool may run at most; None without a limit."""
+        ...
+
+    def carry(self, earlier: Any) -> None:
+        """Add what the earlier part of this run used, which waited for a person."""
+        ...
+
+
+class OpenRun(Protocol):
+    """A run that is open (`runs/run.py`)."""
+
+    @property
+    def ledger(self) -> OpenLedger:
+        """What it counts and refuses."""
+        ...
+
+
+class RunPlace:
+    """Where a run stands in the settings. It is empty once the run is over, wherever a copy of it is left."""
+
+    __slots__ = ("outer", "run")
+
+    def __init__(self, run: OpenRun, outer: "RunPlace | None") -> None:
+        self.run: OpenRun | None = run
+        self.outer = outer
+
+
+open_turn: ContextVar[OpenTurn | None] = ContextVar("open_turn", default=None)
+"""The turn of an agent of DSPy's whose calls are about to run here."""
+
+
+def open_place() -> RunPlace | None:
+    """Return the place of the innermost run that is open here."""
+    overrides: Any = thread_local_overrides.get()
+    place: RunPlace | None = overrides.get(_KEY)
+    while place is not None and place.run is None:
+        place = place.outer
+    return place
+
+
+def current_ledger() -> OpenLedger | None:
+    """Return the ledger of the innermost run that is open here; None outside of any."""
+    place = open_place()
+    return None if place is None or place.run is None else place.run.ledger
+
+
+def enter_run(place: RunPlace) -> Callable[[], None]:
+    """Put a run into the settings of this task or thread, and return what takes it out again."""
+    overrides: Any = thread_local_overrides
+    token = overrides.set(dotdict({**overrides.get(), _KEY: place}))
+
+    def leave() -> None:
+        place.run = None
+        with suppress(ValueError):  # another task, such as that which closes a generator
+            overrides.reset(token)
+
+    return leave

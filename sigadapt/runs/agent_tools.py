@@ -1,0 +1,94 @@
+"""The tools of an agent as `dspy.ReActV2` keeps them: a `dspy.Tool` each, also for a toolset.
+
+A toolset is resolved for each request, so the agent holds a `ToolsetTool` in its place. The adapter replaces
+it by the tools of the request, and the agent runs those (`react.py`).
+"""
+
+from typing import Any, NoReturn
+
+import dspy
+
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.signatures import mcp_servers
+from sigadapt.signatures.awaiting import Steps
+from sigadapt.signatures.sources.runnable import forgotten_adapter
+from sigadapt.signatures.tool_decl import ToolDecl
+from sigadapt.signatures.tool_decls import ResolvableTools, ToolDecls, flat
+from sigadapt.signatures.toolset import Toolset
+
+_SERVER_TOOLS = "server tools"
+
+
+class ToolsetTool(dspy.Tool, ResolvableTools):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """What stands for a toolset among an agent's tools."""
+
+    _toolset: Toolset
+
+    def __init__(self, toolset: Toolset) -> None:
+        super().__init__(_refuse_call, name=toolset.name, desc="", args={}, arg_types={})
+        self._toolset = toolset
+
+    @property
+    def toolset(self) -> Toolset:
+        """The toolset."""
+        return self._toolset
+
+    def resolve(self) -> ToolDecls:
+        """Return the tools outside of a request."""
+        return self._toolset.resolve()
+
+    async def aresolve(self) -> ToolDecls:
+        """Return the tools outside of a request; await what is async."""
+        return await self._toolset.aresolve()
+
+    def steps(self, context: Any) -> Steps[ToolDecls]:
+        """Return the tools for a request, as steps for `run` or `arun`."""
+        return self._toolset.steps(context)
+
+    def format(self) -> NoReturn:
+        """Refuse an adapter that resolves no toolset."""
+        raise self._refusal()
+
+    def format_as_litellm_function_call(self) -> NoReturn:
+        """Refuse an adapter that resolves no toolset."""
+        raise self._refusal()
+
+    def __repr__(self) -> str:
+        # DSPy swallows what `format` raises, and writes this text into the prompt instead.
+        callers: list[Any] = settings.caller_modules or []
+        if callers and isinstance(callers[-1], dspy.Predict) and forgotten_adapter("") is not None:
+            raise self._refusal()
+        return f"ToolsetTool({self.name!r})"
+
+    def _refusal(self) -> Exception:
+        reason = f"toolset {self.name!r} is resolved for each request, which {{adapter}} does not do"
+        return forgotten_adapter(reason) or InvalidToolDecl(reason.format(adapter="this"), tool=self.name)
+
+
+async def _refuse_call(**_: Any) -> NoReturn:
+    # Async, so that `sigadapt.stream` awaits the agent, as an async toolset needs.
+    raise InvalidToolDecl("a toolset is no tool: it is resolved for each request", code="unknown_source")
+
+
+def tools_for_agent(tools: Any) -> list[dspy.Tool]:
+    """Return tools in any form that ToolDecls takes, as an agent of DSPy's keeps them.
+
+    Raises:
+        InvalidToolDecl: as ToolDecls; `no_function`, for a tool without a function to run.
+    """
+    if mcp_servers.accepts(tools):
+        return [ToolsetTool(Toolset(type(tools).__name__, tools))]
+    agent_tools: list[dspy.Tool] = []
+    entries: list[Any] = []
+    for item in flat(tools):
+        if isinstance(item, Toolset):
+            agent_tools.append(ToolsetTool(item))
+        else:
+            entries.append(item)
+    decls = ToolDecls(entries)
+    functions = [decl.to_dspy() for decl in decls.tools]
+    server_tools = [entry for entry in decls.entries if not isinstance(entry, ToolDecl)]
+    if server_tools:
+        agent_tools.append(ToolsetTool(Toolset(_SERVER_TOOLS, server_tools)))
+    return [*functions, *agent_tools]

@@ -1,0 +1,143 @@
+"""AgentTurn: one turn of an agent, from its request to the results of its calls, readable at every moment.
+
+`dspy.ReActV2` writes a turn into its history when the turn is over. Until then this object has what is known:
+the inputs, the answer, and each result at the moment at which its call ends, in whatever thread. A call that
+the run left has a failed result, so that the history can be sent: providers refuse a call without one.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+import dspy
+from dspy.utils.exceptions import format_error_for_lm
+
+from sigadapt.dspy_boundary.current_run import open_turn
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.pairing import failed_result
+from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
+from sigadapt.signatures.transcript import read
+
+NOT_RUN = "This call was not run: the run ended before it began."
+NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
+
+_NO_DECLS = ToolDecls()
+
+
+class AgentTurn:
+    """One turn of an agent.
+
+    Args:
+        history: the agent's own history, to which the agent appends the turn once it is over.
+        inputs: the inputs of the request, which the history does not hold yet.
+        agent: the agent.
+        count_call: called when a call begins to run.
+    """
+
+    def __init__(
+        self,
+        history: Any,
+        inputs: Mapping[str, Any],
+        agent: Any = None,
+        count_call: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.decls = _NO_DECLS
+        self._agent = agent
+        self._history = read(dspy.History, history, None)
+        self._length = len(self._history.messages)
+        self._event = dict(inputs)
+        self._count_call = count_call
+        self._lock = RLock()
+        self._field = ""  # the name of the calls in the event
+        self._calls = ToolCalls()
+        self._waiting: dict[str, ToolCall] = {}  # the calls that have not begun, by id
+        self._results: dict[str, dspy.ToolCallResults.ToolCallResult] = {}
+
+    def take_answer(self, calls: ToolCalls, decls: ToolDecls, outputs: Mapping[str, Any], field: str) -> None:
+        """Take the answer to the turn's request: its calls, and what the model said beside them."""
+        with self._lock:
+            self.decls = decls
+            self._event.update(outputs)
+            self._field = field
+            self._calls = calls
+            for call in calls:
+                if isinstance(call, RefusedToolCall):
+                    self._results[call.id] = agent_result(failed_result(call))
+                else:
+                    self._waiting[call.id] = call
+        open_turn.set(self)
+
+    def begin(self, call: dspy.ToolCalls.ToolCall) -> None:
+        """Note that a call begins to run."""
+        with self._lock:
+            self._waiting.pop(call.id or "", None)
+        if call.name != "submit":
+            self._count_call()
+
+    def end(self, call: dspy.ToolCalls.ToolCall, value: Any, *, is_error: bool) -> None:
+        """Keep what a call returned, or why it failed, as the agent writes it."""
+        result = dspy.ToolCallResults.ToolCallResult(
+            call_id=call.id, name=call.name, value=value, is_error=is_error
+        )
+        with self._lock:
+            self._results[call.id or ""] = result
+
+    @contextmanager
+    def running(self, name: str, arguments: Mapping[str, Any]) -> Generator[Callable[[Any], None]]:
+        """Note that a tool of an agent of DSPy's runs, for the first call of its name that waits.
+
+        Yields:
+            The function that takes what the tool returned.
+        """
+        call = self._call_of(name, arguments)
+        token = open_turn.set(None)  # a program inside of the tool has turns of its own
+        try:
+            if call is None:
+                yield _ignore
+                return
+            self.begin(call)
+            yield lambda value: self.end(call, value, is_error=False)
+        except Exception as error:
+            if call is not None:
+                self.end(call, failure_text(name, error), is_error=True)
+            raise
+        finally:
+            open_turn.reset(token)
+
+    def _call_of(self, name: str, arguments: Mapping[str, Any]) -> ToolCall | None:
+        callers: list[Any] = settings.caller_modules or []
+        if not callers or callers[-1] is not self._agent:
+            return None
+        with self._lock:
+            waiting = [call for call in self._waiting.values() if call.name == name]
+            return min(waiting, key=lambda call: call.args != arguments, default=None)
+
+    def history(self) -> dspy.History:
+        """Return a copy of the agent's history, with this turn as far as it has come."""
+        with self._lock:
+            events = [dict(event) for event in self._history.messages]
+            event = dict(self._event)
+            if self._calls:
+                results = [self._result_of(call) for call in self._calls.in_order()]
+                rows = dspy.ToolCallResults(tool_call_results=results)
+                event[self._field] = self._calls.model_copy(update={"tool_call_results": rows})
+        if len(events) == self._length and event:
+            events.append(event)
+        return self._history.model_copy(update={"messages": events})
+
+    def _result_of(self, call: Any) -> dspy.ToolCallResults.ToolCallResult:
+        if call.id in self._results:
+            return self._results[call.id]
+        return agent_result(ToolResult.failed(call, NOT_RUN if call.id in self._waiting else NO_RESULT))
+
+
+def _ignore(_: Any) -> None:
+    """Take the value of a tool that no call of the turn asked for."""
+
+
+def failure_text(name: str, error: Exception) -> str:
+    """Return what DSPy's agents write of a tool that failed; what the model reads is made of it."""
+    return f"Execution error in {name}: {format_error_for_lm(error, traceback_frames=5)}"

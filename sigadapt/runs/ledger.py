@@ -1,0 +1,195 @@
+"""Ledger: what a run counts, what it refuses, and the turn that its outermost agent is in.
+
+DSPy's models, the adapters and the tools report here (`dspy_boundary/current_run.py`), from whatever thread.
+What happens in a run happens in the runs around it, too, so each report goes through all of them.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import RLock
+from typing import Any, NoReturn
+
+import dspy
+
+from sigadapt.dspy_boundary.internals import ReActV2, settings
+from sigadapt.errors import InvalidOption, LimitExceeded
+from sigadapt.runs.agent_turn import AgentTurn
+from sigadapt.runs.limits import Limits, Usage
+
+_SPENT = ("input_tokens", "output_tokens", "total_tokens", "cost")
+
+_LEAST_SECONDS = 0.001
+"""What a tool gets if no time is left: a timeout is above 0."""
+
+_COUNTING = RLock()
+"""Held while a request is checked and counted, so that two threads do not both take the last one."""
+
+
+class Ledger:
+    """What one run has used and may use.
+
+    Args:
+        limits: what it may use.
+        depth: how many modules of DSPy's run around it.
+        outer: the ledger of the run around it.
+    """
+
+    def __init__(self, limits: Limits, depth: int = 0, outer: "Ledger | None" = None) -> None:
+        self.usage = Usage()
+        self.turn: AgentTurn | None = None
+        self.refusal: LimitExceeded | None = None  # raised in a nested agent, whose tool swallowed it
+        self._limits = limits
+        self._depth = depth
+        self._outer = outer
+        self._began: float | None = None
+        self._earlier_seconds = 0.0  # before the run waited for a person
+
+    @classmethod
+    def restored(cls, usage: Usage, seconds: float, history: dspy.History) -> "Ledger":
+        """Return the ledger of a run that another process made."""
+        ledger = cls(Limits())
+        ledger.usage = usage
+        ledger.turn = AgentTurn(history, {})
+        ledger.add_seconds(seconds)
+        return ledger
+
+    def start_clock(self) -> None:
+        """Begin to count the seconds."""
+        self._began = time.monotonic()
+
+    def stop_clock(self) -> None:
+        """Keep the seconds as they are."""
+        self._earlier_seconds = self.seconds
+        self._began = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken so far."""
+        running = 0.0 if self._began is None else time.monotonic() - self._began
+        return self._earlier_seconds + running
+
+    def add_seconds(self, seconds: float) -> None:
+        """Count the time of an earlier part of the run."""
+        self._earlier_seconds += seconds
+
+    def with_outer(self) -> Iterator["Ledger"]:
+        """Yield the ledgers of this run and of the runs around it."""
+        ledger: Ledger | None = self
+        while ledger is not None:
+            yield ledger
+            ledger = ledger._outer  # noqa: SLF001  (its own class)
+
+    def begin_step(self, history: Any, inputs: Mapping[str, Any]) -> AgentTurn | None:
+        """Begin the step of an agent; None if no agent asks.
+
+        Raises:
+            LimitExceeded: the error of a nested agent, which the tool of this one swallowed.
+        """
+        modules: list[Any] = settings.caller_modules or []
+        if len(modules) < 2 or modules[-1] is not getattr(modules[-2], "react", None):
+            return None
+        turn = AgentTurn(history, inputs, modules[-2], self.begin_call)
+        for ledger in self.with_outer():
+            if ledger.is_nested(modules):
+                continue
+            ledger.turn = turn
+            refusal = ledger.refusal
+            ledger.refusal = None
+            if refusal is not None:
+                raise refusal
+        return turn
+
+    def is_nested(self, modules: Sequence[Any]) -> bool:
+        """Return whether what runs now is inside of a tool of this run's outermost agent."""
+        for number, module in enumerate(modules):
+            if number >= self._depth and isinstance(module, ReActV2):
+                return [*modules[number + 1 :]] != [getattr(module, "react", None)]
+        return False
+
+    def begin_request(self, model: str, has_price: Callable[[], bool]) -> None:
+        """Count a request that goes out now, or raise why it may not."""
+        with _COUNTING:
+            for ledger in self.with_outer():
+                ledger.check_request(model, has_price)
+            self.add(requests=1)
+
+    def check_request(self, model: str, has_price: Callable[[], bool]) -> None:
+        """Raise why a request may not go out."""
+        if self._limits.cost is not None and not has_price():
+            raise InvalidOption(
+                f"no price is known for the model {model!r}, so its cost cannot be limited",
+                field="cost",
+                fix="Limit total_tokens, or use a model that DSPy knows the price of.",
+            )
+        self.check_spent()
+        self._check("requests", 1)
+
+    def count_answer(self, usage: Mapping[str, Any], cost: float | None) -> None:
+        """Count what an answer used."""
+        details: Any = usage.get("prompt_tokens_details") or {}
+        self.add(
+            input_tokens=usage.get("prompt_tokens"),
+            output_tokens=usage.get("completion_tokens"),
+            cached_tokens=details.get("cached_tokens"),
+            cost=cost,
+        )
+
+    def check_calls(self, count: int) -> None:
+        """Raise why this many calls may not run."""
+        for ledger in self.with_outer():
+            ledger.check_spent()
+            ledger._check("tool_calls", count)  # noqa: SLF001  (its own class)
+
+    def begin_call(self) -> None:
+        """Count a call that begins to run."""
+        self.add(tool_calls=1)
+
+    def seconds_left(self) -> float | None:
+        """Return how long a tool may run at most; None without a limit."""
+        seconds: list[float] = []
+        for ledger in self.with_outer():
+            limit = ledger._limits.seconds  # noqa: SLF001  (its own class)
+            if limit is not None:
+                seconds.append(limit - ledger.seconds)
+        return max(min(seconds), _LEAST_SECONDS) if seconds else None
+
+    def carry(self, earlier: "Ledger") -> None:
+        """Add what the earlier part of this run used, which waited for a person."""
+        if self in earlier.with_outer():  # which counted it
+            return
+        self.add(**vars(earlier.usage))
+        for ledger in self.with_outer():
+            ledger.add_seconds(earlier.seconds)
+
+    def add(self, **counts: float | None) -> None:
+        """Add to what was used, here and in the runs around."""
+        with _COUNTING:
+            for ledger in self.with_outer():
+                ledger.usage = ledger.usage.plus(counts)
+
+    def check_spent(self) -> None:
+        """Raise if the tokens, the cost or the time of this run are used up."""
+        for name in _SPENT:
+            limit: float | None = getattr(self._limits, name)
+            used: float | None = getattr(self.usage, name)
+            if limit is None:
+                continue
+            if used is None:
+                reason = "an answer came without this figure, so it cannot be limited"
+                raise InvalidOption(reason, field=name, fix="Limit the requests.")
+            if used > limit:
+                self._refuse(LimitExceeded(name, used, limit))
+        most_seconds = self._limits.seconds
+        if most_seconds is not None and self.seconds >= most_seconds:
+            self._refuse(LimitExceeded("seconds", self.seconds, most_seconds))
+
+    def _check(self, name: str, more: int) -> None:
+        limit: int | None = getattr(self._limits, name)
+        used: int = getattr(self.usage, name)
+        if limit is not None and used + more > limit:
+            self._refuse(LimitExceeded(name, used, limit, more))
+
+    def _refuse(self, error: LimitExceeded) -> NoReturn:
+        if self.is_nested(settings.caller_modules or []):
+            self.refusal = error
+        raise error

@@ -1,0 +1,119 @@
+"""ReAct: DSPy's `ReActV2`, with what people who run it in production miss between its requests.
+
+The loop, its predictor and `submit` are DSPy's own. Four things differ:
+
+ a. The calls of a turn run side by side.
+ b. Toolsets are resolved for each request, and the calls run with the tools of theirs.
+ c. A history that is given is copied, so that two questions after one answer do not see each other.
+ d. Each call of the agent is a `Run`, which an error that leaves it carries.
+"""
+
+from typing import Any
+
+import dspy
+from dspy.signatures.signature import Signature
+
+from sigadapt.dspy_boundary.current_run import open_turn
+from sigadapt.dspy_boundary.internals import ReActV2, settings
+from sigadapt.errors import InvalidOption
+from sigadapt.runs.agent_calls import AgentCalls, AgentResults
+from sigadapt.runs.agent_tools import tools_for_agent
+from sigadapt.runs.limits import Limits
+from sigadapt.runs.run import Run
+from sigadapt.signatures.tool_decls import Sources
+from sigadapt.signatures.tool_results.side_by_side import arun_turn, run_turn
+from sigadapt.signatures.transcript import read
+
+
+class ReAct(ReActV2):
+    """DSPy's agent `ReActV2` with tools that run side by side, toolsets, limits, and runs that are kept.
+
+    It is optimized, saved, streamed and traced as DSPy's agent is.
+
+    Args:
+        signature: the inputs and outputs of the agent.
+        tools: what it may call, in any form that ToolDecls takes; toolsets are resolved for each request.
+        max_iters: the most turns, after which the model is made to submit.
+        limits: what each run of the agent may use.
+
+    Raises:
+        InvalidToolDecl: as ToolDecls; `no_function`, for a tool without a function to run.
+        ValueError: DSPy's, for a signature with fields that the agent needs for itself, and for a tool named
+            `submit`.
+
+    An error that leaves it has the run up to there: `agent(history=error.run.history)` goes on, and runs no
+    call twice.
+
+    Example:
+        >>> import dspy, sigadapt
+        >>> from sigadapt.testing import Answer, Call, LoopbackProvider
+        >>> def stock(title: str) -> int:
+        ...     '''How many there are.'''
+        ...     return 7
+        >>> agent = sigadapt.ReAct("question -> answer", tools=[stock], limits=sigadapt.Limits(requests=5))
+        >>> script = [
+        ...     Answer(calls=[Call("stock", {"title": "Emma"})]),
+        ...     Answer(calls=[Call("submit", {"answer": "Seven."})]),
+        ... ]
+        >>> with LoopbackProvider(script) as net:
+        ...     with dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()):
+        ...         agent(question="How many of Emma?").answer
+        'Seven.'
+    """
+
+    def __init__(
+        self,
+        signature: type[Signature] | str,
+        tools: Sources,
+        max_iters: int = 20,
+        *,
+        limits: Limits | None = None,
+    ) -> None:
+        if limits is not None and not isinstance(limits, Limits):  # pyright: ignore[reportUnnecessaryIsInstance]
+            fix = "Give sigadapt.Limits(requests=10)."
+            raise InvalidOption(f"expected Limits, got {limits!r}", field="limits", fix=fix)
+        super().__init__(signature, tools_for_agent(tools), max_iters)
+        self.limits = limits
+
+    def forward(self, **inputs: Any) -> dspy.Prediction:
+        """Run the agent on its inputs, in a run of its own."""
+        history = _copied(inputs.pop("history", None))
+        with self._run():
+            return super().forward(history=history, **inputs)
+
+    async def aforward(self, **inputs: Any) -> dspy.Prediction:
+        """Run the agent on its inputs, in a run of its own."""
+        history = _copied(inputs.pop("history", None))
+        with self._run():
+            return await super().aforward(history=history, **inputs)
+
+    def _execute_tool_calls(self, tool_calls: dspy.ToolCalls) -> AgentResults:
+        """Run the calls of a turn side by side; in DSPy's loop, this runs them one by one."""
+        calls = self._calls_of(tool_calls)
+        with calls.apart():
+            outcomes = run_turn(calls.to_run, on_begin=calls.begin, on_end=calls.end)
+        return calls.results(outcomes)
+
+    async def _aexecute_tool_calls(self, tool_calls: dspy.ToolCalls) -> AgentResults:
+        """Run the calls of a turn side by side; in DSPy's loop, this runs them one by one."""
+        calls = self._calls_of(tool_calls)
+        with calls.apart():
+            outcomes = await arun_turn(calls.to_run, on_begin=calls.begin, on_end=calls.end)
+        return calls.results(outcomes)
+
+    def _calls_of(self, tool_calls: dspy.ToolCalls) -> AgentCalls:
+        turn: Any = open_turn.get()
+        return AgentCalls(tool_calls, self.tools, turn)
+
+    def _run(self) -> Run:
+        modules: list[Any] = settings.caller_modules or []
+        is_called = bool(modules) and modules[-1] is self
+        return Run(self.limits).at_depth(len(modules) - is_called)
+
+
+def _copied(history: Any) -> dspy.History:
+    """Return a history of its own with the same events."""
+    if history is None:
+        return dspy.History(messages=[])
+    given = read(dspy.History, history, "history")
+    return given.model_copy(update={"messages": [dict(event) for event in given.messages]})

@@ -1,0 +1,169 @@
+"""Run: what happened in a part of a program, what it used, and what it may use, whatever runs inside.
+
+A run that is open inside of another counts in both, and shares the outer one's `deps` and `state`.
+`ledger.py` counts and refuses, and holds the turn of the outermost agent, from which the history is made.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import dspy
+from typing_extensions import Self
+
+from sigadapt.dspy_boundary.current_run import RunPlace, enter_run, open_place
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.errors import InvalidOption
+from sigadapt.runs.ledger import Ledger
+from sigadapt.runs.limits import Limits, Usage
+from sigadapt.runs.rounds import Rounds, rounds
+
+
+class Run:
+    """Everything that a program does inside of `with sigadapt.Run() as run:`.
+
+    It covers this task or thread, and the tasks, `asyncio.to_thread`s, threads of DSPy and workers of
+    sigadapt that start inside. It can be read at any time, also when it is over. Runs side by side share
+    nothing.
+
+    Args:
+        limits: what the run may use.
+        deps: an object of the program's, such as a database connection, for its tools.
+        state: a dict of plain JSON values, for its tools.
+
+    Raises:
+        InvalidOption: for limits or a state that are none; if the run was entered before.
+
+    Example:
+        >>> import dspy, sigadapt
+        >>> from sigadapt.testing import Answer, LoopbackProvider
+        >>> with LoopbackProvider([Answer(text="[[ ## answer ## ]] Hi.", usage=(40, 4))]) as net:
+        ...     with dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()):
+        ...         with sigadapt.Run(sigadapt.Limits(requests=5)) as run:
+        ...             answer = dspy.Predict("question -> answer")(question="Hello?")
+        >>> run.usage.requests, run.usage.input_tokens, run.usage.output_tokens
+        (1, 40, 4)
+    """
+
+    def __init__(
+        self, limits: Limits | None = None, deps: Any = None, state: dict[str, Any] | None = None
+    ) -> None:
+        if limits is not None and not isinstance(limits, Limits):  # pyright: ignore[reportUnnecessaryIsInstance]
+            fix = "Give sigadapt.Limits(requests=10)."
+            raise InvalidOption(f"expected Limits, got {limits!r}", field="limits", fix=fix)
+        if state is not None and not isinstance(state, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            fix = "Give a dict of plain JSON values."
+            raise InvalidOption(f"expected a dict, got {state!r}", field="state", fix=fix)
+        self.limits = limits or Limits()
+        self.deps = deps
+        self.state: dict[str, Any] = {} if state is None else state
+        self.error: BaseException | None = None
+        """What left the block, if anything did."""
+        self.ledger = Ledger(self.limits)
+        self._shares_state = state is None
+        self._depth: int | None = None
+        self._leave: Callable[[], None] | None = None
+
+    @classmethod
+    def restored(cls, ledger: Ledger) -> "Run":
+        """Return a run that is over, as another process saved it."""
+        run = cls()
+        run.ledger = ledger
+        return run
+
+    def at_depth(self, depth: int) -> Self:
+        """Say how many modules of DSPy's run around it, where that is not what the settings say."""
+        self._depth = depth
+        return self
+
+    def __enter__(self) -> Self:
+        if self._leave is not None:
+            raise InvalidOption("a run is entered once", fix="Make another: sigadapt.Run().")
+        place = open_place()
+        outer: Any = None if place is None else place.run
+        if outer is not None:
+            self.deps = outer.deps if self.deps is None else self.deps
+            self.state = outer.state if self._shares_state else self.state
+        depth = len(settings.caller_modules or ()) if self._depth is None else self._depth
+        self.ledger = Ledger(self.limits, depth, None if outer is None else outer.ledger)
+        self.ledger.start_clock()
+        self._leave = enter_run(RunPlace(self, place))
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._leave is not None:
+            self._leave()
+        self.ledger.stop_clock()
+        self.error = error
+        if error is not None and not isinstance(getattr(error, "run", None), Run):
+            with suppress(AttributeError, TypeError):  # an error that takes no attributes
+                error.run = self  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def usage(self) -> Usage:
+        """What the run has used so far, nested programs included."""
+        return self.ledger.usage
+
+    @property
+    def history(self) -> dspy.History:
+        """What the outermost agent did so far, each call with a result: `agent(history=...)` goes on from it.
+
+        A call that was interrupted or not run has a failed result that says so. The history is empty if no
+        agent has begun; with several agents, it is that of the one which asked last.
+        """
+        turn = self.ledger.turn
+        return dspy.History(messages=[]) if turn is None else turn.history()
+
+    @property
+    def rounds(self) -> Rounds:
+        """The rounds of this history: each turn with calls, and their results."""
+        return rounds(self.history)
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.usage}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An error takes its run along to another process: what happened, without the program's objects.
+        return {
+            "limits": self.limits,
+            "state": self.state,
+            "usage": self.usage,
+            "seconds": self.ledger.seconds,
+            "history": self.history,
+        }
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        ledger = Ledger.restored(saved["usage"], saved["seconds"], saved["history"])
+        self.__dict__.update(vars(Run.restored(ledger)))
+        self.limits = saved["limits"]
+        self.state = saved["state"]
+
+
+def run_of(error: BaseException) -> Run:
+    """Return the run that an error left, also of an error of `dspy.LM` or of a cancelled task.
+
+    Args:
+        error: what `sigadapt.ReAct` or a block of `sigadapt.Run` raised, or an error raised from it.
+
+    Raises:
+        InvalidOption: `no_run`, for any other error.
+
+    Example:
+        >>> try:
+        ...     with Run() as run:
+        ...         raise ValueError("no")
+        ... except ValueError as error:
+        ...     run_of(error) is run
+        True
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        run = getattr(cause, "run", None)
+        if isinstance(run, Run):
+            return run
+        cause = cause.__cause__ or cause.__context__
+    raise InvalidOption(
+        f"no run was left by this {type(error).__name__}",
+        code="no_run",
+        fix="Run the program inside of `with sigadapt.Run() as run:`.",
+    )

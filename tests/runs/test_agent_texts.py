@@ -1,0 +1,353 @@
+"""What an agent submits, as text: the real dspy.LM over loopback HTTP, and the reader of the calls alone."""
+
+import asyncio
+import json
+import time
+from itertools import pairwise
+from typing import Any, Literal
+
+import dspy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from internals import SubmitTexts
+from support import ADAPTERS, lm_of
+
+import sigadapt
+from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls, events, ui
+from sigadapt.listeners import PartialCall
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+pytestmark = pytest.mark.usefixtures("closed_streams")
+
+WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+HARD = (
+    'She said "no\\yes",\n\tthen: \u00e9 \U0001f600 {"title": "x"} [[ ## title ## ]] </title> \\u0041 \u4e66'
+)
+VALUES = {"title": "Tides", "pages": 12, "body": HARD, "note": None, "tags": ["a"], "kind": "long"}
+
+
+class Report(dspy.Signature):
+    """Report."""
+
+    question: str = dspy.InputField()
+    title: str = dspy.OutputField()
+    pages: int = dspy.OutputField()
+    body: str = dspy.OutputField()
+    note: str | None = dspy.OutputField()
+    tags: list[str] = dspy.OutputField()
+    kind: Literal["short", "long"] = dspy.OutputField()
+
+
+ANSWER: Any = "question -> answer"
+TITLE: Any = "question -> title"
+AGENT: Any = vars(dspy)["ReActV2"]  # which is not typed as a class
+
+
+def find(city: str) -> str:
+    """Find a city."""
+    return f"{city} lies in Europe."
+
+
+ROME = Call("find", {"city": "Rome"})
+
+
+def submit(**values: Any) -> Call:
+    return Call("submit", values)
+
+
+async def gathered(program: dspy.Module, inputs: Any) -> list[Any]:
+    found: list[Any] = []
+    try:
+        async for event in sigadapt.stream(program, **inputs):
+            found.append(event)  # noqa: PERF401  (those before an error, too)
+    except sigadapt.SigadaptError:
+        pass
+    return found
+
+
+def watch(program: dspy.Module, **inputs: Any) -> list[Any]:
+    return asyncio.run(asyncio.wait_for(gathered(program, inputs or {"question": "?"}), 20))
+
+
+def run(answers: Any, signature: Any = Report, wire: str = "openai", **options: Any) -> list[Any]:
+    """The events of an agent whose model gives these answers."""
+    adapter = options.pop("adapter", sigadapt.ChatAdapter)
+    with (
+        LoopbackProvider(answers) as net,
+        dspy.context(lm=lm_of(net, wire), adapter=adapter(**options)),
+    ):
+        return watch(dspy.ReActV2(signature, tools=[find]))
+
+
+def texts(found: list[Any], *, by_step: bool = False) -> dict[Any, str]:
+    """The text of each output. A piece that is no Unicode cannot be encoded."""
+    joined: dict[Any, str] = {}
+    for event in found:
+        if isinstance(event, events.TextDelta):
+            event.text.encode()
+            key: Any = (event.step, event.field) if by_step else event.field
+            joined[key] = joined.get(key, "") + event.text
+    return joined
+
+
+def calls(found: list[Any]) -> list[str | None]:
+    """The names in all events of calls and results."""
+    names: list[str | None] = [event.name for event in found if isinstance(event, events.CallDelta)]
+    names += [event.call.name for event in found if isinstance(event, events.CallReady)]
+    return names + [event.result.name for event in found if isinstance(event, events.ResultReady)]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("order", [1, -1])
+def test_outputs(wire: str, order: int) -> None:
+    """watching-runs: An agent's answer is text."""
+    values = dict([*VALUES.items()][::order])
+    found = run([Answer(calls=[ROME]), Answer(calls=[submit(**values)], chunk=5)], wire=wire)
+    assert texts(found) == {"title": "Tides", "body": HARD}
+    assert {event.step for event in found if isinstance(event, events.TextDelta)} == {2}
+    assert set(calls(found)) == {"find"}
+    assert dict(found[-1].prediction).items() >= VALUES.items()
+    if wire in {"openai", "responses", "anthropic"}:
+        assert sum(isinstance(event, events.TextDelta) for event in found) > 10
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_prompted_agent(adapter: Any) -> None:
+    """watching-runs: An agent's answer is text."""
+    call = json.dumps({"name": "submit", "arguments": VALUES})
+    answer = Answer(text=f"I write.\n<tool_call>\n{call}\n</tool_call>")
+    found = run([answer], adapter=adapter, tool_calling="prompted")
+    fields = texts(found)
+    assert fields.pop(None).strip() == "I write."
+    assert fields == {"title": "Tides", "body": HARD}
+    assert calls(found) == []
+
+
+def test_from_the_cache() -> None:
+    """watching-runs: An agent's answer is text."""
+    question = f"cached at {time.time_ns()}"
+    with (
+        LoopbackProvider([Answer(calls=[submit(answer=HARD)])]) as net,
+        dspy.context(lm=lm_of(net, cache=True), adapter=sigadapt.ChatAdapter()),
+    ):
+        program = dspy.ReActV2(ANSWER, tools=[find])
+        first, second = (watch(program, question=question) for _ in range(2))
+        assert len(net.received) == 1
+    assert texts(first) == texts(second) == {"answer": HARD}
+    assert [type(event).__name__ for event in second] == ["TextDelta", "Ended"]
+
+
+def test_text_and_calls_beside_it() -> None:
+    """watching-runs: An agent's answer is text."""
+    beside = Answer(text="I look.", calls=[ROME])
+    found = run([beside, Answer(calls=[submit(answer="Done."), ROME])], ANSWER)
+    assert texts(found, by_step=True) == {(1, None): "I look.", (2, "answer"): "Done."}
+    assert sum(isinstance(event, events.ResultReady) for event in found) == 2
+    assert set(calls(found)) == {"find"}
+
+
+def test_a_run_that_waits() -> None:
+    """watching-runs: An agent's answer is text."""
+    tool: Any = ToolDecl.of(find, requires_confirmation=True)
+    with (
+        LoopbackProvider([Answer(calls=[ROME, submit(answer="Early.")])]) as net,
+        dspy.context(lm=lm_of(net), adapter=sigadapt.ChatAdapter(confirm="raise")),
+    ):
+        found = watch(dspy.ReActV2(ANSWER, tools=[tool]))
+    assert set(calls(found)) == {"find"}
+    assert [type(event).__name__ for event in found[-2:]] == ["Confirm", "Failed"]
+
+
+def note(title: str) -> str:
+    """Write a note."""
+    return title
+
+
+class Notes(dspy.Signature):
+    """Answer, or use the tools."""
+
+    question: str = dspy.InputField()
+    tools: ToolDecls = dspy.InputField()
+    title: str | None = dspy.OutputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
+class Planned(AGENT):  # pyright: ignore[reportUntypedBaseClass]
+    """An agent that asks another predictor, with a tool named submit, before it begins."""
+
+    def __init__(self) -> None:
+        super().__init__(TITLE, tools=[find])
+        self.plan = dspy.Predict(Notes)
+
+    def forward(self, **inputs: Any) -> Any:
+        self.plan(**inputs, tools=[dspy.Tool(note, name="submit")])
+        agent: Any = super()
+        return agent.forward(**inputs)
+
+
+def test_a_tool_named_submit() -> None:
+    """watching-runs: Only the agent's own submit is text."""
+    own, agents = Answer(calls=[submit(title="form")]), Answer(calls=[submit(title="Tides")])
+    with (
+        LoopbackProvider([own, own, agents]) as net,
+        dspy.context(lm=lm_of(net), adapter=sigadapt.ChatAdapter()),
+    ):
+        tool = dspy.Tool(note, name="submit")
+        found = watch(dspy.Predict(Notes), question="?", tools=[tool])
+        planned = watch(Planned())
+    assert (texts(found), set(calls(found))) == ({}, {"submit"})
+    assert texts(planned, by_step=True) == {(2, "title"): "Tides"}
+    assert {event.step for event in planned if isinstance(event, events.CallReady)} == {1}
+
+
+def test_an_argument_named_as_an_output() -> None:
+    """watching-runs: Only the agent's own submit is text."""
+    with (
+        LoopbackProvider(
+            [Answer(calls=[Call("note", {"title": "x"})]), Answer(calls=[submit(title="y")])]
+        ) as net,
+        dspy.context(lm=lm_of(net), adapter=sigadapt.ChatAdapter()),
+    ):
+        found = watch(dspy.ReActV2(TITLE, tools=[note]))
+    assert texts(found, by_step=True) == {(2, "title"): "y"}
+
+
+@pytest.mark.parametrize(
+    ("refused", "text"),
+    [
+        (submit(title="Draft"), {"title": "Draft"}),
+        (submit(**{**VALUES, "title": "Draft", "pages": "many"}), {"title": "Draft", "body": HARD}),
+        (submit(title=5), {}),
+        (submit(title={"title": "no"}, x=[{"body": "no"}]), {}),
+        (Call("submit", '{"title": "Draft"'), {"title": "Draft"}),
+        (Call("submit", '{"title": "D\\$aft and more of it"'), {"title": "D"}),
+        (Call("submit", '["title"]'), {}),
+    ],
+)
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+def test_refused(refused: Call, text: Any, writer: Any) -> None:
+    """watching-runs: A refused answer is replaced."""
+    found = run([Answer(calls=[refused]), Answer(calls=[submit(**VALUES)])])
+    by_step = texts(found, by_step=True)
+    assert {field: text for (step, field), text in by_step.items() if step == 2} == {
+        "title": "Tides",
+        "body": HARD,
+    }
+    assert {field: text for (step, field), text in by_step.items() if step == 1} == text
+    assert calls(found) == []
+    assert '"submit"' not in "".join(writer(found))
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        ([[submit(title="A"), submit(title="A")]], "A"),
+        ([[submit(title="A"), submit(title="A and B")]], "A and B"),
+        ([[submit(title="A"), submit(title="B")]], "AB"),
+        ([[submit(title="A", pages=1), submit(title="A")]], "A"),
+        ([[submit(title="A", pages="many")], [submit(title="A")]], "A"),
+        ([[Call("submit", '{"title": "A and')], [submit(title="A and B")]], "A and B"),
+    ],
+)
+def test_several_in_one_step(answers: Any, text: str) -> None:
+    """watching-runs: An answer of one step comes once."""
+    script = [Answer(calls=turn) for turn in answers]
+    found = run(script, TITLE, on_invalid="reask")
+    assert texts(found, by_step=True) == {(1, "title"): text}
+    assert calls(found) == []
+    assert text.endswith(found[-1].prediction.title)
+
+
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+def test_pages(writer: Any) -> None:
+    """watching-runs: What an agent submits is a text."""
+    found = run([Answer(calls=[ROME]), Answer(calls=[submit(**VALUES)])])
+    written = "".join(writer(found))
+    rows = [json.loads(line[6:]) for line in written.splitlines() if line.startswith("data: {")]
+    kinds = {"text-delta": "text-end", "TEXT_MESSAGE_CONTENT": "TEXT_MESSAGE_END"}
+    shown = "".join(row["delta"] for row in rows if row["type"] in kinds)
+    assert shown == f"Tides{HARD}long"
+    assert '"submit"' not in written
+    assert '"find"' in written
+    assert sum(row["type"] in kinds.values() for row in rows) == 3  # a text for each output
+
+
+TEXT = st.text(
+    st.sampled_from(["a", "é", "😀", "\ud83d", "\ude00", " ", "\n", "[", "#", "<", '"', "\\", "{", ",", ":"])
+)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.fixed_dictionaries({"title": TEXT, "body": TEXT}), st.integers(1, 9), st.sampled_from(WIRES), st.data()
+)
+def test_any_text(fields: dict[str, str], chunk: int, wire: str, data: Any) -> None:
+    """watching-runs: An agent's answer is text."""
+    values = {
+        name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        for name, text in fields.items()
+    }
+    order = data.draw(st.permutations([*VALUES]))
+    whole = {**VALUES, **values}
+    found = run([Answer(calls=[submit(**{name: whole[name] for name in order})], chunk=chunk)], wire=wire)
+    assert texts(found) == {name: text for name, text in values.items() if text}
+    assert found[-1].prediction.title == values["title"]
+
+
+@given(
+    st.fixed_dictionaries({"title": TEXT, "body": TEXT}),
+    st.booleans(),
+    st.lists(st.integers(0, 400), max_size=60),
+)
+def test_any_cut(fields: dict[str, str], ascii_only: bool, cuts: list[int]) -> None:
+    """watching-runs: An agent's answer is text."""
+    outputs: Any = Report
+    reader = SubmitTexts(outputs.output_fields)
+    text = json.dumps({"pages": 1, "x": {"title": "no"}, **fields, "tags": ["]"]}, ensure_ascii=ascii_only)
+    places = sorted({0, *(cut % len(text) for cut in cuts), len(text)})
+    joined = {"title": "", "body": ""}
+    for start, end in pairwise(places):
+        parts, pieces = reader.take(PartialCall(0, "call_1", "submit", text[start:end]))
+        assert parts == []
+        for name, piece in pieces:
+            piece.encode()
+            joined[name or ""] += piece
+    values = {
+        name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        for name, text in fields.items()
+    }
+    assert joined == values
+    assert reader.rest_of(ToolCall(id="call_1", name="submit", args=values)) == []
+
+
+def test_a_name_in_pieces() -> None:
+    """watching-runs: Only the agent's own submit is text."""
+    outputs: Any = Report
+    reader = SubmitTexts(outputs.output_fields)
+    other = [PartialCall(0, "call_1", "sub", ""), PartialCall(0, "call_1", "subtract", '{"title": "no"')]
+    assert [reader.take(part) for part in other] == [([], []), (other, [])]
+    names = (None, "sub", "submit")
+    assert [reader.take(PartialCall(1, "call_2", name, "")) for name in names] == [([], [])] * 3
+    assert reader.take(PartialCall(1, "call_2", "submit", '{"title": "yes')) == ([], [("title", "yes")])
+    assert reader.take(PartialCall(2, "call_3", None, '{"title": "la')) == ([], [])
+    assert reader.take(PartialCall(2, "call_3", "submit", 'ter"}')) == ([], [])
+
+
+def test_a_call_that_changed() -> None:
+    """watching-runs: An answer of one step comes once."""
+    outputs: Any = Report
+
+    def whole(title: str, call_id: str = "call_1") -> ToolCall:
+        return ToolCall(id=call_id, name="submit", args={"title": title, "pages": 1})
+
+    reader = SubmitTexts(outputs.output_fields)
+    assert reader.take(PartialCall(0, "call_1", "submit", '{"title": "yes"}'))[1] == [("title", "yes")]
+    assert reader.rest_of(whole("no")) == []
+    assert reader.rest_of(whole("yes and more")) == [("title", " and more")]
+    assert reader.rest_of(whole("yes", "call_2")) == [("title", "yes")]
+    assert reader.rest_of(whole("yes and more")) == []  # of an earlier call, as the prediction has it

@@ -1,0 +1,318 @@
+"""Runs that end early, wherever that is: what is kept, and that an agent goes on from it."""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from agents import AGENTS, DSPY_AGENT, Shop, looks, orders, read_back, serving, submits, turn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from processes import run_python
+
+import sigadapt
+from sigadapt import Run, ToolDecl, ToolDecls, run_of
+from sigadapt.testing import Answer, Call, Failure
+
+WIRES = ("openai", "responses", "anthropic", "gemini")
+QUESTION = "Order two of Emma."
+ORDERED = "Ordered 2 of Emma."
+NOT_RUN = "This call was not run: the run ended before it began."
+NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
+
+ENDS: dict[str, Any] = {
+    "an error of the provider": Failure(400),
+    "a content filter": Answer(text="Sorry, the", finish="content_filter"),
+    "thinking that used up the answer": Answer(text="", finish="length"),
+}
+
+
+OTHER_PROCESS = """
+import sys, dspy, sigadapt
+from agents import Shop, serving, submits
+shop = Shop()
+history = dspy.History.model_validate_json(open(sys.argv[1], encoding="utf-8").read())
+with serving([submits("It is ordered.")], "anthropic") as net:
+    out = sigadapt.ReAct("question -> answer", tools=shop.tools)(history=history)
+print([out.answer, shop.ran, "Ordered 2 of Emma." in str(net.received[0].body)])
+"""
+
+
+def agent_of(tools: Any, kind: Any = sigadapt.ReAct) -> Any:
+    return kind("question -> answer", tools=tools)
+
+
+def refused(program: Any, how: str = "sync", **inputs: Any) -> BaseException:
+    """Return the error that leaves a program."""
+    with pytest.raises(BaseException) as caught:  # noqa: PT011  (any, Ctrl-C and cancellation too)
+        _ = program(**inputs) if how == "sync" else asyncio.run(program.acall(**inputs))
+    return caught.value
+
+
+def goes_on(history: dspy.History, wire: str = "openai", results: int = 1) -> None:
+    """Check that a new agent ends from a history, and that its request has all of it, once."""
+    shop = Shop()
+    with serving([submits("It is ordered.")], wire) as net:
+        out = agent_of(shop.tools)(history=read_back(history))
+    assert out.answer == "It is ordered."
+    assert shop.ran == []
+    body = json.dumps(net.received[0].body)
+    assert body.count(QUESTION) == 1
+    assert ORDERED in body
+    assert len(sigadapt.rounds(history)[0].results) >= results
+
+
+def pairs(run: Run) -> list[tuple[str, bool, Any]]:
+    return [(call.name or "", r.is_error, r.value) for each in run.rounds for call, r in each.pairs]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_ends_in_the_second_round(how: str, end: str) -> None:
+    """agent-runs: An error carries its run."""
+    shop = Shop()
+    with serving([turn(orders()), ENDS[end]]):
+        error = refused(agent_of(shop.tools), how, question=QUESTION)
+    with serving([turn(orders()), ENDS[end]]):
+        plain = refused(agent_of(Shop().tools, DSPY_AGENT), how, question=QUESTION)
+    assert type(error) is type(plain)
+    assert getattr(error, "run", None) is run_of(error)
+    goes_on(run_of(error).history)
+    assert shop.ran == [("order", "Emma", 2)]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_every_wire(wire: str) -> None:
+    """agent-runs: A run goes on and runs nothing twice."""
+    shop = Shop()
+    thoughts: dict[str, Any] = {}
+    if wire != "openai":
+        thoughts = {"reasoning": "Hm.", "signature": "c2lnbmVk"}
+    script = [turn(orders(), looks("Nowhere"), **thoughts), turn(looks(), **thoughts), Failure(400)]
+    with serving(script, wire), pytest.raises(dspy.utils.exceptions.LMError), Run() as run:
+        agent_of(shop.tools, DSPY_AGENT)(question=QUESTION)
+    assert len(run.rounds) == 2
+    goes_on(run.history, wire, results=2)
+
+
+def test_in_another_process(tmp_path: Path) -> None:
+    """agent-runs: A run goes on and runs nothing twice."""
+    with serving([turn(orders()), Failure(400)], "anthropic"):
+        error = refused(agent_of(Shop().tools), question=QUESTION)
+    saved = tmp_path / "history.json"
+    saved.write_text(run_of(error).history.model_dump_json(), encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
+    done = run_python("-c", OTHER_PROCESS, saved, env=env)
+    assert done.stdout.strip() == "['It is ordered.', [], True]", done.stderr
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_first_request_fails(kind: Any) -> None:
+    """agent-runs: The question of a failed first request is kept."""
+    with serving([Failure(400)]), pytest.raises(dspy.utils.exceptions.LMError), Run() as run:
+        agent_of(Shop().tools, kind)(question=QUESTION)
+    assert run.history.messages == [{"question": QUESTION}]
+    with serving([submits()]) as net:
+        assert agent_of(Shop().tools)(history=read_back(run.history)).answer == "Done."
+    assert json.dumps(net.received[0].body).count(QUESTION) == 1
+
+
+def slow_tool(began: threading.Event) -> Any:
+    async def fetch(title: str) -> str:
+        """Fetch slowly."""
+        began.set()
+        await asyncio.sleep(30)
+        return title
+
+    return fetch
+
+
+async def cancel_when(began: threading.Event, program: Any, others: Any = lambda: True) -> BaseException:
+    task = asyncio.ensure_future(program.acall(question=QUESTION))
+    while not (began.is_set() and others()):  # noqa: ASYNC110  (other threads say so)
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_cancelled_beside_a_result(kind: Any) -> None:
+    """agent-runs: A call that was left has a failed result."""
+    shop = Shop()
+    began = threading.Event()
+    tools = [*shop.tools, slow_tool(began)]
+    script = [turn(orders(), Call("fetch", {"title": "x"}), looks())]
+    with serving(script), Run() as run:
+        error = asyncio.run(cancel_when(began, agent_of(tools, kind), lambda: bool(shop.ran)))
+    assert isinstance(error, asyncio.CancelledError)
+    order, fetch, look = pairs(run)
+    assert order == ("order", False, ORDERED)
+    assert fetch == ("fetch", True, NO_RESULT)
+    # DSPy's agent runs a turn's calls one by one.
+    assert look[1:] == ((False, "7 of Emma.") if kind is sigadapt.ReAct else (True, NOT_RUN))
+    goes_on(run.history, results=3)
+
+
+def test_one_by_one() -> None:
+    """agent-runs: A call that was left has a failed result."""
+    shop = Shop()
+    began = threading.Event()
+    fetch = ToolDecl.of(slow_tool(began), sequential=True)
+    script = [turn(orders(), Call("fetch", {"title": "x"}), looks())]
+    with serving(script), Run() as run:
+        asyncio.run(cancel_when(began, agent_of(ToolDecls([*shop.tools, fetch]))))
+    assert [result for _, _, result in pairs(run)] == [ORDERED, NO_RESULT, NOT_RUN]
+    assert shop.ran == [("order", "Emma", 2)]
+
+
+def test_cancelled_behind_a_time_limit() -> None:
+    """agent-runs: An error carries its run."""
+    began = threading.Event()
+
+    async def main(program: Any) -> None:
+        await asyncio.wait_for(program.acall(question=QUESTION), 1)
+
+    tools = [*Shop().tools, slow_tool(began)]
+    with (
+        serving([turn(orders(), Call("fetch", {"title": "x"}))]),
+        pytest.raises(asyncio.TimeoutError) as caught,
+    ):
+        asyncio.run(main(agent_of(tools)))
+    assert began.is_set()
+    goes_on(run_of(caught.value).history, results=2)
+
+
+def test_a_thread_that_ends_later() -> None:
+    """agent-runs: A thread that ends later keeps its result."""
+    began = threading.Event()
+    may_end = threading.Event()
+    ended = threading.Event()
+
+    def pay(to: str) -> str:
+        """Pay."""
+        began.set()
+        may_end.wait(10)
+        return f"Paid {to}."
+
+    def watched(to: str) -> str:
+        """Pay."""
+        value = pay(to)
+        ended.set()
+        return value
+
+    watched.__name__ = "pay"
+    with serving([turn(Call("pay", {"to": "Eve"}))]), Run() as run:
+        asyncio.run(cancel_when(began, agent_of([watched])))
+    assert pairs(run) == [("pay", True, NO_RESULT)]
+    may_end.set()
+    for _ in range(1_000):
+        if not pairs(run)[0][1]:
+            break
+        threading.Event().wait(0.01)
+    assert ended.is_set()
+    assert pairs(run) == [("pay", False, "Paid Eve.")]
+
+
+def test_ctrl_c() -> None:
+    """agent-runs: A call that was left has a failed result."""
+    shop = Shop()
+
+    def stop(title: str) -> str:
+        """Stop."""
+        while not shop.ran:
+            threading.Event().wait(0.01)
+        raise KeyboardInterrupt
+
+    script = [turn(orders(), Call("stop", {"title": "x"}))]
+    with serving(script) as net:
+        error = refused(agent_of([*shop.tools, stop]), question=QUESTION)
+    assert isinstance(error, KeyboardInterrupt)
+    assert len(net.received) == 1
+    for _ in range(1_000):  # the order's own thread writes its result
+        if not pairs(run_of(error))[0][1]:
+            break
+        threading.Event().wait(0.01)
+    assert pairs(run_of(error)) == [("order", False, ORDERED), ("stop", True, NO_RESULT)]
+    goes_on(run_of(error).history, results=2)
+
+
+def test_at_every_moment() -> None:
+    """agent-runs: A run goes on and runs nothing twice."""
+    histories: list[str] = []
+    runs: list[Run] = []
+
+    def look(title: str) -> str:
+        """Look."""
+        histories.append(runs[0].history.model_dump_json())
+        return title
+
+    script = [turn(orders()), turn(Call("look", {"title": "x"})), submits()]
+    with serving(script), Run() as run:
+        runs.append(run)
+        agent_of([*Shop().tools, look])(question=QUESTION)
+    assert QUESTION in histories[0]
+    assert ORDERED in histories[0]
+    assert NO_RESULT in histories[0]
+
+
+def test_an_approval_is_no_result() -> None:
+    """agent-runs: A call that was left has a failed result."""
+    shop = Shop()
+    tools = ToolDecls([ToolDecl.of(shop.order, requires_confirmation=True), shop.stock])
+    with serving([turn(looks()), turn(orders(), looks())], confirm="raise"):
+        error = refused(agent_of(tools), question=QUESTION)
+    assert isinstance(error, sigadapt.ConfirmationNeeded)
+    assert [result for _, _, result in pairs(error.run)] == ["7 of Emma.", NOT_RUN, NOT_RUN]
+    history = error.resume(tools, {error.requests[0].id: True})
+    assert shop.ran == [("stock", "Emma"), ("order", "Emma", 2), ("stock", "Emma")]
+    goes_on(history)
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_usage_of_a_resumed_run(*, is_saved: bool) -> None:
+    """agent-runs: A resumed run goes on counting."""
+    shop = Shop()
+    tools = ToolDecls([ToolDecl.of(shop.order, requires_confirmation=True)])
+    agent = agent_of(tools)
+    with serving([turn(orders(), usage=(100, 5))], confirm="raise"):
+        error: Any = refused(agent, question=QUESTION)
+    if is_saved:
+        error = sigadapt.ConfirmationNeeded.model_validate_json(error.model_dump_json())
+    with serving([submits(usage=(200, 6))], confirm="raise"), Run() as run:
+        agent(history=error.resume(tools, {error.requests[0].id: True}))
+    assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
+
+
+def test_usage_of_a_run_that_stayed_open() -> None:
+    """agent-runs: A resumed run goes on counting."""
+    tools = ToolDecls([ToolDecl.of(Shop().order, requires_confirmation=True)])
+    agent = agent_of(tools)
+    script = [turn(orders(), usage=(100, 5)), submits(usage=(200, 6))]
+    with serving(script, confirm="raise"), Run() as run:
+        error: Any = refused(agent, question=QUESTION)
+        agent(history=error.resume(tools, {error.requests[0].id: True}))
+    assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rounds=st.lists(st.lists(st.sampled_from(["A", "B", "Nowhere"]), min_size=1, max_size=3), max_size=3),
+    kind=st.sampled_from(AGENTS),
+    how=st.sampled_from(["sync", "async"]),
+)
+def test_any_run_goes_on(rounds: list[list[str]], kind: Any, how: str) -> None:
+    """agent-runs: A run goes on and runs nothing twice."""
+    shop = Shop()
+    script = [turn(orders()), *(turn(*map(looks, titles)) for titles in rounds), Failure(400)]
+    with serving(script), Run() as run:
+        refused(agent_of(shop.tools, kind), how, question=QUESTION)
+    assert len(run.rounds) == 1 + len(rounds)
+    assert sorted(shop.ran[1:]) == sorted(("stock", title) for titles in rounds for title in titles)
+    goes_on(run.history)

@@ -1,0 +1,239 @@
+"""Limits: what stops a run, when, and what is kept of the turn that is not run."""
+
+import time
+from typing import Any
+
+import dspy
+import pytest
+from agents import AGENTS, Shop, looks, orders, serving, submits, turn
+from dspy.utils.exceptions import AdapterParseError
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sigadapt
+from sigadapt import Limits, Run, SigadaptError, ToolDecl, ToolDecls, Toolset, Usage, run_of
+from sigadapt.errors import InvalidOption, LimitExceeded
+from sigadapt.testing import Answer, Call
+
+HI = Answer(text="[[ ## answer ## ]]\nHi.\n\n[[ ## completed ## ]]", usage=(40, 4))
+NOT_RUN = "This call was not run: the run ended before it began."
+ask: Any = dspy.Predict("question -> answer")
+
+
+def endless(_: Any) -> Answer:
+    return turn(orders(), usage=(1_000, 50))
+
+
+def limited(agent_of: Any, script: Any = endless, *, shop: Shop | None = None, **limits: Any) -> Any:
+    """Run an agent until a limit stops it, and return the provider, the run, and the error."""
+    tools = (shop or Shop()).tools
+    with serving(script) as net, pytest.raises(LimitExceeded) as caught, Run(Limits(**limits)) as run:
+        agent_of("question -> answer", tools=tools)(question="Order.")
+    assert run.error is caught.value
+    return net, run, caught.value
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+def test_requests(agent_of: Any) -> None:
+    """agent-runs: A request that would pass a limit is not sent."""
+    shop = Shop()
+    net, run, error = limited(agent_of, shop=shop, requests=2)
+    assert issubclass(LimitExceeded, SigadaptError)
+    assert not issubclass(LimitExceeded, (ValueError, AdapterParseError))
+    assert (error.code, error.used, error.limit, len(net.received)) == ("requests", 2, 2, 2)
+    assert str(error).startswith("the run has used 2 of 2 requests")
+    assert len(shop.ran) == 2
+    assert len(run.rounds) == 2
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("total_tokens", 2_000), ("input_tokens", 1_900), ("output_tokens", 90), ("cost", 3e-4)],
+)
+def test_tokens(agent_of: Any, name: str, most: float) -> None:
+    """agent-runs: A turn that would pass a limit runs nothing."""
+    shop = Shop()
+    net, run, error = limited(agent_of, shop=shop, **{name: most})
+    assert (error.code, error.limit, len(net.received), len(shop.ran)) == (name, most, 2, 1)
+    assert error.used > most
+    [first, second] = run.rounds
+    assert not first.results[0].is_error
+    assert (second.results[0].is_error, second.results[0].value) == (True, NOT_RUN)
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+def test_tool_calls(agent_of: Any) -> None:
+    """agent-runs: A turn that would pass a limit runs nothing."""
+    shop = Shop()
+    script = [turn(looks()), turn(orders("B"), orders("C"), orders("D"))]
+    _, run, error = limited(agent_of, script, shop=shop, tool_calls=2)
+    assert (error.code, error.used, error.limit) == ("tool_calls", 1, 2)
+    assert "the next turn has 3" in str(error)
+    assert shop.ran == [("stock", "Emma")]
+    assert [result.value for result in run.rounds[1].results] == [NOT_RUN] * 3
+
+
+def test_tool_calls_in_a_hand_written_loop() -> None:
+    """agent-runs: A turn that would pass a limit runs nothing."""
+    shop = Shop()
+    calls = sigadapt.ToolCalls([{"name": "stock", "args": {"title": "A"}}] * 2)
+    with Run(Limits(tool_calls=3)):
+        calls.run(shop.tools)
+        with pytest.raises(LimitExceeded):
+            calls.run(shop.tools)
+    assert len(shop.ran) == 2
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+def test_submit_is_taken(agent_of: Any) -> None:
+    """agent-runs: An answer that submits is taken."""
+    with serving([submits(usage=(1_000, 50))]), Run(Limits(total_tokens=100, tool_calls=0)) as run:
+        out = agent_of("question -> answer", tools=Shop().tools)(question="q")
+    assert out.answer == "Done."
+    assert (run.usage.total_tokens, run.usage.tool_calls) == (1_050, 0)
+
+
+def test_seconds() -> None:
+    """agent-runs: A request that would pass a limit is not sent."""
+
+    def slow(title: str) -> str:
+        """Slow."""
+        time.sleep(0.4)
+        return title
+
+    script = [turn(Call("slow", {"title": "A"})), submits()]
+    with serving(script) as net, pytest.raises(LimitExceeded) as caught, Run(Limits(seconds=0.2)) as run:
+        sigadapt.ReAct("question -> answer", tools=[slow])(question="q")
+    assert (caught.value.code, caught.value.limit, len(net.received)) == ("seconds", 0.2, 1)
+    assert "It may still be running" in str(run.rounds[0].results[0].value)
+
+
+def test_predicts() -> None:
+    """agent-runs: A request that would pass a limit is not sent."""
+    with serving([HI]) as net, Run(Limits(total_tokens=44)):
+        assert ask(question="1").answer == "Hi."
+        assert ask(question="2").answer == "Hi."
+        with pytest.raises(LimitExceeded):
+            ask(question="3")
+    assert len(net.received) == 2
+
+
+def test_searches_are_requests() -> None:
+    """agent-runs: A request that would pass a limit is not sent."""
+
+    def search(_: Any) -> Answer:
+        return turn(Call("search_tools", {"query": "book"}))
+
+    tools = Toolset("shop", Shop().tools).deferred()
+    with serving(search) as net, pytest.raises(LimitExceeded), Run(Limits(requests=3)):
+        sigadapt.ReAct("question -> answer", tools=tools)(question="q")
+    assert len(net.received) == 3
+
+
+def test_an_agents_own_limits() -> None:
+    """agent-runs: A request that would pass a limit is not sent."""
+    agent = sigadapt.ReAct("question -> answer", tools=Shop().tools, limits=Limits(requests=2))
+    script = [turn(looks()), submits("1"), turn(looks()), submits("2"), turn(orders()), turn(orders())]
+    with serving(script) as net:
+        assert [agent(question=n).answer for n in "12"] == ["1", "2"]
+        with pytest.raises(LimitExceeded) as caught:
+            agent(question="3")
+    assert len(net.received) == 6
+    assert len(run_of(caught.value).rounds) == 2
+
+
+def nested(agent_of: Any, inner: Any) -> Any:
+    research = ToolDecl.of(inner, name="research", description="Find out.")
+    return agent_of("question -> answer", tools=ToolDecls([research]))
+
+
+def nested_script(request: Any) -> Answer:
+    if any(tool["function"]["name"] == "research" for tool in request.body["tools"]):
+        is_answered = request.body["messages"][-1]["role"] == "tool"
+        return submits("outer") if is_answered else turn(Call("research", {"question": "INNER"}))
+    return turn(looks(), looks("Ivanhoe"))
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+@pytest.mark.parametrize(("limits", "sent"), [({"requests": 4}, 4), ({"tool_calls": 4}, 3)])
+def test_nested_under_the_outer_limit(agent_of: Any, limits: dict[str, int], sent: int) -> None:
+    """agent-runs: A nested agent is under both limits."""
+    program = nested(agent_of, agent_of("question -> answer", tools=Shop().tools))
+    with serving(nested_script) as net, pytest.raises(LimitExceeded) as caught, Run(Limits(**limits)) as run:
+        program(question="OUTER?")
+    assert caught.value.code == next(iter(limits))
+    assert len(net.received) == sent
+    assert run.history.messages[0]["question"] == "OUTER?"
+
+
+def test_nested_under_its_own_limit() -> None:
+    """agent-runs: A nested agent is under both limits."""
+    inner = sigadapt.ReAct("question -> answer", tools=Shop().tools, limits=Limits(requests=1))
+    with serving(nested_script), Run() as run:
+        assert nested(sigadapt.ReAct, inner)(question="OUTER?").answer == "outer"
+    assert run.rounds[0].results[0].value.startswith("LimitExceeded: the run has used 1 of 1 requests")
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"requests": -1}, {"requests": 1.5}, {"tool_calls": True}, {"total_tokens": "many"}, {"seconds": "1"},
+     {"cost": float("nan")}, {"seconds": float("inf")}],
+)  # fmt: skip
+def test_no_limits(limits: dict[str, Any]) -> None:
+    """agent-runs: A limit that cannot be kept is refused."""
+    with pytest.raises(InvalidOption) as caught:
+        Limits(**limits)
+    assert caught.value.field in limits
+
+
+def test_unknown_price() -> None:
+    """agent-runs: A limit that cannot be kept is refused."""
+    with (
+        serving([HI], model="openai/no-such-model-7") as net,
+        pytest.raises(InvalidOption, match="no price"),
+        Run(Limits(cost=1.0)),
+    ):
+        ask(question="1")
+    assert not net.received
+
+
+def test_unknown_tokens() -> None:
+    """agent-runs: A limit that cannot be kept is refused."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": HI.text}}
+    body = {"id": "1", "object": "chat.completion", "model": "m", "created": 1, "choices": [choice]}
+    with serving([body]), Run(Limits(total_tokens=9_000)):
+        ask(question="1")
+        with pytest.raises(InvalidOption, match="total_tokens"):
+            ask(question="2")
+
+
+def test_repr() -> None:
+    """agent-runs: A limit that cannot be kept is refused."""
+    assert repr(Limits(requests=5, cost=0.25)) == "Limits(requests=5, cost=0.25)"
+
+
+COUNTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "requests": st.integers(0, 9),
+        "tool_calls": st.integers(0, 9),
+        "input_tokens": st.none() | st.integers(0, 9),
+        "output_tokens": st.none() | st.integers(0, 9),
+        "cached_tokens": st.none() | st.integers(0, 9),
+        "cost": st.none() | st.integers(0, 9),
+    },
+)
+
+
+@given(st.lists(COUNTS, max_size=6))
+def test_sums(counts: list[dict[str, Any]]) -> None:
+    """agent-runs: A figure that an answer lacks is unknown."""
+    usage = Usage()
+    for each in counts:
+        usage = usage.plus(each)
+    for name in ("requests", "tool_calls", "input_tokens", "output_tokens", "cost"):
+        figures = [each[name] for each in counts if name in each]
+        assert getattr(usage, name) == (None if None in figures else sum(figures))
+    cached = [each["cached_tokens"] for each in counts if each.get("cached_tokens") is not None]
+    assert usage.cached_tokens == (sum(cached) if cached else None)

@@ -1,0 +1,298 @@
+"""sigadapt.ReAct beside DSPy's agent: the same requests, and what stands between them."""
+
+import asyncio
+import copy
+import json
+import logging
+from collections.abc import Callable
+from threading import Barrier
+from typing import Any, cast
+
+import cloudpickle
+import dspy
+import pytest
+from agents import AGENTS, DSPY_AGENT, Shop, looks, orders, serving, settings_of_dspy, submits, turn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sigadapt
+from sigadapt import Limits, ReAct, RequestContext, ToolDecl, ToolDecls, Toolset
+from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
+from sigadapt.runs.agent_tools import ToolsetTool
+from sigadapt.server_tools import WebSearch
+from sigadapt.testing import Answer, Call
+
+WIRES = ("openai", "responses", "anthropic", "gemini")
+SCRIPTS: dict[str, Any] = {
+    "two rounds": [turn(looks()), turn(orders()), submits()],
+    "two calls at once": [turn(looks("A"), looks("B")), submits()],
+    "calls that fail": [
+        turn(looks("Nowhere")),
+        turn(Call("burn", {}), Call("stock", {"title": 1})),
+        submits(),
+    ],
+    "a call beside submit": [turn(orders(), Call("submit", {"answer": "Both."}))],
+    "a submit that lacks the answer": [turn(Call("submit", {})), submits()],
+}
+
+
+def run(program: Any, how: str = "sync", **inputs: Any) -> Any:
+    return program(**inputs) if how == "sync" else asyncio.run(program.acall(**inputs))
+
+
+def last_of(events: Any) -> Any:
+    return [*events][-1]
+
+
+def sent(kind: Any, script: Any, wire: str, how: str = "sync", **options: Any) -> tuple[Any, ...]:
+    """Return the requests of an agent, its answer, and what ran."""
+    shop = Shop()
+    program = kind("question -> answer", tools=ToolDecls(shop.tools), **options)
+    with serving(script, wire) as net:
+        out = run(program, how, question="Two of Emma?")
+    bodies = [json.dumps(received.body) for received in net.received]
+    return bodies, out.answer, out.termination_reason, sorted(shop.ran, key=str)
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_same_requests(script: str, wire: str, how: str) -> None:
+    """agent-runs: The agent asks as DSPy's does."""
+    ours = sent(ReAct, SCRIPTS[script], wire, how)
+    assert ours == sent(DSPY_AGENT, SCRIPTS[script], wire, how)
+
+
+CALLS = st.sampled_from([looks(), looks("Nowhere"), orders(), Call("burn", {}), Call("stock", {"title": 3})])
+
+
+@settings(max_examples=30, deadline=None)
+@given(rounds=st.lists(st.lists(CALLS, min_size=1, max_size=4), max_size=4), max_iters=st.integers(1, 5))
+def test_same_requests_of_any_run(rounds: list[list[Call]], max_iters: int) -> None:
+    """agent-runs: The agent asks as DSPy's does."""
+    script = [*(turn(*calls) for calls in rounds[:max_iters]), submits()]
+    ours = sent(ReAct, script, "openai", max_iters=max_iters)
+    assert ours == sent(DSPY_AGENT, script, "openai", max_iters=max_iters)
+
+
+class Trace(dspy.utils.callback.BaseCallback):
+    """What a tracer sees: what began and ended, in order."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+
+    def on_module_start(self, call_id: str, instance: Any, inputs: Any) -> None:
+        self.rows.append(("start", getattr(instance, "react", None) is not None))
+
+    def on_tool_start(self, call_id: str, instance: Any, inputs: Any) -> None:
+        self.rows.append(("tool", instance.name, inputs))
+
+    def on_tool_end(self, call_id: str, outputs: Any, exception: object = None) -> None:
+        self.rows.append(("result", outputs, type(exception)))
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_same_trace(how: str) -> None:
+    """agent-runs: The agent asks as DSPy's does."""
+    traces: list[Any] = []
+    for kind in AGENTS:
+        trace = Trace()
+        with serving(SCRIPTS["calls that fail"]), dspy.context(callbacks=[trace]):
+            run(kind("question -> answer", tools=ToolDecls(Shop().tools)), how, question="q")
+        traces.append(trace.rows)
+    assert traces[0] == traces[1]
+    assert ("tool", "stock", {"kwargs": {"title": "Nowhere"}}) in traces[0]
+
+
+def test_state() -> None:
+    """agent-runs: The agent asks as DSPy's does."""
+    ours, dspys = (
+        ReAct("question -> answer", tools=Shop().tools),
+        DSPY_AGENT("question -> answer", tools=[]),
+    )
+    dspys.react.signature = dspys.react.signature.with_instructions("SPEAK DUTCH.")
+    ours.load_state(json.loads(json.dumps(dspys.dump_state())))
+    assert cast("Any", ours).react.signature.instructions == "SPEAK DUTCH."
+    assert ours.dump_state()["react"]["signature"] == dspys.dump_state()["react"]["signature"]
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "deepcopy": copy.deepcopy,
+    "cloudpickle": lambda agent: cloudpickle.loads(cloudpickle.dumps(agent)),
+    "reset_copy": lambda agent: agent.reset_copy(),
+}
+
+
+@pytest.mark.parametrize("form", COPIES)
+@pytest.mark.parametrize("is_toolset", [False, True])
+def test_copies(form: str, *, is_toolset: bool) -> None:
+    """agent-runs: The agent asks as DSPy's does."""
+
+    def stock(title: str) -> str:
+        """How many there are."""
+        return f"7 of {title}."
+
+    tools: Any = Toolset("shop", [stock]) if is_toolset else [stock]
+    agent = ReAct("question -> answer", tools=tools, max_iters=7, limits=Limits(requests=5))
+    again = COPIES[form](agent)
+    with serving([turn(looks()), submits()]) as net:
+        assert again(question="q").answer == "Done."
+    assert type(again) is ReAct
+    assert (again.max_iters, again.limits) == (7, Limits(requests=5))
+    assert "7 of Emma." in json.dumps(net.received[1].body)
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_side_by_side(how: str) -> None:
+    """agent-runs: An agent's calls run side by side."""
+    meeting = Barrier(3, timeout=10)
+
+    def wait(title: str) -> str:
+        """Wait for the others."""
+        meeting.wait()
+        return title
+
+    async def wait_later(title: str) -> str:
+        """Wait for the others."""
+        await asyncio.to_thread(meeting.wait)
+        return title
+
+    calls = [Call("wait", {"title": "A"}, "1"), Call("wait_later", {"title": "B"}, "2")]
+    script = [turn(*calls, Call("wait", {"title": "C"}, "3")), submits()]
+    with serving(script):
+        out = run(ReAct("question -> answer", tools=[wait, wait_later]), how, question="q")
+    results = sigadapt.rounds(out)[0].results
+    assert [(result.call_id, result.value) for result in results] == [("1", "A"), ("2", "B"), ("3", "C")]
+
+
+def test_a_blocking_tool_leaves_the_loop_free() -> None:
+    """agent-runs: An agent's calls run side by side."""
+    meeting = Barrier(2, timeout=10)
+
+    def wait(title: str) -> str:
+        """Wait for the loop."""
+        meeting.wait()
+        return title
+
+    async def main() -> str:
+        task: Any = asyncio.ensure_future(ReAct("question -> answer", tools=[wait]).acall(question="q"))
+        while not meeting.n_waiting:  # noqa: ASYNC110  (another thread says so)
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(meeting.wait)
+        return str((await task)["answer"])
+
+    with serving([turn(Call("wait", {"title": "A"})), submits()]):
+        assert asyncio.run(main()) == "Done."
+
+
+def growing(shop: Shop) -> Any:
+    """Tools that `order` joins when the stock has been looked at."""
+
+    def tools(context: RequestContext) -> list[Any]:
+        assert context.inputs["tools"]
+        return [shop.stock, shop.order] if shop.ran else [shop.stock]
+
+    return tools
+
+
+def names_in(received: Any) -> list[str]:
+    return [tool["function"]["name"] for tool in received.body["tools"]]
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_toolset(how: str) -> None:
+    """agent-runs: A toolset is resolved for each request of an agent."""
+    shop = Shop()
+    agent = ReAct("question -> answer", tools=Toolset("shop", growing(shop)))
+    with serving([turn(looks()), turn(orders()), submits()]) as net:
+        run(agent, how, question="q")
+        [*_, entry] = settings_of_dspy.lm.history
+    assert [each[0] for each in shop.ran] == ["stock", "order"]
+    assert list(map(names_in, net.received)) == [
+        ["stock", "submit"], ["stock", "order", "submit"], ["stock", "order", "submit"]
+    ]  # fmt: skip
+    prompts = [received.body["messages"][0]["content"] for received in net.received]
+    assert "The available tools are: `stock`, `submit`." in prompts[0]
+    assert "The available tools are: `stock`, `order`, `submit`." in prompts[1]
+    assert any("names the tools of this request" in change.why for change in entry["changes"])
+
+
+def test_async_toolset() -> None:
+    """agent-runs: A toolset is resolved for each request of an agent."""
+    shop = Shop()
+
+    async def tools(context: RequestContext) -> list[Any]:
+        return shop.tools
+
+    agent = ReAct("question -> answer", tools=[Toolset("shop", tools), WebSearch()])
+    with serving([turn(looks()), submits()], "responses") as net:
+        assert run(agent, "async", question="q").answer == "Done."
+        assert last_of(sigadapt.stream_sync(agent, question="q")).prediction.answer == "Done."
+        with pytest.raises(InvalidToolDecl) as caught:
+            agent(question="q")
+    assert caught.value.code == "async_toolset"
+    assert [tool["type"] for tool in net.received[0].body["tools"]] == [
+        "function", "function", "web_search", "function"
+    ]  # fmt: skip
+
+
+def test_toolset_under_dspys_adapter() -> None:
+    """agent-runs: A toolset is resolved for each request of an agent."""
+    agent = ReAct("question -> answer", tools=Toolset("shop", Shop().tools))
+    with (
+        serving([submits()]) as net,
+        dspy.context(adapter=dspy.ChatAdapter()),
+        pytest.raises(InvalidSignature) as caught,
+    ):
+        agent(question="q")
+    assert caught.value.code == "forgotten_adapter"
+    assert not net.received
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_branches(how: str) -> None:
+    """agent-runs: A history that is given stays as it is."""
+    agent = ReAct("question -> answer", tools=Shop().tools)
+    with serving([turn(looks()), submits("First."), submits("Second."), submits("Third.")]) as net:
+        first = run(agent, how, question="Q1?")
+        before = first.history.model_dump_json()
+        second = run(agent, how, question="Q2?", history=first.history)
+        third = run(agent, how, question="Q3?", history=json.loads(before))
+    assert (second.answer, third.answer) == ("Second.", "Third.")
+    assert first.history.model_dump_json() == before
+    assert "Q2?" not in json.dumps(net.received[-1].body)
+
+
+def test_under_dspys_adapter(caplog: pytest.LogCaptureFixture) -> None:
+    """agent-runs: The agent asks as DSPy's does."""
+    shop = Shop()
+    native = dspy.ChatAdapter(use_native_function_calling=True)
+    with serving([turn(looks()), submits()]), dspy.context(adapter=native), caplog.at_level(logging.ERROR):
+        out = ReAct("question -> answer", tools=shop.tools)(question="q")
+    assert (out.answer, shop.ran) == ("Done.", [("stock", "Emma")])
+
+
+def test_refused() -> None:
+    """agent-runs: The agent asks as DSPy's does."""
+    wrong_limits: Any = 3
+    with pytest.raises(InvalidOption, match="limits"):
+        ReAct("question -> answer", tools=[], limits=wrong_limits)
+    with pytest.raises(ValueError, match="reserved"):
+        ReAct("history -> answer", tools=[])
+    with pytest.raises(ValueError, match="submit"):
+        ReAct("question -> answer", tools=[ToolDecl.of(Shop().stock, name="submit")])
+    with pytest.raises(InvalidToolDecl) as caught:
+        ReAct("question -> answer", tools=[{"name": "stock"}])
+    assert caught.value.code == "no_function"
+    with pytest.raises(InvalidToolDecl, match="toolset"):
+        asyncio.run(cast("Any", ToolsetTool(Toolset("shop", []))).acall())
+
+
+def test_prompted() -> None:
+    """agent-runs: An agent's calls run side by side."""
+    script = [Answer(text='<tool_call>{"name": "stock", "arguments": {"title": "Emma"}}</tool_call>')]
+    script.append(Answer(text='<tool_call>{"name": "submit", "arguments": {"answer": "Seven."}}</tool_call>'))
+    with serving(script, tool_calling="prompted"), sigadapt.Run() as its_run:
+        out = ReAct("question -> answer", tools=Shop().tools)(question="q")
+    assert out.answer == "Seven."
+    assert its_run.rounds[0].results[0].value == "7 of Emma."
