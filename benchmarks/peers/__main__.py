@@ -26,7 +26,16 @@ LIBRARIES = {
     "Agents SDK": "agents_sdk_runs",
 }
 OURS = ("sigadapt", "DSPy")
-PACKAGES = ("dspy", "pydantic-ai-slim", "langchain", "langgraph", "openai-agents", "openai", "anthropic", "google-genai")
+PACKAGES = (
+    "dspy",
+    "pydantic-ai-slim",
+    "langchain",
+    "langgraph",
+    "openai-agents",
+    "openai",
+    "anthropic",
+    "google-genai",
+)
 SECONDS = 20.0
 START_SECONDS = 90.0
 
@@ -143,9 +152,7 @@ def main(arguments: list[str]) -> None:
     prints = "--print" in rest
     names = [name for name in rest if name != "--print"] or list(LIBRARIES)
     chosen = cases()
-    found = {
-        name: measure(name, sys.executable if name in OURS else python, chosen) for name in names
-    }
+    found = {name: measure(name, sys.executable if name in OURS else python, chosen) for name in names}
     if prints:
         for place, case in enumerate(chosen):
             cells = [f"{name}={found[name][place][0]}" for name in names]

@@ -44,9 +44,7 @@ class Runs(Library):
             )
             for function in self.shop.functions(setup.tools)
         ]
-        self.agent: Any = Agent(
-            name="Shop", tools=tools, model=kind(model="gpt-4o", openai_client=client)
-        )
+        self.agent: Any = Agent(name="Shop", tools=tools, model=kind(model="gpt-4o", openai_client=client))
         self.session = SQLiteSession("shop")
         self.result: Any = None
         self.first: Any = None

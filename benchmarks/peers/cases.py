@@ -183,7 +183,9 @@ def never_runs(name: str = "order") -> Callable[[Facts], str]:
         if first["error"]:
             return "told"
         read = facts.text(0).lower()
-        told = any(word in read for word in ("error", "invalid", "retry", "unknown", "not found", "fix", "valid"))
+        told = any(
+            word in read for word in ("error", "invalid", "retry", "unknown", "not found", "fix", "valid")
+        )
         return "right" if first["answer"] == DONE and told and len(facts.requests[0]) > 1 else "silent"
 
     return check
@@ -336,9 +338,27 @@ def answer_cases() -> list[Case]:
     found: list[Case] = []
     for name, end in ends.items():
         found.append(Case(group, name, told, FAIL_AND_GO_ON, stays(end), cut_is_told(*words)))
-        found.append(Case(group, f"{name}, after an order", again, FAIL_AND_GO_ON, stays(calls(order()), end), cut_is_told(*words)))
+        found.append(
+            Case(
+                group,
+                f"{name}, after an order",
+                again,
+                FAIL_AND_GO_ON,
+                stays(calls(order()), end),
+                cut_is_told(*words),
+            )
+        )
     cut = calls(Call("order", '{"title": "Emma", "copies": 2'), finish="length")
-    found.append(Case(group, "a call is cut off by its limit", "It doesn't run, and somebody is told.", (ASK,), rounds(cut), never_runs()))
+    found.append(
+        Case(
+            group,
+            "a call is cut off by its limit",
+            "It doesn't run, and somebody is told.",
+            (ASK,),
+            rounds(cut),
+            never_runs(),
+        )
+    )
     return found  # fmt: skip
 
 
@@ -479,11 +499,56 @@ def error_cases() -> list[Case]:
     right = "The run goes on from where it was and runs nothing twice."
     found: list[Case] = []
     for status in (400, 429, 500):
-        found.append(Case(group, f"a {status} in round two", right, FAIL_AND_GO_ON, stays(calls(order()), Failure(status)), goes_on))
-    found.append(Case(group, "a 500 in round two, async", right, (AASK, ("go_on", "async", None)), stays(calls(order()), Failure(500)), goes_on))
-    found.append(Case(group, "a 500 in round three", right, FAIL_AND_GO_ON, stays(calls(order()), calls(stock()), Failure(500)), goes_on))
-    found.append(Case(group, "a 500 in round one", "The question isn't lost.", FAIL_AND_GO_ON, stays(Failure(500)), goes_on))
-    found.append(Case(group, "a 500 in round two, saved as text", right, (ASK, ("reload", "", None), GO_ON), stays(calls(order()), Failure(500)), goes_on))
+        found.append(
+            Case(
+                group,
+                f"a {status} in round two",
+                right,
+                FAIL_AND_GO_ON,
+                stays(calls(order()), Failure(status)),
+                goes_on,
+            )
+        )
+    found.append(
+        Case(
+            group,
+            "a 500 in round two, async",
+            right,
+            (AASK, ("go_on", "async", None)),
+            stays(calls(order()), Failure(500)),
+            goes_on,
+        )
+    )
+    found.append(
+        Case(
+            group,
+            "a 500 in round three",
+            right,
+            FAIL_AND_GO_ON,
+            stays(calls(order()), calls(stock()), Failure(500)),
+            goes_on,
+        )
+    )
+    found.append(
+        Case(
+            group,
+            "a 500 in round one",
+            "The question isn't lost.",
+            FAIL_AND_GO_ON,
+            stays(Failure(500)),
+            goes_on,
+        )
+    )
+    found.append(
+        Case(
+            group,
+            "a 500 in round two, saved as text",
+            right,
+            (ASK, ("reload", "", None), GO_ON),
+            stays(calls(order()), Failure(500)),
+            goes_on,
+        )
+    )
     return found  # fmt: skip
 
 
@@ -494,10 +559,50 @@ def provider_cases() -> list[Case]:
     signed = {"reasoning": "Hm.", "signature": "c2lnbmVk"}
     for wire in WIRES[1:]:
         setup = {"wire": wire}
-        found.append(Case(group, f"{wire}: two calls at once", "Both results reach the model.", (ASK,), rounds(calls(order(), stock())), model_reads("Ordered 2", "7 of Emma"), setup))
-        found.append(Case(group, f"{wire}: a 500 in round two", "It goes on and runs nothing twice.", FAIL_AND_GO_ON, stays(calls(order()), Failure(500)), goes_on, setup))
-        found.append(Case(group, f"{wire}: cut off by its limit", "An error or a field of the result says so.", FAIL_AND_GO_ON, stays(calls(order()), lambda request: done(request, "Both cop", "length")), cut_is_told("length", "max", "limit", "cut", "incomplete"), setup))
-        found.append(Case(group, f"{wire}: signed thinking", "The signature goes back unchanged.", (ASK,), rounds(calls(order(), **signed)), model_reads("c2lnbmVk", "Ordered 2"), setup))
+        found.append(
+            Case(
+                group,
+                f"{wire}: two calls at once",
+                "Both results reach the model.",
+                (ASK,),
+                rounds(calls(order(), stock())),
+                model_reads("Ordered 2", "7 of Emma"),
+                setup,
+            )
+        )
+        found.append(
+            Case(
+                group,
+                f"{wire}: a 500 in round two",
+                "It goes on and runs nothing twice.",
+                FAIL_AND_GO_ON,
+                stays(calls(order()), Failure(500)),
+                goes_on,
+                setup,
+            )
+        )
+        found.append(
+            Case(
+                group,
+                f"{wire}: cut off by its limit",
+                "An error or a field of the result says so.",
+                FAIL_AND_GO_ON,
+                stays(calls(order()), lambda request: done(request, "Both cop", "length")),
+                cut_is_told("length", "max", "limit", "cut", "incomplete"),
+                setup,
+            )
+        )
+        found.append(
+            Case(
+                group,
+                f"{wire}: signed thinking",
+                "The signature goes back unchanged.",
+                (ASK,),
+                rounds(calls(order(), **signed)),
+                model_reads("c2lnbmVk", "Ordered 2"),
+                setup,
+            )
+        )
     return found  # fmt: skip
 
 

@@ -87,9 +87,7 @@ class Runs(Library):
         """Return the names of the calls that wait."""
         state = self.agent.get_state(self.config)
         return [
-            action["name"]
-            for interrupt in state.interrupts
-            for action in interrupt.value["action_requests"]
+            action["name"] for interrupt in state.interrupts for action in interrupt.value["action_requests"]
         ]
 
     def call(self, arguments: dict[str, Any]) -> Outcome:
