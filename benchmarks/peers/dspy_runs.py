@@ -57,7 +57,9 @@ class Runs(Library):
         return {"question": value, **more}
 
     def call(self, arguments: dict[str, Any]) -> Outcome:
-        with dspy.context(lm=self.lm, adapter=self.adapter, track_usage=True, allow_tool_async_sync_conversion=True):
+        with dspy.context(
+            lm=self.lm, adapter=self.adapter, track_usage=True, allow_tool_async_sync_conversion=True
+        ):
             return self.outcome(self.agent(**arguments))
 
     async def acall(self, arguments: dict[str, Any]) -> Outcome:
