@@ -12,7 +12,8 @@ import sys
 from collections import Counter
 from typing import Any
 
-from benchmarks.peers.cases import CLASSES, Case, Facts, cases
+from benchmarks.peers.cases import Case, Facts, cases
+from benchmarks.peers.page import write
 from benchmarks.tree import ROOT
 from sigadapt.testing import LoopbackProvider, Received, Reply
 
@@ -27,7 +28,6 @@ LIBRARIES = {
 }
 OURS = ("sigadapt", "DSPy")
 PACKAGES = (
-    "dspy",
     "pydantic-ai-slim",
     "langchain",
     "langgraph",
@@ -40,7 +40,7 @@ SECONDS = 20.0
 START_SECONDS = 90.0
 
 
-class Hang(Exception):  # noqa: N818
+class Hang(Exception):
     """A worker that does not answer."""
 
 
@@ -67,6 +67,7 @@ class Worker:
         self.seconds = SECONDS
         if not line:
             self.process.kill()
+            self.process.wait()
             raise Hang
         return json.loads(line)
 
@@ -81,6 +82,7 @@ def run(case: Case, worker: Worker) -> tuple[str, str]:
         phase["number"] += 1
         requests[phase["step"]].append(received)
         if number > 12:
+            phase["endless"] = 1
             raise RuntimeError("the run does not end")
         return case.script(phase["step"], number, received)
 
@@ -91,7 +93,8 @@ def run(case: Case, worker: Worker) -> tuple[str, str]:
         if opened["cannot"]:
             return "cannot", opened["cannot"]
         for place, step in enumerate(case.steps):
-            if step[0] == "go_on" and not facts[0]["error"]:
+            runs = [each for each, (kind, *_) in zip(facts, case.steps, strict=False) if kind != "reload"]
+            if step[0] == "go_on" and not runs[-1]["error"]:
                 requests.pop()
                 break
             phase.update(step=place, number=0)
@@ -103,9 +106,13 @@ def run(case: Case, worker: Worker) -> tuple[str, str]:
         return "lost", "hangs"
     finally:
         provider.__exit__(None, KeyboardInterrupt(), None)
+    if "endless" in phase:
+        return "lost", "asks again without end"
     seen = Facts(facts, requests[: len(facts)])
     verdict = case.check(seen)
-    return verdict, seen.steps[0]["error"][:300] or str(seen.last["answer"])[:80]
+    return verdict, " // ".join(
+        (each["error"] or each["cannot"] or str(each["answer"]))[:150] for each in seen.steps
+    )
 
 
 def measure(library: str, python: str, chosen: list[Case]) -> list[tuple[str, str]]:
@@ -122,28 +129,15 @@ def measure(library: str, python: str, chosen: list[Case]) -> list[tuple[str, st
     return found
 
 
-def table(rows: list[list[str]]) -> str:
-    """Write rows as a table."""
-    head, *rest = rows
-    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *rest])
-
-
-def versions(python: str) -> str:
+def versions(python: str, *packages: str) -> str:
     """Return the versions of an environment."""
     code = (
         "import sys\nfrom importlib.metadata import distributions\n"
         "found = {d.name: d.version for d in distributions()}\n"
         "print(', '.join(f'{n} {found[n]}' for n in sys.argv[1:] if n in found))"
     )
-    command = [python, "-c", code, *PACKAGES]
+    command = [python, "-c", code, *packages]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def section(found: dict[str, list[tuple[str, str]]], chosen: list[Case], ours: str, peers: str) -> str:
-    """Write the section of the page."""
-    from benchmarks.peers.page import write  # noqa: PLC0415
-
-    return write(found, chosen, ours, peers)
 
 
 def main(arguments: list[str]) -> None:
@@ -159,11 +153,11 @@ def main(arguments: list[str]) -> None:
             print(f"{case.group}: {case.name}: {' '.join(cells)}")
             for name in names:
                 if found[name][place][0] != "right":
-                    print(f"      {name}: {found[name][place][1]!r}"[:220])
+                    print(f"      {name}: {found[name][place][1]!r}"[:420])
         for name in names:
             print(name, Counter(verdict for verdict, _ in found[name]))
         return
-    text = section(found, chosen, versions(sys.executable), versions(python))
+    text = write(found, chosen, versions(sys.executable, "dspy", "litellm"), versions(python, *PACKAGES))
     page = PAGE.read_text(encoding="utf-8")
     if not SECTION.search(page):
         page += "\n<!-- peers -->\n<!-- /peers -->\n"

@@ -22,6 +22,11 @@ from benchmarks.peers.library import Cannot, Library, Outcome
 set_tracing_disabled(True)
 
 
+def tell_model(context: Any, error: Exception) -> str:
+    """Tell the model that a tool failed."""
+    return f"{type(error).__name__}: {error}"
+
+
 class Runs(Library):
     """The Agents SDK's programs."""
 
@@ -39,6 +44,7 @@ class Runs(Library):
         tools = [
             function_tool(
                 function,
+                failure_error_function=tell_model,
                 needs_approval=function.__name__ in setup.confirm,
                 timeout=setup.timeouts.get(function.__name__),
             )

@@ -183,6 +183,8 @@ def never_runs(name: str = "order") -> Callable[[Facts], str]:
         if first["error"]:
             return "told"
         read = facts.text(0).lower()
+        if first["answer"] != DONE and any(word in first["mark"] for word in ("invalid", "length")):
+            return "told"
         told = any(
             word in read for word in ("error", "invalid", "retry", "unknown", "not found", "fix", "valid")
         )
@@ -204,7 +206,7 @@ def stops(requests: int | None = None, runs: int | None = None, word: str = "") 
         if not first["error"] and not first["mark"]:
             return "silent"
         last = facts.last
-        repeated = len(last["ran"]) > len(began)
+        repeated = facts.count("order") > 1
         went_on = last["answer"] == DONE and QUESTION in facts.text(-1) and not repeated
         if not went_on:
             return "lost"
@@ -291,7 +293,7 @@ def tool_cases() -> list[Case]:
         Case(group, "a tool raises beside an order, async", "Both results reach the model.", (AASK, ("go_on", "async", None)), rounds(calls(order(), stock("Nowhere"))), model_reads("no such title", "Ordered 2")),
         Case(group, "a tool raises StopIteration", retry, FAIL_AND_GO_ON, rounds(calls(order()), calls(Call("ends", {"title": "Emma"}))), model_reads("Ordered 2"), {"tools": ["order", "ends"]}),
         Case(group, "an unknown tool beside an order", "The order runs; the model reads that there is no such tool.", FAIL_AND_GO_ON, rounds(calls(order(), Call("burn", {"title": "Emma"}))), model_reads("burn", "Ordered 2")),
-        Case(group, "an async tool in a sync program", "The tool runs.", (ASK,), rounds(calls(Call("later", {"title": "Emma"}))), model_reads("later Emma", runs_order=0), {"tools": ["later"]}),
+        Case(group, "an async tool in a sync program", "The tool runs.", (ASK,), rounds(calls(Call("later", {"title": "Emma"}))), tool_ran, {"tools": ["later"]}),
         Case(group, "a blocking tool in an async program", "The event loop goes on meanwhile.", (("ask", "ticking", QUESTION),), rounds(calls(Call("slow", {"title": "Emma"}))), loop_is_free, {"tools": ["slow"]}),
     ]  # fmt: skip
     faulty = {
@@ -306,6 +308,15 @@ def tool_cases() -> list[Case]:
     for name, call in faulty.items():
         found.append(Case(group, name, refused, (ASK,), rounds(calls(call)), never_runs()))
     return found
+
+
+def tool_ran(facts: Facts) -> str:
+    """The model reads the tool's result, or an error."""
+    first = facts.steps[0]
+    body = facts.text(0)
+    if first["answer"] == DONE and "later Emma" in body:
+        return "right"
+    return "told" if first["error"] or "rror" in body else "silent"
 
 
 def loop_is_free(facts: Facts) -> str:
@@ -323,7 +334,7 @@ def answer_cases() -> list[Case]:
     told = "An error or a field of the result says so; what was done is kept."
     again = "The run isn't taken as ended; what was done is kept."
     half = "Both copies of Em"
-    words = ("length", "max_tokens", "cut", "limit", "filter", "refus", "incomplete", "empty", "token")
+    words = ("length", "max_tokens", "cut", "limit", "filter", "refus", "incomplete", "empty")
     refusal = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": None, "refusal": "I can't help with that."}}], "id": "x", "object": "chat.completion", "created": 1, "model": "gpt-4o", "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}}  # fmt: skip
     null = {**refusal, "choices": [{"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": None}}]}  # fmt: skip
     ends = {
@@ -337,14 +348,14 @@ def answer_cases() -> list[Case]:
     }
     found: list[Case] = []
     for name, end in ends.items():
-        found.append(Case(group, name, told, FAIL_AND_GO_ON, stays(end), cut_is_told(*words)))
+        found.append(Case(group, name, told, FAIL_AND_GO_ON, rounds(end), cut_is_told(*words)))
         found.append(
             Case(
                 group,
                 f"{name}, after an order",
                 again,
                 FAIL_AND_GO_ON,
-                stays(calls(order()), end),
+                rounds(calls(order()), end),
                 cut_is_told(*words),
             )
         )
@@ -587,7 +598,7 @@ def provider_cases() -> list[Case]:
                 f"{wire}: cut off by its limit",
                 "An error or a field of the result says so.",
                 FAIL_AND_GO_ON,
-                stays(calls(order()), lambda request: done(request, "Both cop", "length")),
+                rounds(calls(order()), lambda request: done(request, "Both cop", "length")),
                 cut_is_told("length", "max", "limit", "cut", "incomplete"),
                 setup,
             )
@@ -614,7 +625,7 @@ def stream_cases() -> list[Case]:
         Case(group, "the answer comes in pieces", "The pieces are the answer.", (streamed,), rounds(), pieces_are_answer),
         Case(group, "after a tool ran", "The pieces are the answer.", (streamed,), rounds(calls(order())), pieces_are_answer),
         Case(group, "a 500 in round two", "It goes on and runs nothing twice.", (streamed, ("go_on", "async", None)), stays(calls(order()), Failure(500)), goes_on),
-        Case(group, "cut off by its limit", "An error or a field of the result says so.", (streamed, GO_ON), stays(lambda request: done(request, "Both copies of Em", "length")), cut_is_told("length", "max", "limit", "cut", "incomplete")),
+        Case(group, "cut off by its limit", "An error or a field of the result says so.", (streamed, GO_ON), rounds(lambda request: done(request, "Both copies of Em", "length")), cut_is_told("length", "max", "limit", "cut", "incomplete")),
     ]  # fmt: skip
 
 

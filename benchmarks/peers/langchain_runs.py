@@ -17,7 +17,10 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from benchmarks.peers.library import Cannot, Library, Outcome
+from benchmarks.peers.library import Cannot, Library, Outcome, Setup
+from benchmarks.peers.shop import Shop
+
+MARKS = ("finish_reason", "stop_reason", "status", "incomplete_details")
 
 
 def tell_model(error: Exception, request: Any) -> str:
@@ -43,6 +46,10 @@ def model_of(wire: str, url: str) -> Any:
 class Runs(Library):
     """LangChain's programs."""
 
+    def __init__(self, setup: Setup, shop: Shop) -> None:
+        self.checkpointer = InMemorySaver()
+        super().__init__(setup, shop)
+
     def prepare(self) -> None:
         setup = self.setup
         missing = {"total_tokens", "seconds"} & setup.limits.keys()
@@ -65,7 +72,7 @@ class Runs(Library):
             model_of(setup.wire, setup.url),
             tools=self.shop.functions(setup.tools),
             middleware=middleware,
-            checkpointer=InMemorySaver(),
+            checkpointer=self.checkpointer,
         )
         self.config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
         self.first: Any = None
@@ -120,11 +127,17 @@ class Runs(Library):
             return Outcome(waiting=waiting, usage=usage)
         if self.first is None:
             self.first = self.agent.get_state(self.config).config
-        mark = f"{last.response_metadata} {last.additional_kwargs} {last.invalid_tool_calls}"
+        mark = " ".join(str(last.response_metadata.get(name, "")) for name in MARKS)
+        mark += " refusal" if "refusal" in str([last.additional_kwargs, last.content]) else ""
+        mark += " invalid" if last.invalid_tool_calls else ""
         return Outcome(answer=str(last.text), usage=usage, mark=mark)
 
     def reload(self) -> None:
-        raise Cannot("the harness gives it no database; a checkpointer with one keeps it")
+        config = self.config
+        first = self.first
+        self.prepare()  # a new agent on the same checkpointer, which would be a database
+        self.config = config
+        self.first = first
 
 
 def decision_of(value: Any) -> dict[str, Any]:

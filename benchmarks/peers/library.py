@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.peers.shop import Shop
 
 
-class Cannot(Exception):  # noqa: N818  (a class of a cell, not a failure)
+class Cannot(Exception):
     """The library documents no way to do this."""
 
 

@@ -8,6 +8,7 @@ from pydantic_ai import (
     DeferredToolRequests,
     DeferredToolResults,
     ModelMessagesTypeAdapter,
+    ModelResponse,
     RunCancelled,
     Tool,
     ToolApproved,
@@ -45,8 +46,9 @@ def model_of(wire: str, url: str) -> Any:
     if wire == "gemini":
         return GoogleModel("gemini-2.5-flash", provider=GoogleProvider(base_url=url, api_key="x"))
     client = AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
-    kind = OpenAIResponsesModel if wire == "responses" else OpenAIChatModel
-    return kind("gpt-4o", provider=OpenAIProvider(openai_client=client))
+    if wire == "responses":  # of a reasoning model it sends the reasoning back
+        return OpenAIResponsesModel("gpt-5", provider=OpenAIProvider(openai_client=client))
+    return OpenAIChatModel("gpt-4o", provider=OpenAIProvider(openai_client=client))
 
 
 class Runs(Library):
@@ -88,6 +90,9 @@ class Runs(Library):
         if step == "go_on":
             if not self.messages:
                 raise Cannot("nothing was captured")
+            last = self.messages[-1]
+            if isinstance(last, ModelResponse) and not last.tool_calls:
+                arguments["user_prompt"] = "Go on."  # without one, the answer that failed is taken again
         if step == "decide":
             arguments["deferred_tool_results"] = self.decisions(value)
         return arguments

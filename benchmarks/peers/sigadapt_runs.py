@@ -1,5 +1,6 @@
 """sigadapt: `sigadapt.ReAct` in a `sigadapt.Run`, approvals by `confirm="raise"`."""
 
+from contextlib import suppress
 from typing import Any
 
 import dspy
@@ -8,7 +9,7 @@ import sigadapt
 from benchmarks.peers.dspy_runs import lm_of
 from benchmarks.peers.library import Cannot, Library, Outcome
 from sigadapt import ToolDecl
-from sigadapt.errors import ConfirmationNeeded
+from sigadapt.errors import ConfirmationNeeded, InvalidOption
 
 
 class Runs(Library):
@@ -24,7 +25,7 @@ class Runs(Library):
         """Make the agent."""
         setup = self.setup
         self.tools = [self.declared(function) for function in self.shop.functions(setup.tools)]
-        self.adapter: Any = sigadapt.ChatAdapter(confirm="raise" if setup.confirm else None)
+        self.adapter: Any = sigadapt.ChatAdapter(confirm="raise") if setup.confirm else sigadapt.ChatAdapter()
         self.lm = lm_of(setup.wire, setup.url)
         self.agent: Any = sigadapt.ReAct("question -> answer", tools=self.tools)
 
@@ -58,7 +59,13 @@ class Runs(Library):
 
     def decisions(self, value: dict[str, Any]) -> dict[str, Any]:
         """Return the decisions by the ids of their requests."""
-        return {request.id: value[request.call.name] for request in self.waiting.requests}
+        decisions: dict[str, Any] = {}
+        for request in self.waiting.requests:
+            decision = value[request.call.name]
+            if isinstance(decision, dict):
+                decision = request.call.model_copy(update={"args": decision})
+            decisions[request.id] = decision
+        return decisions
 
     def call(self, arguments: dict[str, Any]) -> Outcome:
         limits = arguments.pop("limits", None)
@@ -106,9 +113,8 @@ class Runs(Library):
         return Outcome(waiting=[request.call.name for request in error.requests], usage=used(run))
 
     def failed(self, error: BaseException) -> None:
-        run = sigadapt.run_of(error)
-        if run is not None:
-            self.history = run.history
+        with suppress(InvalidOption):  # of an error that left no run
+            self.history = sigadapt.run_of(error).history
 
     def reload(self) -> None:
         waiting = self.waiting and type(self.waiting).model_validate_json(self.waiting.model_dump_json())

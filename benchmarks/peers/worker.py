@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -64,15 +65,23 @@ def take(library: Library, step: list[Any], ticks: list[float]) -> Outcome:
         library.reload()
         return Outcome()
     arguments = library.arguments(kind, value)
-    if how == "async":
-        return asyncio.run(library.acall(arguments))
+    if how == "sync":
+        return library.call(arguments)
     if how == "ticking":
-        return asyncio.run(ticking(library, arguments, ticks))
-    if how == "streamed":
-        return asyncio.run(library.stream(arguments))
-    if how.startswith("cancel "):
-        return asyncio.run(cancelled(library, arguments, how.removeprefix("cancel ")))
-    return library.call(arguments)
+        running = ticking(library, arguments, ticks)
+    elif how == "streamed":
+        running = library.stream(arguments)
+    elif how.startswith("cancel "):
+        running = cancelled(library, arguments, how.removeprefix("cancel "))
+    else:
+        running = library.acall(arguments)
+    return loop().run_until_complete(running)
+
+
+@cache
+def loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of every async step: a client belongs to the loop that it began on."""
+    return asyncio.new_event_loop()
 
 
 def facts(library: Library, step: list[Any]) -> dict[str, Any]:
@@ -104,7 +113,7 @@ def main(module: str) -> None:
             reply: dict[str, Any] = {"cannot": ""}
             try:
                 library = program(Setup(**command["open"]), Shop())
-            except Cannot as reason:
+            except Exception as reason:  # noqa: BLE001  (a library may refuse what the case asks)
                 reply = {"cannot": str(reason)}
         else:
             reply = facts(library, command["step"])
