@@ -13,8 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 TOP = (
     "Change ChatAdapter Choice Confirmation ConfirmationNeeded Files InvalidToolCall JSONAdapter "
-    "RequestContext SigadaptError Sources ToolCall ToolCallParseError ToolCalls ToolDecl ToolDecls "
-    "ToolResult ToolResults ToolTexts Toolset choice_from_response rounds stream stream_sync trim_history"
+    "LimitExceeded Limits ReAct RequestContext Run SigadaptError Sources ToolCall ToolCallParseError "
+    "ToolCalls ToolDecl ToolDecls "
+    "ToolResult ToolResults ToolTexts Toolset Usage choice_from_response rounds run_of stream stream_sync "
+    "trim_history"
 )
 
 MODULES = {

@@ -53,7 +53,9 @@ Outputs: TypeAlias = list[dict[str, Any]]
 
 def steps(call: AdapterCall) -> Steps[Outputs]:
     """Run the whole flow of a call and return one dict of output values per candidate."""
-    turn = begin_step(call)
+    turn = None
+    if call.plan.history_fields.history is not None:
+        turn = begin_step(call)
     record = yield from prepare(call)
     # DSPy keeps the inputs in its trace, and makes demonstrations of it. With functions in them, these could
     # neither be pickled nor saved as JSON, so the tools become their declarations.

@@ -168,8 +168,18 @@ for _module in (_execution, _lm_module):
     _module.anyio = SimpleNamespace(from_thread=SimpleNamespace(run=_run_from_thread))
 
 
-# An open run (`sigadapt.Run`) counts requests where DSPy sends them: after the cache had no answer, once for
-# all retries, also for signatures without tools. A callback could neither stop a request nor know the cache.
+def report_to_runs() -> None:
+    """Let DSPy's models and tools report to the run that is open; `runs/run.py` calls it once.
+
+    Requests are counted where DSPy sends them: after the cache had no answer, once for all retries, also for
+    signatures without tools. A callback could neither stop a request nor know whether the cache answered.
+    The tools that DSPy's agents run report what they return, so that a run keeps it at once.
+    """
+    _execution._engine = _counted_engine
+    _execution.finalize = _counted_end
+    _execution._account_failed_call = _counted_failure
+    Tool.__call__ = _in_turn(Tool.__call__)
+    Tool.acall = _in_turn_later(Tool.acall)
 
 
 def _counted_engine(lm: Any, call: Any, asynchronous: bool) -> Any:  # noqa: FBT001  (DSPy's own)
@@ -195,11 +205,6 @@ def _counted_failure(lm: Any, results: list[Any], error: BaseException) -> None:
     _account_failed_call(lm, results, error)
 
 
-_execution._engine = _counted_engine
-_execution.finalize = _counted_end
-_execution._account_failed_call = _counted_failure
-
-
 def _has_price(lm: Any, request: Any, provider: str | None) -> bool:
     """Return whether DSPy knows what a model costs."""
     if provider is not None:
@@ -210,10 +215,20 @@ def _has_price(lm: Any, request: Any, provider: str | None) -> bool:
     return "input_cost_per_token" in get_litellm().model_cost.get(lm.model.rpartition("/")[2], {})
 
 
-# Tools that an agent of DSPy's runs itself: the run around it keeps each result at once.
+def _in_turn(method: Any) -> Any:
+    @wraps(method)
+    def call(self: Any, **kwargs: Any) -> Any:
+        return call_in_turn(self.name, kwargs, partial(method, self, **kwargs))
 
-_call_tool: Any = Tool.__call__
-_acall_tool: Any = Tool.acall
+    return call
+
+
+def _in_turn_later(method: Any) -> Any:
+    @wraps(method)
+    async def acall(self: Any, **kwargs: Any) -> Any:
+        return await acall_in_turn(self.name, kwargs, partial(method, self, **kwargs))
+
+    return acall
 
 
 def call_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
@@ -236,18 +251,6 @@ async def acall_in_turn(name: str, arguments: dict[str, Any], start: Callable[[]
         value = await start()
         keep(value)
     return value
-
-
-def _call_tool_in_turn(self: Any, **kwargs: Any) -> Any:
-    return call_in_turn(self.name, kwargs, partial(_call_tool, self, **kwargs))
-
-
-async def _acall_tool_in_turn(self: Any, **kwargs: Any) -> Any:
-    return await acall_in_turn(self.name, kwargs, partial(_acall_tool, self, **kwargs))
-
-
-Tool.__call__ = wraps(_call_tool)(_call_tool_in_turn)
-Tool.acall = wraps(_acall_tool)(_acall_tool_in_turn)
 
 
 class Lm15Provider(Protocol):

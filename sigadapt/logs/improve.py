@@ -83,7 +83,7 @@ def improve(
     remaining = budget - 2 * len(heldout)
     # Spread over the log, and so few that asking each of them once takes a third of what is left.
     rows = train[:: max(1, -(-3 * len(train) // max(1, remaining)))]
-    run = _Run(tools, rows, lm, reflection, texts)
+    run = _Improvement(tools, rows, lm, reflection, texts)
     result = run.result
     result.old_replies = result.new_replies = run.ask_all(heldout, result.texts)
     run.replies = run.ask_all(rows, result.texts)
@@ -99,7 +99,7 @@ def improve(
     return result
 
 
-class _Run:
+class _Improvement:
     """The rows, their replies with the texts so far, and how often each text was tried."""
 
     def __init__(

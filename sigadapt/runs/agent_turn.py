@@ -115,6 +115,12 @@ class AgentTurn:
             waiting = [call for call in self._waiting.values() if call.name == name]
             return min(waiting, key=lambda call: call.args != arguments, default=None)
 
+    def leave_history(self) -> None:
+        """Keep the events as they are: later runs may append to the same history."""
+        with self._lock:
+            events = [*self._history.messages]
+            self._history = self._history.model_copy(update={"messages": events})
+
     def history(self) -> dspy.History:
         """Return a copy of the agent's history, with this turn as far as it has come."""
         with self._lock:

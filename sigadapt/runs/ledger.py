@@ -38,15 +38,15 @@ class Ledger:
         self.usage = Usage()
         self.turn: AgentTurn | None = None
         self.refusal: LimitExceeded | None = None  # raised in a nested agent, whose tool swallowed it
-        self._limits = limits
+        self.limits = limits
         self._depth = depth
-        self._outer = outer
+        self.outer = outer
         self._began: float | None = None
         self._earlier_seconds = 0.0  # before the run waited for a person
 
     @classmethod
-    def restored(cls, usage: Usage, seconds: float, history: dspy.History) -> "Ledger":
-        """Return the ledger of a run that another process made."""
+    def of_earlier_run(cls, usage: Usage, seconds: float, history: dspy.History) -> "Ledger":
+        """Return the ledger of a run that was saved."""
         ledger = cls(Limits())
         ledger.usage = usage
         ledger.turn = AgentTurn(history, {})
@@ -61,6 +61,12 @@ class Ledger:
         """Keep the seconds as they are."""
         self._earlier_seconds = self.seconds
         self._began = None
+
+    def close(self) -> None:
+        """End the run: its time stands still, and later runs of the agent's history change nothing here."""
+        self.stop_clock()
+        if self.turn is not None:
+            self.turn.leave_history()
 
     @property
     def seconds(self) -> float:
@@ -77,7 +83,7 @@ class Ledger:
         ledger: Ledger | None = self
         while ledger is not None:
             yield ledger
-            ledger = ledger._outer  # noqa: SLF001  (its own class)
+            ledger = ledger.outer
 
     def begin_step(self, history: Any, inputs: Mapping[str, Any]) -> AgentTurn | None:
         """Begin the step of an agent; None if no agent asks.
@@ -86,7 +92,7 @@ class Ledger:
             LimitExceeded: the error of a nested agent, which the tool of this one swallowed.
         """
         modules: list[Any] = settings.caller_modules or []
-        if len(modules) < 2 or modules[-1] is not getattr(modules[-2], "react", None):
+        if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
             return None
         turn = AgentTurn(history, inputs, modules[-2], self.begin_call)
         for ledger in self.with_outer():
@@ -108,21 +114,18 @@ class Ledger:
 
     def begin_request(self, model: str, has_price: Callable[[], bool]) -> None:
         """Count a request that goes out now, or raise why it may not."""
-        with _COUNTING:
-            for ledger in self.with_outer():
-                ledger.check_request(model, has_price)
-            self.add(requests=1)
-
-    def check_request(self, model: str, has_price: Callable[[], bool]) -> None:
-        """Raise why a request may not go out."""
-        if self._limits.cost is not None and not has_price():
+        limits_cost = any(ledger.limits.cost is not None for ledger in self.with_outer())
+        if limits_cost and not has_price():
             raise InvalidOption(
                 f"no price is known for the model {model!r}, so its cost cannot be limited",
                 field="cost",
                 fix="Limit total_tokens, or use a model that DSPy knows the price of.",
             )
-        self.check_spent()
-        self._check("requests", 1)
+        with _COUNTING:
+            for ledger in self.with_outer():
+                ledger.check_spent()
+                ledger.check("requests", 1)
+            self.add(requests=1)
 
     def count_answer(self, usage: Mapping[str, Any], cost: float | None) -> None:
         """Count what an answer used."""
@@ -138,7 +141,7 @@ class Ledger:
         """Raise why this many calls may not run."""
         for ledger in self.with_outer():
             ledger.check_spent()
-            ledger._check("tool_calls", count)  # noqa: SLF001  (its own class)
+            ledger.check("tool_calls", count)
 
     def begin_call(self) -> None:
         """Count a call that begins to run."""
@@ -148,7 +151,7 @@ class Ledger:
         """Return how long a tool may run at most; None without a limit."""
         seconds: list[float] = []
         for ledger in self.with_outer():
-            limit = ledger._limits.seconds  # noqa: SLF001  (its own class)
+            limit = ledger.limits.seconds
             if limit is not None:
                 seconds.append(limit - ledger.seconds)
         return max(min(seconds), _LEAST_SECONDS) if seconds else None
@@ -170,7 +173,7 @@ class Ledger:
     def check_spent(self) -> None:
         """Raise if the tokens, the cost or the time of this run are used up."""
         for name in _SPENT:
-            limit: float | None = getattr(self._limits, name)
+            limit: float | None = getattr(self.limits, name)
             used: float | None = getattr(self.usage, name)
             if limit is None:
                 continue
@@ -179,12 +182,13 @@ class Ledger:
                 raise InvalidOption(reason, field=name, fix="Limit the requests.")
             if used > limit:
                 self._refuse(LimitExceeded(name, used, limit))
-        most_seconds = self._limits.seconds
+        most_seconds = self.limits.seconds
         if most_seconds is not None and self.seconds >= most_seconds:
             self._refuse(LimitExceeded("seconds", self.seconds, most_seconds))
 
-    def _check(self, name: str, more: int) -> None:
-        limit: int | None = getattr(self._limits, name)
+    def check(self, name: str, more: int) -> None:
+        """Raise if this much more of a count would pass its limit."""
+        limit: int | None = getattr(self.limits, name)
         used: int = getattr(self.usage, name)
         if limit is not None and used + more > limit:
             self._refuse(LimitExceeded(name, used, limit, more))

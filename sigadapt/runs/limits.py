@@ -51,6 +51,14 @@ class Limits:
         return f"Limits({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
 
 
+def check_limits(limits: object) -> None:
+    """Refuse what is neither Limits nor None."""
+    if limits is None or isinstance(limits, Limits):
+        return
+    fix = "Give sigadapt.Limits(requests=10)."
+    raise InvalidOption(f"expected Limits, got {limits!r}", field="limits", fix=fix)
+
+
 def _check(name: str, value: Any) -> None:
     kinds = (int,) if name in _COUNTS else (int, float)
     if type(value) in kinds and isfinite(value) and value >= 0:

@@ -15,10 +15,9 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import ReActV2, settings
-from sigadapt.errors import InvalidOption
 from sigadapt.runs.agent_calls import AgentCalls, AgentResults
 from sigadapt.runs.agent_tools import tools_for_agent
-from sigadapt.runs.limits import Limits
+from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.tool_results.side_by_side import arun_turn, run_turn
@@ -69,21 +68,19 @@ class ReAct(ReActV2):
         *,
         limits: Limits | None = None,
     ) -> None:
-        if limits is not None and not isinstance(limits, Limits):  # pyright: ignore[reportUnnecessaryIsInstance]
-            fix = "Give sigadapt.Limits(requests=10)."
-            raise InvalidOption(f"expected Limits, got {limits!r}", field="limits", fix=fix)
+        check_limits(limits)
         super().__init__(signature, tools_for_agent(tools), max_iters)
         self.limits = limits
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in a run of its own."""
-        history = _copied(inputs.pop("history", None))
+        history = _copy_of(inputs.pop("history", None))
         with self._run():
             return super().forward(history=history, **inputs)
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in a run of its own."""
-        history = _copied(inputs.pop("history", None))
+        history = _copy_of(inputs.pop("history", None))
         with self._run():
             return await super().aforward(history=history, **inputs)
 
@@ -111,7 +108,7 @@ class ReAct(ReActV2):
         return Run(self.limits).at_depth(len(modules) - is_called)
 
 
-def _copied(history: Any) -> dspy.History:
+def _copy_of(history: Any) -> dspy.History:
     """Return a history of its own with the same events."""
     if history is None:
         return dspy.History(messages=[])

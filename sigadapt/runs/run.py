@@ -12,11 +12,13 @@ import dspy
 from typing_extensions import Self
 
 from sigadapt.dspy_boundary.current_run import RunPlace, enter_run, open_place
-from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.internals import report_to_runs, settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.ledger import Ledger
-from sigadapt.runs.limits import Limits, Usage
+from sigadapt.runs.limits import Limits, Usage, check_limits
 from sigadapt.runs.rounds import Rounds, rounds
+
+report_to_runs()
 
 
 class Run:
@@ -48,9 +50,7 @@ class Run:
     def __init__(
         self, limits: Limits | None = None, deps: Any = None, state: dict[str, Any] | None = None
     ) -> None:
-        if limits is not None and not isinstance(limits, Limits):  # pyright: ignore[reportUnnecessaryIsInstance]
-            fix = "Give sigadapt.Limits(requests=10)."
-            raise InvalidOption(f"expected Limits, got {limits!r}", field="limits", fix=fix)
+        check_limits(limits)
         if state is not None and not isinstance(state, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             fix = "Give a dict of plain JSON values."
             raise InvalidOption(f"expected a dict, got {state!r}", field="state", fix=fix)
@@ -65,8 +65,8 @@ class Run:
         self._leave: Callable[[], None] | None = None
 
     @classmethod
-    def restored(cls, ledger: Ledger) -> "Run":
-        """Return a run that is over, as another process saved it."""
+    def of_ledger(cls, ledger: Ledger) -> "Run":
+        """Return a run that is over, as it was saved."""
         run = cls()
         run.ledger = ledger
         return run
@@ -93,7 +93,7 @@ class Run:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._leave is not None:
             self._leave()
-        self.ledger.stop_clock()
+        self.ledger.close()
         self.error = error
         if error is not None and not isinstance(getattr(error, "run", None), Run):
             with suppress(AttributeError, TypeError):  # an error that takes no attributes
@@ -133,8 +133,8 @@ class Run:
         }
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        ledger = Ledger.restored(saved["usage"], saved["seconds"], saved["history"])
-        self.__dict__.update(vars(Run.restored(ledger)))
+        ledger = Ledger.of_earlier_run(saved["usage"], saved["seconds"], saved["history"])
+        self.__dict__.update(vars(Run.of_ledger(ledger)))
         self.limits = saved["limits"]
         self.state = saved["state"]
 

@@ -78,7 +78,7 @@ def from_json(kind: type[ConfirmationNeeded], text: str | bytes) -> Confirmation
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
     error = kind(fields.calls, fields.requests, fields.history, event, fields.field, fields.results_field)
     if fields.usage is not None:
-        error.run = Run.restored(Ledger.restored(fields.usage, fields.seconds, fields.history))
+        error.run = Run.of_ledger(Ledger.of_earlier_run(fields.usage, fields.seconds, fields.history))
     return error
 
 

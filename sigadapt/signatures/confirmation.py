@@ -35,7 +35,12 @@ from sigadapt.signatures.sources.runnable import (
 )
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_results.failures import message_of
-from sigadapt.signatures.tool_results.function_calls import HOME_LOOP, arun_function, start_function
+from sigadapt.signatures.tool_results.function_calls import (
+    HOME_LOOP,
+    arun_function,
+    limited,
+    start_function,
+)
 from sigadapt.signatures.tool_results.tool_output import NotedValue, edit_note
 
 _LOG = logging.getLogger("sigadapt")
@@ -200,7 +205,7 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
     visible, question = question_for(decl, args)
     as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
     if question is None:
-        return start_function(func, as_sent)
+        return limited(start_function(func, as_sent, decl.timeout), decl.timeout)
     original = deepcopy(visible)
 
     def arguments_after(verdict: object) -> Json:
@@ -223,7 +228,7 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
             verdict = await answer
         except Exception as error:
             raise _asked_in_vain(decl, message_of(error)) from error
-        return with_note(await arun_function(func, arguments_after(verdict)))
+        return with_note(await arun_function(func, arguments_after(verdict), decl.timeout))
 
     try:
         verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
@@ -231,7 +236,8 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
         raise _asked_in_vain(decl, message_of(error)) from error
     if isawaitable(verdict):
         return run_later(verdict)
-    value = start_function(func, arguments_after(verdict))
+    value = start_function(func, arguments_after(verdict), decl.timeout)
+    value = limited(value, decl.timeout)
     return with_note_later(value) if isawaitable(value) else with_note(value)
 
 

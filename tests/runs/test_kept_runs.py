@@ -316,3 +316,15 @@ def test_any_run_goes_on(rounds: list[list[str]], kind: Any, how: str) -> None:
     assert len(run.rounds) == 1 + len(rounds)
     assert sorted(shop.ran[1:]) == sorted(("stock", title) for titles in rounds for title in titles)
     goes_on(run.history)
+
+
+def test_a_later_run_of_the_same_history() -> None:
+    """agent-runs: A run goes on and runs nothing twice."""
+    history = dspy.History(messages=[])
+    agent = agent_of(Shop().tools, DSPY_AGENT)
+    with serving([turn(orders()), Failure(400)]), pytest.raises(dspy.utils.exceptions.LMError), Run() as run:
+        agent(question=QUESTION, history=history)
+    before = run.history.model_dump_json()
+    with serving([submits()]):
+        agent(question="And?", history=history)
+    assert run.history.model_dump_json() == before

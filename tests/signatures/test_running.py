@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -366,3 +367,28 @@ def test_a_keyboard_interrupt_ends_the_turn():
 def test_tools_are_needed():
     with pytest.raises(SigadaptError):
         turn(PAYS).run(cast("Any", None))
+
+
+@pytest.mark.parametrize("how", ["run", "arun", "tool", "atool"])
+async def test_the_time_in_which_a_person_decides_is_not_the_tools(how: str):
+    """tool-call-outputs: A time limit is that of each call."""
+
+    def pay(to: str) -> str:
+        return f"Paid {to}."
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        time.sleep(0.3)
+        return True
+
+    decl = ToolDecl.of(pay, requires_confirmation=True, timeout=0.15)
+    decls = ToolDecls([decl]).confirmed_by(ask)
+    calls = turn(("pay", {"to": "Ada"}))
+    tool: Any = decls["pay"].to_dspy()
+    if how == "run":
+        [result] = calls.run(decls)
+    elif how == "arun":
+        [result] = await calls.arun(decls)
+    else:
+        assert (tool(to="Ada") if how == "tool" else await tool.acall(to="Ada")) == "Paid Ada."
+        return
+    assert result.value == "Paid Ada."

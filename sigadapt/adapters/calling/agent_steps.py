@@ -17,10 +17,10 @@ _SUBMIT = "submit"
 def begin_step(call: AdapterCall) -> OpenTurn | None:
     """Begin the step of an agent, whose question is kept also if the request fails."""
     ledger = current_ledger()
-    history = call.plan.history_fields.history
-    if ledger is None or history is None or call.inputs.get(history) is None:
+    history = call.inputs.get(call.plan.history_fields.history or "")
+    if ledger is None or history is None:
         return None
-    return ledger.begin_step(call.inputs[history], inputs_of_turn(call.plan, call.inputs))
+    return ledger.begin_step(history, inputs_of_turn(call.plan, call.inputs))
 
 
 def take_answer(turn: OpenTurn, record: CallRecord, outputs: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Make the Request of a call, and find every error that can be found before it is sent."""
 
 from dataclasses import replace
+from typing import Any
 
 from sigadapt.adapters.calling.answers import checked_choice
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
@@ -11,6 +12,7 @@ from sigadapt.adapters.hooks import before_request
 from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
 from sigadapt.adapters.passes.order import write_request
+from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.agent_prompt import with_tool_names
 from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Change, Request, build_request
@@ -60,8 +62,7 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     if options.orphans == "heal":
         inputs, healings = heal(plan, inputs)
         repairs = (*repairs, *healings)
-    messages = adapter.messages(plan.text_signature, call.demos, inputs)
-    messages, naming = with_tool_names(messages, tools, decls)
+    messages, naming = _messages_of(call, plan, inputs, decls)
     repairs = (*repairs, *naming)
     request = build_request(model, messages, decls, options, generation)
     record = CallRecord(
@@ -85,6 +86,16 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     if options.max_tool_bytes is not None:
         refuse_large(record.sent, options.max_tool_bytes, plan.tools)
     return record
+
+
+def _messages_of(
+    call: AdapterCall, plan: Plan, inputs: dict[str, Any], decls: ToolDecls
+) -> tuple[list[dict[str, Any]], tuple[Change, ...]]:
+    """Return the messages of a call; those of an agent name the tools of this request."""
+    messages = call.adapter.messages(plan.text_signature, call.demos, inputs)
+    if not plan.defers_bad_calls:  # it is no agent of DSPy's
+        return messages, ()
+    return with_tool_names(messages, call.inputs.get(plan.tools), decls)
 
 
 def with_request(record: CallRecord, request: Request, calling: Calling) -> CallRecord:

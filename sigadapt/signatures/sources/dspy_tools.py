@@ -160,7 +160,9 @@ class DeclaredTool(dspy.Tool):
         """Return how long a call is waited for at most."""
         decl: Any = self._decl
         ledger = current_ledger()
-        return least(decl.timeout, None if ledger is None else ledger.seconds_left())
+        # A function that asks first keeps the limit itself, once a person has answered.
+        own = None if asking_of(self._function) else decl.timeout
+        return least(own, None if ledger is None else ledger.seconds_left())
 
     @property
     def _function(self) -> Callable[..., Any]:

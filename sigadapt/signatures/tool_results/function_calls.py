@@ -228,6 +228,13 @@ def _wait(value: Awaitable[Any], timeout: float | None) -> Any:
     return future.result().result()
 
 
+def limited(value: Any, timeout: float | None) -> Any:
+    """Return a value, or what awaits it for as long as the timeout allows."""
+    if timeout is None or not inspect.isawaitable(value):
+        return value
+    return _awaited(value, timeout)
+
+
 async def _awaited(value: Any, timeout: float | None) -> Any:
     """Await a value, and what it gives in turn, each for as long as the timeout allows."""
     while inspect.isawaitable(value):

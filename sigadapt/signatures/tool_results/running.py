@@ -278,7 +278,9 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
         edit = None
     function = function_of_call(approval, decls)
     decl = decls[call.name]
-    return Job(call, None, function, arguments, edit, timeout=decl.timeout, sequential=decl.sequential)
+    # A function that asks first keeps the limit itself, once a person has answered.
+    timeout = None if asking_of(function) else decl.timeout
+    return Job(call, None, function, arguments, edit, timeout=timeout, sequential=decl.sequential)
 
 
 def _refuse_other_call(call: ToolCall, edit: ToolCall) -> None:

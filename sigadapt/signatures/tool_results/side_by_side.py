@@ -54,7 +54,7 @@ def run_turn(
     Returns:
         The outcome of each call, in order. Its error is an Exception, `LateError` for a call that was late.
     """
-    runs = [_Run(n, call, on_begin, on_end) for n, call in enumerate(calls)]
+    runs = [_RunningCall(n, call, on_begin, on_end) for n, call in enumerate(calls)]
     with blocking_loop():
         loop = _TurnLoop()
         try:
@@ -80,7 +80,7 @@ async def arun_turn(
 
     If it is cancelled, it cancels the async calls and waits for their end, and waits for no thread.
     """
-    runs = [_Run(n, call, on_begin, on_end) for n, call in enumerate(calls)]
+    runs = [_RunningCall(n, call, on_begin, on_end) for n, call in enumerate(calls)]
     if _is_side_by_side(calls, parallel=parallel):
         await _arun_side_by_side(runs)
     else:
@@ -93,7 +93,7 @@ def _is_side_by_side(calls: Sequence[TurnCall], *, parallel: bool) -> bool:
     return parallel and len(calls) > 1 and not any(call.sequential for call in calls)
 
 
-class _Run:
+class _RunningCall:
     """One call while it runs. Whoever ends it first says its outcome."""
 
     def __init__(
@@ -149,19 +149,19 @@ class _Run:
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, if the call has none."""
-        with self._lock:
+        with self._lock:  # whoever comes second returns when the outcome is known to all
             if self._has_ended:
                 return
             self._has_ended = True
-        self.outcome = outcome
-        if outcome.error is not None and not isinstance(outcome.error, Exception):
-            self.failure = outcome.error
-        if self._on_end is None:
-            return
-        try:
-            self._on_end(self._n, outcome)
-        except BaseException as error:  # noqa: BLE001  (raised in the caller)
-            self.failure = error
+            self.outcome = outcome
+            if outcome.error is not None and not isinstance(outcome.error, Exception):
+                self.failure = outcome.error
+            if self._on_end is None:
+                return
+            try:
+                self._on_end(self._n, outcome)
+            except BaseException as error:  # noqa: BLE001  (raised in the caller)
+                self.failure = error
 
     def end_late(self, *, is_cancelled: bool) -> None:
         """End the call because it took too long."""
@@ -186,7 +186,7 @@ def _failed(error: BaseException) -> Outcome:
     return Outcome(error=error)
 
 
-def _run_here(run: _Run, loop: "_TurnLoop") -> None:
+def _run_here(run: _RunningCall, loop: "_TurnLoop") -> None:
     """Run a call from sync code, alone."""
     limit = run.call.timeout
     if run.call.is_async:
@@ -208,10 +208,10 @@ def _run_here(run: _Run, loop: "_TurnLoop") -> None:
         loop.wait(_await_value(run, value))
 
 
-async def _arun_side_by_side(runs: list[_Run]) -> None:
+async def _arun_side_by_side(runs: list[_RunningCall]) -> None:
     """Run calls side by side, until all have ended or one leaves."""
     threads = asyncio.Semaphore(_MOST_THREADS)
-    tasks: dict[asyncio.Task[None], _Run] = {}
+    tasks: dict[asyncio.Task[None], _RunningCall] = {}
     for run in runs:
         running = _arun_on_loop(run) if run.call.is_async else _arun_in_thread(run, threads)
         tasks[asyncio.create_task(running)] = run
@@ -229,13 +229,13 @@ async def _arun_side_by_side(runs: list[_Run]) -> None:
             await asyncio.wait(pending)
 
 
-async def _arun_on_loop(run: _Run) -> None:
+async def _arun_on_loop(run: _RunningCall) -> None:
     value = run.start()
     if value is not None:
         await _await_value(run, value)
 
 
-async def _arun_in_thread(run: _Run, threads: asyncio.Semaphore) -> None:
+async def _arun_in_thread(run: _RunningCall, threads: asyncio.Semaphore) -> None:
     async with threads:
         future = asyncio.wrap_future(in_thread(run.start))
         try:
@@ -252,7 +252,7 @@ async def _arun_in_thread(run: _Run, threads: asyncio.Semaphore) -> None:
         await _await_value(run, value)
 
 
-async def _await_value(run: _Run, value: Any) -> None:
+async def _await_value(run: _RunningCall, value: Any) -> None:
     """Await what a call returned, for as long as its limit allows."""
     task = asyncio.ensure_future(run.finish(value))
     limit = run.call.timeout

@@ -237,3 +237,14 @@ def test_sums(counts: list[dict[str, Any]]) -> None:
         assert getattr(usage, name) == (None if None in figures else sum(figures))
     cached = [each["cached_tokens"] for each in counts if each.get("cached_tokens") is not None]
     assert usage.cached_tokens == (sum(cached) if cached else None)
+
+
+@pytest.mark.parametrize("on_invalid", ["reask", "keep"])
+def test_a_reask_is_a_request(on_invalid: str) -> None:
+    """agent-runs: A request that would pass a limit is not sent."""
+    agent = sigadapt.ReAct("question -> answer", tools=Shop().tools, limits=Limits(requests=1))
+    bad = turn(Call("stock", {"title": 3}))
+    with serving([bad], on_invalid=on_invalid) as net, pytest.raises(LimitExceeded) as caught:
+        agent(question="q")
+    assert len(net.received) == 1
+    assert caught.value.run.history.messages[0]["question"] == "q"
