@@ -50,5 +50,5 @@ def test_every_case_has_a_name_of_its_own_and_says_what_is_right() -> None:
 def test_the_six_jobs_take_at_most_28_lines() -> None:
     """documentation: The runs of evidence are judged by code."""
     lines = MEASURE.lines_of(ROOT / "benchmarks" / "peers" / "jobs" / "sigadapt.py")
-    assert set(lines) == set(MEASURE.JOBS)
+    assert set(lines) == {*MEASURE.JOBS, MEASURE.SHARED}
     assert sum(lines.values()) <= 28

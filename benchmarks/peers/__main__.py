@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Any
 
 from benchmarks.peers.cases import Case, Facts, cases
+from benchmarks.peers.jobs.measure import problems
 from benchmarks.peers.page import write
 from benchmarks.tree import ROOT
 from sigadapt.testing import LoopbackProvider, Received, Reply
@@ -58,12 +59,12 @@ class Worker:
 
     def ask(self, command: dict[str, Any]) -> dict[str, Any]:
         """Send a command and return its facts."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps(command).encode() + b"\n")
-        self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], self.seconds)
-        line = self.process.stdout.readline() if ready else b""
+        commands: Any = self.process.stdin
+        replies: Any = self.process.stdout
+        commands.write(json.dumps(command).encode() + b"\n")
+        commands.flush()
+        ready, _, _ = select.select([replies], [], [], self.seconds)
+        line = replies.readline() if ready else b""
         self.seconds = SECONDS
         if not line:
             self.process.kill()
@@ -157,6 +158,9 @@ def main(arguments: list[str]) -> None:
         for name in names:
             print(name, Counter(verdict for verdict, _ in found[name]))
         return
+    wrong = [line for name in names for line in problems(name, sys.executable if name in OURS else python)]
+    if wrong:
+        sys.exit("\n".join(wrong))
     text = write(found, chosen, versions(sys.executable, "dspy", "litellm"), versions(python, *PACKAGES))
     page = PAGE.read_text(encoding="utf-8")
     if not SECTION.search(page):

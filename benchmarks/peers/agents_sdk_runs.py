@@ -5,7 +5,6 @@ from typing import Any
 
 from agents import (
     Agent,
-    AgentsException,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     RunConfig,
@@ -52,7 +51,7 @@ class Runs(Library):
         ]
         self.agent: Any = Agent(name="Shop", tools=tools, model=kind(model="gpt-4o", openai_client=client))
         self.session = SQLiteSession("shop")
-        self.result: Any = None
+        self.waiting = ""
         self.first: Any = None
 
     def arguments(self, step: str, value: Any) -> dict[str, Any]:
@@ -70,7 +69,8 @@ class Runs(Library):
 
     def decided(self, value: dict[str, Any]) -> Any:
         """Return the state with the decisions."""
-        state = self.result if isinstance(self.result, RunState) else self.result.to_state()
+        reading = RunState.from_string(self.agent, self.waiting)
+        state: Any = asyncio.new_event_loop().run_until_complete(reading)  # `run_sync` keeps its own loop
         for item in state.get_interruptions():
             decision = value[item.name]
             if isinstance(decision, dict):
@@ -99,25 +99,19 @@ class Runs(Library):
 
     def outcome(self, result: Any) -> Outcome:
         """Read a result."""
-        self.result = result
         used = result.context_wrapper.usage
         usage = (used.requests, used.input_tokens, used.output_tokens)
         if result.interruptions:
+            self.waiting = result.to_state().to_string()
             return Outcome(waiting=[str(item.name) for item in result.interruptions], usage=usage)
         if self.first is None:
             self.first = result.to_input_list()
         mark = str([getattr(response, "output", "") for response in result.raw_responses[-1:]])
         return Outcome(answer=str(result.final_output), usage=usage, mark=mark)
 
-    def failed(self, error: BaseException) -> None:
-        if isinstance(error, AgentsException) and error.run_data is not None:
-            self.result = None
-
     def reload(self) -> None:
-        if self.result is None or not self.result.interruptions:
-            return  # the session is a database
-        text = self.result.to_state().to_string()
-        session = self.session
+        session = self.session  # a database
+        waiting = self.waiting
         self.prepare()
         self.session = session
-        self.result = asyncio.run(RunState.from_string(self.agent, text))
+        self.waiting = waiting

@@ -199,18 +199,17 @@ def stops(requests: int | None = None, runs: int | None = None, word: str = "") 
     def check(facts: Facts) -> str:
         first = facts.steps[0]
         began = first["ran"]
-        if requests is not None and len(facts.requests[0]) > requests:
-            return "silent"
-        if runs is not None and len(began) > runs:
-            return "silent"
         if not first["error"] and not first["mark"]:
             return "silent"
+        is_late = requests is not None and len(facts.requests[0]) > requests
+        if runs is not None and len(began) > runs:
+            is_late = True
         last = facts.last
         repeated = facts.count("order") > 1
         went_on = last["answer"] == DONE and QUESTION in facts.text(-1) and not repeated
         if not went_on:
             return "lost"
-        return "right" if first["error"] else "told"
+        return "right" if first["error"] and not is_late else "told"
 
     return check
 
@@ -419,7 +418,7 @@ def approval_cases() -> list[Case]:
         Case(group, "two at once", "Both run, once each.", (ASK, yes), pair, approval([["Emma", 2], ["Emma", 2]], "Ordered 2"), needs),
         Case(group, "saved as text between", "It runs once, after the yes.", (ASK, ("reload", "", None), yes), one, approval([["Emma", 2]], "Ordered 2"), needs),
         Case(group, "the request after the yes fails", "It goes on; the order ran once.", (ASK, yes, GO_ON), failing_after_yes, after_yes, needs),
-        Case(group, "decided twice", "The order runs once.", (ASK, yes, yes), one, decided_twice, needs),
+        Case(group, "what was saved is decided twice", "The order runs once.", (ASK, yes, yes), one, decided_twice, needs),
         Case(group, "a bad call isn't shown to the person", "The model is told; nobody is asked.", (ASK,), rounds(calls(Call("order", {"title": "Emma"}))), never_asked, needs),
     ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from benchmarks.peers.cases import CLASSES, Case
+from benchmarks.peers.jobs.measure import JOBS, MODULES, SHARED, code_of, lines_of, path_of
 
 HEAD = """<!-- peers -->
 ## Whole runs, beside other libraries
@@ -10,9 +11,14 @@ HEAD = """<!-- peers -->
 {count} scripted runs. Every library asks the same loopback provider over HTTP, each in a process of its own:
 `sigadapt.ReAct`, `dspy.ReActV2` under DSPy's own `ChatAdapter`, pydantic-ai's `Agent`, LangChain's
 `create_agent` and the Agents SDK's `Runner`. The programs are those of each library's documentation. Code
-in `benchmarks/peers/cases.py` decides each class from what ran, what was sent and what came back.
+in `benchmarks/peers/cases.py` decides each class from what ran, what was sent and what came back. A run
+that isn't over after 20 seconds is lost.
 
-sigadapt and DSPy: {ours}. The others: {peers}.
+`python3 tasks.py peers` writes this section in three minutes. The peers get an environment of their own with
+the versions of `benchmarks/peers/versions.txt`.
+
+- sigadapt and DSPy: {ours}.
+- The others: {peers}.
 
 | class | meaning |
 | --- | --- |
@@ -20,16 +26,37 @@ sigadapt and DSPy: {ours}. The others: {peers}.
 | told | an error or a field of the result says what went wrong, and nothing is lost |
 | lost | work or results are gone, or the run hangs |
 | silent | something wrong passes as right |
-| cannot | the library has no such feature, or no provider for the wire |
+| cannot | the library documents no such feature, or has no client for the wire |
 
 {sums}
 ### Where sigadapt isn't best
 
+All runs in which another library has a better class:
+
 {worse}
+{why}
 ### Every run
 
 {every}
-<!-- /peers -->
+## Six jobs in lines
+
+Each job is a function, written as the library's documentation shows it and run against a script that checks
+it. The lines are those with code after `ruff format`, `def` lines included. Not counted are imports,
+docstrings, and the tools and `decide`, which all libraries share. A dot marks a job for which a library
+documents no way.
+
+{lines}
+{programs}<!-- /peers -->
+"""
+
+WHY = """\
+- **Cut, filtered and refused answers.** DSPy's adapter can't parse them, asks again in JSON mode, and the
+  script's next answer is good. DSPy never says that the first one was filtered, refused or cut off, and
+  the second request is paid for. sigadapt raises an error that names the reason; `agent(history=...)` goes on.
+- **A saved run that is decided twice.** What `ConfirmationNeeded` saves is a value, so a program that loads
+  it twice runs the call twice. The same holds for pydantic-ai's messages and the Agents SDK's `RunState`.
+  LangChain keeps the state in its checkpointer, where the first decision ends the interrupt. Delete what you
+  saved when you resume it.
 """
 
 
@@ -58,7 +85,47 @@ def write(found: dict[str, list[tuple[str, str]]], chosen: list[Case], ours: str
         if better:
             cell = ", ".join(f"{name} ({verdicts[name]})" for name in better)
             worse.append([f"{case.group}: {case.name}", verdicts["sigadapt"], cell])
-    listed = table(worse) if len(worse) > 1 else "Nowhere.\n"
+    listed = table(worse) if len(worse) > 1 else "None.\n"
     return HEAD.format(
-        count=len(chosen), ours=ours, peers=peers, sums=table(sums), worse=listed, every=table(every)
+        count=len(chosen),
+        ours=ours,
+        peers=peers,
+        sums=table(sums),
+        worse=listed,
+        why=WHY,
+        every=table(every),
+        lines=lines(),
+        programs=programs(),
     )
+
+
+def lines() -> str:
+    """Write how many lines the jobs take."""
+    counts = {library: lines_of(path_of(library)) for library in MODULES}
+    rows = [["", *MODULES]]
+    for job in (SHARED, *JOBS):
+        cells = [str(counts[library].get(job, "·")) for library in MODULES]
+        rows.append([JOBS.get(job, SHARED), *cells])
+    sums = [sum(count.values()) for count in counts.values()]
+    jobs = [len(count.keys() - {SHARED}) for count in counts.values()]
+    cells = [
+        str(all_lines) if done == len(JOBS) else f"{all_lines} for {done}"
+        for all_lines, done in zip(sums, jobs, strict=True)
+    ]
+    rows.append(["**all**", *cells])
+    return table(rows)
+
+
+def programs() -> str:
+    """Write the code of each job, a tab for each library."""
+    code = {library: code_of(path_of(library)) for library in MODULES}
+    text = ""
+    for job in (SHARED, *JOBS):
+        title = JOBS.get(job, SHARED)
+        text += f"### {title[0].upper()}{title[1:]}\n\n"
+        for library in MODULES:
+            if job not in code[library]:
+                continue
+            block = ["```python", *code[library][job], "```"]
+            text += f'=== "{library}"\n\n' + "".join(f"    {line}\n" for line in block) + "\n"
+    return text

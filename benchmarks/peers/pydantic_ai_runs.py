@@ -77,6 +77,7 @@ class Runs(Library):
         self.messages = []
         self.first = []
         self.waiting: Any = None
+        self.waiting_messages: list[Any] = []
 
     def arguments(self, step: str, value: Any) -> dict[str, Any]:
         limits = {LIMITS[name]: most for name, most in self.setup.limits.items() if name in LIMITS}
@@ -94,6 +95,7 @@ class Runs(Library):
             if isinstance(last, ModelResponse) and not last.tool_calls:
                 arguments["user_prompt"] = "Go on."  # without one, the answer that failed is taken again
         if step == "decide":
+            arguments["message_history"] = self.waiting_messages
             arguments["deferred_tool_results"] = self.decisions(value)
         return arguments
 
@@ -146,6 +148,7 @@ class Runs(Library):
         usage = (used.requests, used.input_tokens, used.output_tokens)
         if isinstance(result.output, DeferredToolRequests):
             self.waiting = result.output
+            self.waiting_messages = self.messages
             names = [call.tool_name for call in result.output.approvals]
             return Outcome(waiting=names, usage=usage, mark=self.mark())
         return Outcome(answer=result.output, usage=usage, mark=self.mark())
@@ -166,3 +169,4 @@ class Runs(Library):
         self.messages = ModelMessagesTypeAdapter.validate_json(text)
         self.first = list(self.messages)
         self.waiting = waiting
+        self.waiting_messages = self.messages

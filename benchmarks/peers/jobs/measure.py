@@ -17,11 +17,11 @@ from sigadapt.testing import Call, Failure, LoopbackProvider, Received, Reply
 
 FOLDER = Path(__file__).parent
 MODULES = {
-    "sigadapt": "sigadapt_jobs",
-    "DSPy": "dspy_jobs",
-    "pydantic-ai": "pydantic_ai_jobs",
-    "LangChain": "langchain_jobs",
-    "Agents SDK": "agents_sdk_jobs",
+    "sigadapt": "sigadapt",
+    "DSPy": "dspy",
+    "pydantic-ai": "pydantic_ai",
+    "LangChain": "langchain",
+    "Agents SDK": "agents_sdk",
 }
 JOBS = {
     "limited": "a run with a limit of tokens, which says what it used",
@@ -136,49 +136,59 @@ def problems(library: str, python: str) -> list[str]:
     """Return which jobs of a library don't do what they say."""
     module = MODULES[library]
     found: list[str] = []
-    for job in lines_of(source_of(library)):
-        if job == SHARED:
+    for job in JOBS:
+        if job not in lines_of(path_of(library)):
             continue
         facts, received = play(python, module, job, script_of(job))
         if not CHECKS[job](facts, received):
             found.append(f"{library}: {job}: {facts}")
-        if job == "limited":
-            facts, received = play(python, module, job, LIMIT_PASSED)
-            if not facts["error"] or len(received) > 2:
-                found.append(f"{library}: {job}: the limit does not hold: {facts}")
+        if job != "limited":
+            continue
+        facts, received = play(python, module, job, LIMIT_PASSED)
+        if not facts["error"] or len(received) > 2:
+            found.append(f"{library}: {job}: the limit does not hold: {facts}")
     return found
 
 
-def source_of(library: str) -> str:
-    """Return the source of a library's jobs."""
-    return (FOLDER / f"{MODULES[library]}.py").read_text(encoding="utf-8")
+def path_of(library: str) -> Path:
+    """Return the file of a library's jobs."""
+    return FOLDER / f"{MODULES[library]}.py"
 
 
-def lines_of(source: str) -> dict[str, int]:
-    """Return the lines with code of each job, and those of what they share; `def` counts, imports don't."""
-    text = source.splitlines()
-    found: dict[str, int] = {}
-    for node in ast.parse(source).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)) or is_docstring(node):
+def code_of(path: Path) -> dict[str, list[str]]:
+    """Return the lines with code of each job, and of what the jobs share: no import, docstring or blank line."""
+    text = path.read_text(encoding="utf-8")
+    found: dict[str, list[str]] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import | ast.ImportFrom) or is_docstring(node):
             continue
         name = getattr(node, "name", SHARED)
-        name = name if name in JOBS else SHARED
-        found[name] = found.get(name, 0) + code_lines(node, text)
+        if name not in JOBS:
+            name = SHARED
+        found.setdefault(name, []).extend(code_lines(node, text.splitlines()))
     return found
 
 
-def code_lines(node: ast.stmt, text: list[str]) -> int:
-    """Return how many lines of a statement have code."""
-    decorators = getattr(node, "decorator_list", [])
+def lines_of(path: Path) -> dict[str, int]:
+    """Return how many lines with code each job has, its `def` line too, and what the jobs share."""
+    return {name: len(lines) for name, lines in code_of(path).items()}
+
+
+def code_lines(node: ast.stmt, text: list[str]) -> list[str]:
+    """Return the lines of a statement that have code."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     start = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-    without = {
-        number
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.stmt) and is_docstring(inner)
-        for number in range(inner.lineno, (inner.end_lineno or inner.lineno) + 1)
-    }
-    numbers = range(start, (node.end_lineno or start) + 1)
-    return sum(bool(text[number - 1].strip()) and number not in without for number in numbers)
+    docstrings: set[int] = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.stmt) and is_docstring(inner):
+            docstrings.update(range(inner.lineno, last_line(inner) + 1))
+    numbers = range(start, last_line(node) + 1)
+    return [text[number - 1] for number in numbers if text[number - 1].strip() and number not in docstrings]
+
+
+def last_line(node: ast.stmt) -> int:
+    """Return the number of a statement's last line."""
+    return node.end_lineno or node.lineno
 
 
 def is_docstring(node: ast.stmt) -> bool:
@@ -189,10 +199,9 @@ def is_docstring(node: ast.stmt) -> bool:
 def main(peers: str) -> None:
     """Print the lines, and what doesn't hold."""
     for library in MODULES:
-        lines = lines_of(source_of(library))
-        print(library, lines, sum(lines.values()))
+        lines = lines_of(path_of(library))
         python = sys.executable if library in ("sigadapt", "DSPy") else peers
-        print("\n".join(problems(library, python)))
+        print(library, lines, sum(lines.values()), *problems(library, python), sep="\n  ")
 
 
 if __name__ == "__main__":
