@@ -12,7 +12,8 @@ import sys
 from collections import Counter
 from typing import Any
 
-from benchmarks.peers.cases import Case, Facts, cases
+from benchmarks.peers.cases import Case, cases
+from benchmarks.peers.checks import Facts
 from benchmarks.peers.jobs.measure import problems
 from benchmarks.peers.page import write
 from benchmarks.tree import ROOT

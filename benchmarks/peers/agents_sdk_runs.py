@@ -89,10 +89,8 @@ class Runs(Library):
 
     async def stream(self, arguments: dict[str, Any]) -> Outcome:
         result = Runner.run_streamed(self.agent, **arguments)
-        pieces: list[str] = []
-        async for event in result.stream_events():
-            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
-                pieces.append(event.data.delta)
+        raw = [event.data async for event in result.stream_events() if event.type == "raw_response_event"]
+        pieces = [data.delta for data in raw if data.type == "response.output_text.delta"]
         outcome = self.outcome(result)
         outcome.pieces = pieces
         return outcome

@@ -31,13 +31,13 @@ def tell_model(error: Exception, request: Any) -> str:
 def model_of(wire: str, url: str) -> Any:
     """Return the model of a wire, whose client points at the loopback provider."""
     if wire == "anthropic":
-        return ChatAnthropic(model="claude-sonnet-4-5", base_url=url, api_key="x", max_retries=0)  # pyright: ignore
+        return ChatAnthropic(model="claude-sonnet-4-5", base_url=url, api_key="x", max_retries=0)
     if wire == "gemini":
         return ChatGoogleGenerativeAI(model="gemini-2.5-flash", base_url=url, api_key="x", max_retries=1)
     return ChatOpenAI(
         model="gpt-4o",
         base_url=f"{url}/v1",
-        api_key="x",  # pyright: ignore
+        api_key="x",
         max_retries=0,
         use_responses_api=wire == "responses",
     )

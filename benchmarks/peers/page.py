@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from benchmarks.peers.cases import CLASSES, Case
+from benchmarks.peers.cases import Case
+from benchmarks.peers.checks import CLASSES
 from benchmarks.peers.jobs.measure import JOBS, MODULES, SHARED, code_of, lines_of, path_of
 
 HEAD = """<!-- peers -->
@@ -52,7 +53,8 @@ documents no way.
 WHY = """\
 - **Cut, filtered and refused answers.** DSPy's adapter can't parse them, asks again in JSON mode, and the
   script's next answer is good. DSPy never says that the first one was filtered, refused or cut off, and
-  the second request is paid for. sigadapt raises an error that names the reason; `agent(history=...)` goes on.
+  the second request is paid for. sigadapt raises an error that names the reason, and `agent(history=...)`
+  goes on.
 - **A saved run that is decided twice.** What `ConfirmationNeeded` saves is a value, so a program that loads
   it twice runs the call twice. The same holds for pydantic-ai's messages and the Agents SDK's `RunState`.
   LangChain keeps the state in its checkpointer, where the first decision ends the interrupt. Delete what you

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.cases import DONE, Script, calls, order, rounds, stays, stock
 from benchmarks.peers.jobs.shared import FOLLOW_UPS
+from benchmarks.peers.scripts import DONE, Script, calls, order, rounds, stays, stock
 from benchmarks.tree import ROOT
 from sigadapt.testing import Call, Failure, LoopbackProvider, Received, Reply
 
@@ -156,7 +156,7 @@ def path_of(library: str) -> Path:
 
 
 def code_of(path: Path) -> dict[str, list[str]]:
-    """Return the lines with code of each job, and of what the jobs share: no import, docstring or blank line."""
+    """Return the lines with code of each job and of what the jobs share, without imports and docstrings."""
     text = path.read_text(encoding="utf-8")
     found: dict[str, list[str]] = {}
     for node in ast.parse(text).body:
