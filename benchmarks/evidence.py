@@ -35,7 +35,8 @@ HEAD = """# Evidence
 `python3 tasks.py evidence` writes this page in two minutes. It has three parts: recorded traffic of
 real providers, attacks, and a grid of faulty answers on which sigadapt stands beside DSPy's own adapter,
 pydantic-ai and LangChain. The recorded part needs the corpus and the checks that lie beside the repository.
-The grid needs neither.
+The grid needs neither. `python3 tasks.py peers` writes the last two sections: whole runs and six jobs,
+beside DSPy, pydantic-ai, LangChain and the OpenAI Agents SDK.
 
 ## Recorded answers
 

@@ -24,7 +24,7 @@ def step(**found: Any) -> dict[str, Any]:
 
 def test_a_call_that_cannot_be_meant_is_silent_where_it_ran() -> None:
     """documentation: The runs of evidence are judged by code."""
-    ran = [{"name": "order", "args": {}}]
+    ran: list[dict[str, Any]] = [{"name": "order", "args": {}}]
     check = CHECKS.never_runs()
     assert check(CHECKS.Facts([step(answer=CHECKS.DONE, ran=ran)], [[]])) == "silent"
     assert check(CHECKS.Facts([step(error="ValueError: not JSON")], [[]])) == "told"
