@@ -38,8 +38,8 @@ from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import (
     HOME_LOOP,
     arun_function,
-    limited,
     start_function,
+    with_timeout,
 )
 from sigadapt.signatures.tool_results.tool_output import NotedValue, edit_note
 
@@ -106,7 +106,10 @@ def request_id(call_id: str, name: str, args: Json, request_hash: str | None = N
 
 def pin_of(decl: ToolDecl) -> str:
     """Return a hash of the tool that a person agrees to: its declaration as a request has it, keys sorted."""
-    return short_hash(json.dumps(decl.to_openai(), sort_keys=True))
+    declaration = decl.to_openai()
+    if decl.instructions:
+        declaration["instructions"] = decl.instructions
+    return short_hash(json.dumps(declaration, sort_keys=True))
 
 
 class GuardedFunction:
@@ -205,7 +208,7 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
     visible, question = question_for(decl, args)
     as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
     if question is None:
-        return limited(start_function(func, as_sent, decl.timeout), decl.timeout)
+        return with_timeout(start_function(func, as_sent, decl.timeout), decl.timeout)
     original = deepcopy(visible)
 
     def arguments_after(verdict: object) -> Json:
@@ -237,7 +240,7 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
     if isawaitable(verdict):
         return run_later(verdict)
     value = start_function(func, arguments_after(verdict), decl.timeout)
-    value = limited(value, decl.timeout)
+    value = with_timeout(value, decl.timeout)
     return with_note_later(value) if isawaitable(value) else with_note(value)
 
 

@@ -25,8 +25,13 @@ def accepts(source: object) -> bool:
     return all(callable(getattr(source, name, None)) for name in ("list_tools", "call_tool"))
 
 
-async def listed_tools(source: Any) -> list[ToolDecl]:
-    """Return the declarations of all tools that a session or a server lists, page by page."""
+async def listed_tools(source: Any, *, instructions: bool = False) -> list[ToolDecl]:
+    """Return the declarations of all tools that a session or a server lists, page by page.
+
+    Args:
+        source: the session or the server.
+        instructions: whether each tool has the server's own instructions.
+    """
     tools: list[Any] = []
     pages: set[str] = set()
     page: Any = await source.list_tools()
@@ -48,7 +53,22 @@ async def listed_tools(source: Any) -> list[ToolDecl]:
     else:
         tools = page
     loop = asyncio.get_running_loop()
-    return [with_fields(ToolDecl.of(tool), func=_call_of(source, tool.name, loop)) for tool in tools]
+    text = _instructions_of(source) if instructions else ""
+    decls: list[ToolDecl] = []
+    for tool in tools:
+        func = _call_of(source, tool.name, loop)
+        decls.append(with_fields(ToolDecl.of(tool), func=func, instructions=text))
+    return decls
+
+
+def _instructions_of(source: Any) -> str:
+    """Return what a server says of itself when a client connects; empty if it says nothing."""
+    initialized: Any = getattr(source, "initialize_result", None)  # FastMCP's client has it there
+    for place in (source, initialized):
+        text = getattr(place, "instructions", None)
+        if isinstance(text, str):
+            return text
+    return ""
 
 
 def _call_of(

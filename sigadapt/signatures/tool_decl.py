@@ -30,6 +30,7 @@ from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Description, Runnable
 from sigadapt.signatures.tool_results.function_calls import is_timeout
+from sigadapt.signatures.tool_results.result_check import refuse_uncheckable
 
 REQUEST = "sigadapt_request_confirmation"
 """The tool name of a request for confirmation. Models never see it, and no tool may have it."""
@@ -114,6 +115,9 @@ class ToolDecl(Displayable, Immutable, Runnable):
         timeout: the most seconds that a call is waited for; None for no limit. It is the program's own: no
             provider is sent it, and it is not saved as JSON.
         sequential: whether the calls of a turn with this tool run one by one. It is the program's own, too.
+        instructions: what the model is told beside the description while the tool is offered. sigadapt's
+            adapters add it to the system text, once for all tools that have the same.
+        check_result: whether a result that does not fit `returns` is a failed one. It is the program's own.
         func: the Python object behind the tool, for the caller. sigadapt never calls it, compares it or
             saves it as JSON; for pickle, see `LostFunction`.
 
@@ -139,6 +143,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
     search: "ToolSearch | None" = field(default=None, compare=False, repr=False)
     timeout: float | None = field(default=None, compare=False, repr=False)
     sequential: bool = field(default=False, compare=False, repr=False)
+    instructions: str = ""
+    check_result: bool = field(default=False, compare=False, repr=False)
 
     text: ClassVar[DeclarationText]
     """The declaration as JSON text, of each its own: it is no field."""
@@ -181,6 +187,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
         requires_confirmation: bool | Callable[[dict[str, Any]], Any] = False,
         timeout: float | None = None,
         sequential: bool = False,
+        instructions: str | None = None,
+        check_result: bool = False,
         **unknown: Never,
     ) -> "ToolDecl":
         """Declare one tool from a source. Every other argument overrides the source.
@@ -197,6 +205,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
             requires_confirmation: see ToolDecl. False does not override the source.
             timeout: see ToolDecl.
             sequential: see ToolDecl. Only true overrides the source.
+            instructions: see ToolDecl.
+            check_result: see ToolDecl. Only true overrides the source.
             unknown: no other argument is taken.
 
         Raises:
@@ -221,6 +231,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
             "requires_confirmation": None if requires_confirmation is False else requires_confirmation,
             "timeout": timeout,
             "sequential": sequential or None,
+            "instructions": instructions,
+            "check_result": check_result or None,
         }
         fields = {key: value for key, value in fields.items() if value is not None}
         if isinstance(source, ToolDecl):
@@ -335,7 +347,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
                     functions[key] = by_value(function)
                 except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
                     functions[key] = by_value(LostFunction(self.name, key))
-        fields = {name: getattr(self, name) for name in ("search", "timeout", "sequential")}
+        fields = {name: getattr(self, name) for name in _UNSAVED}
         return from_pickles, (_restored, {"source": bare_form(self), **fields}, functions)
 
 
@@ -459,6 +471,8 @@ def bare_form(decl: ToolDecl) -> Json:
     if decl.format is None:
         form["parameters"] = decl.parameters
     form |= {key: part for key in parts if (part := getattr(decl, key)) is not None}
+    if decl.instructions:
+        form["instructions"] = decl.instructions
     for key in ("long_running", "requires_confirmation"):
         if getattr(decl, key) is not False:  # a function may be false, such as an object without items
             form[key] = True
@@ -471,13 +485,16 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "strict": (bool, NoneType),
     "long_running": bool,
     "sequential": bool,
+    "instructions": str,
+    "check_result": bool,
     **dict.fromkeys(("returns", "extras", "format"), (dict, NoneType)),
 }
 
 _OPTIONS = (
     *("name", "description", "parameters", "returns", "strict"),
-    *("long_running", "requires_confirmation", "timeout", "sequential"),
+    *("long_running", "requires_confirmation", "timeout", "sequential", "instructions", "check_result"),
 )
+_UNSAVED = ("search", "timeout", "sequential", "check_result")
 _OWN_KEYS = ("type", "function", "custom")
 
 
@@ -502,6 +519,8 @@ def _check_fields(decl: ToolDecl) -> None:
         _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
     if decl.timeout is not None and not is_timeout(decl.timeout):
         _refuse_field(decl, f"its timeout is no number of seconds above 0: {cut(repr(decl.timeout))}")
+    if decl.check_result:
+        refuse_uncheckable(decl.returns, decl.name)
 
 
 def _unnamed_tool(decl: ToolDecl) -> str:

@@ -83,6 +83,7 @@ class Toolset(Displayable, Immutable, ResolvableTools):
             RequestContext. If a function is itself a tool, put it into a list:
             `Toolset("time", [now])`.
         transforms: functions that change the tools, in order. The methods of this class add to them.
+        instructions: whether the system text has the instructions of the MCP server that is the source.
 
     Raises:
         InvalidToolDecl: `invalid_toolset`, for a name that is not a string or is blank, or for a function
@@ -102,6 +103,7 @@ class Toolset(Displayable, Immutable, ResolvableTools):
     name: str
     source: Source
     transforms: tuple[Transform, ...] = ()
+    instructions: bool = False
 
     def __new__(cls, *values: Any, **fields: Any) -> Self:
         """Refuse a toolset without a name, in words that say so."""
@@ -134,6 +136,12 @@ class Toolset(Displayable, Immutable, ResolvableTools):
                     code="invalid_toolset",
                     fix=f"If it is a tool, put it into a list: Toolset({name!r}, [function]).",
                 )
+        if self.instructions and not mcp_servers.accepts(self.source):
+            raise InvalidToolDecl(
+                f"toolset {name!r} has no MCP server whose instructions it could take",
+                code="invalid_toolset",
+                fix="Give the tools theirs: ToolDecl.of(function, instructions='...').",
+            )
         if is_iterable(self.source) and isinstance(self.source, Iterator):  # a request would use it up
             object.__setattr__(self, "source", tuple(self.source))
 
@@ -326,7 +334,7 @@ class Toolset(Displayable, Immutable, ResolvableTools):
 
     def _tools(self, context: RequestContext, _: ToolDecls) -> object:
         if mcp_servers.accepts(self.source):
-            return mcp_servers.listed_tools(self.source)
+            return mcp_servers.listed_tools(self.source, instructions=self.instructions)
         return self.source(context) if is_function(self.source) else self.source
 
     def _refusal(self) -> InvalidToolDecl:
@@ -349,7 +357,7 @@ class Toolset(Displayable, Immutable, ResolvableTools):
                 code="not_picklable",
                 fix="Open live sessions where the toolset is loaded.",
             ) from error
-        return from_pickles, (Toolset, {"name": self.name}, pickles)
+        return from_pickles, (Toolset, {"name": self.name, "instructions": self.instructions}, pickles)
 
     _rendering = rendered_toolset
 

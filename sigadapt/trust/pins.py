@@ -200,6 +200,7 @@ def _declared_fields(decl: ToolDecl) -> Json:
     """Return what a declaration says that reaches the model or decides what runs."""
     names = ("description", "parameters", "returns", "format", "strict", "long_running")
     declared = {name: getattr(decl, name) for name in names}
+    declared["instructions"] = decl.instructions or None
     # What a function would decide, no hash can cover: it is a tool that may ask.
     declared["requires_confirmation"] = decl.requires_confirmation is not False
     fields: Json = {}

@@ -296,3 +296,65 @@ def test_prompted() -> None:
         out = ReAct("question -> answer", tools=Shop().tools)(question="q")
     assert out.answer == "Seven."
     assert its_run.rounds[0].results[0].value == "7 of Emma."
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_async_functions_behind_decorators_share_a_loop(how: str, count: int) -> None:
+    """agent-runs: An agent's calls run side by side."""
+    loops: list[Any] = []
+
+    async def fetch(title: str) -> str:
+        loops.append(asyncio.get_running_loop())
+        await asyncio.sleep(0)
+        return title
+
+    def fetch_it(title: str) -> Any:
+        """Fetch."""
+        return fetch(title)
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        await ReAct("question -> answer", tools=[fetch_it]).acall(question="q")
+
+    script = [turn(*(Call("fetch_it", {"title": title}) for title in "AB"[:count])), submits()]
+    with serving(script):
+        if how == "async":
+            asyncio.run(main())
+        else:
+            ReAct("question -> answer", tools=[fetch_it])(question="q")
+    assert len(loops) == count + (how == "async")
+    assert len({id(loop) for loop in loops}) == 1
+
+
+def test_a_sync_agent_inside_of_an_async_tool() -> None:
+    """agent-runs: An agent's calls run side by side."""
+
+    async def fetch(title: str) -> str:
+        return f"fetched {title}"
+
+    def fetch_it(title: str) -> Any:
+        """Fetch."""
+        return fetch(title)
+
+    inner = ReAct("question -> answer", tools=[fetch_it])
+
+    async def research(question: str) -> str:
+        """Research."""
+        return str(cast("Any", inner)(question=question).answer)
+
+    def script(request: Any) -> Answer:
+        names = [tool["function"]["name"] for tool in request.body["tools"]]
+        is_answered = request.body["messages"][-1]["role"] == "tool"
+        if "research" in names:
+            calls = [Call("research", {"question": "q"}), Call("fetch_it", {"title": "C"})]
+            return submits("outer") if is_answered else turn(*calls)
+        calls = [Call("fetch_it", {"title": title}) for title in "AB"]
+        return submits(request.body["messages"][-1]["content"]) if is_answered else turn(*calls)
+
+    with serving(script), sigadapt.Run() as its_run:
+        out = asyncio.run(
+            cast("Any", ReAct("question -> answer", tools=[research, fetch_it])).acall(question="q")
+        )
+    assert out.answer == "outer"
+    assert [result.value for result in its_run.rounds[0].results] == ["fetched B", "fetched C"]

@@ -392,3 +392,11 @@ async def test_the_time_in_which_a_person_decides_is_not_the_tools(how: str):
         assert (tool(to="Ada") if how == "tool" else await tool.acall(to="Ada")) == "Paid Ada."
         return
     assert result.value == "Paid Ada."
+
+
+def test_a_dict_says_how_its_calls_run():
+    """tool-call-outputs: A time limit is that of each call."""
+    decl = ToolDecl.of({"name": "pay", "timeout": 5, "sequential": True})
+    assert (decl.timeout, decl.sequential, decl.extras) == (5, True, None)
+    with pytest.raises(InvalidToolDecl, match="timeout"):
+        ToolDecl.of({"name": "pay", "timeout": "5"})

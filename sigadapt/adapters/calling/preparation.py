@@ -13,7 +13,7 @@ from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
 from sigadapt.adapters.passes.order import write_request
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.agent_prompt import with_tool_names
+from sigadapt.adapters.request.agent_prompt import with_instructions, with_tool_names
 from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Change, Request, build_request
 from sigadapt.adapters.request.lost_ids import with_lost_ids
@@ -93,6 +93,8 @@ def _messages_of(
 ) -> tuple[list[dict[str, Any]], tuple[Change, ...]]:
     """Return the messages of a call; those of an agent name the tools of this request."""
     messages = call.adapter.messages(plan.text_signature, call.demos, inputs)
+    if any(decl.instructions for decl in decls.tools):
+        messages = with_instructions(messages, decls)
     if not plan.defers_bad_calls:  # it is no agent of DSPy's
         return messages, ()
     return with_tool_names(messages, call.inputs.get(plan.tools), decls)

@@ -1,6 +1,6 @@
-"""The sentence of an agent's prompt that names its tools, with the tools of the request.
+"""What the system text says of the tools of a request: their instructions, and for an agent their names.
 
-`dspy.ReActV2` writes the sentence when the agent is made. A toolset is resolved for each request.
+`dspy.ReActV2` names its tools when the agent is made. A toolset is resolved for each request.
 """
 
 from typing import Any
@@ -26,6 +26,21 @@ def with_tool_names(
     content = content.replace(sentence, _sentence([decl.name for decl in decls.tools]))
     why = "the agent's prompt names the tools of this request, not its toolsets"
     return [{**messages[0], "content": content}, *messages[1:]], (Change("/messages/0", "lowered", why),)
+
+
+def with_instructions(messages: list[dict[str, Any]], decls: ToolDecls) -> list[dict[str, Any]]:
+    """Return the messages with the instructions of the tools that are offered, each once."""
+    offered = [
+        decl for decl in decls.tools if decl.instructions and not (decl.extras or {}).get("defer_loading")
+    ]
+    texts = list(dict.fromkeys(decl.instructions for decl in offered))
+    if not texts:
+        return messages
+    rest = messages
+    if messages and messages[0]["role"] == "system":
+        texts.insert(0, messages[0]["content"])
+        rest = messages[1:]
+    return [{"role": "system", "content": "\n\n".join(texts)}, *rest]
 
 
 def _sentence(names: list[str]) -> str:

@@ -136,6 +136,10 @@ def _bare(source: Json) -> RawDecl:
         format=source.get("format"),
         long_running=source.get("long_running") or False,
         requires_confirmation=source.get("requires_confirmation", False),
+        timeout=source.get("timeout"),
+        sequential=source.get("sequential") or False,
+        instructions=source.get("instructions") or "",
+        check_result=source.get("check_result") or False,
     )
 
 

@@ -29,6 +29,7 @@ from sigadapt.signatures.sources import callables, docstrings
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import (
+    RefusedRun,
     Runnable,
     asking_of,
     by_name,
@@ -45,6 +46,8 @@ from sigadapt.signatures.tool_results.function_calls import (
     refuse_blocked,
     run_function,
 )
+from sigadapt.signatures.tool_results.result_check import unfit_error
+from sigadapt.signatures.tool_results.tool_output import NotedValue
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
 _REQUIRED = " (Required)"
@@ -131,13 +134,24 @@ class DeclaredTool(dspy.Tool):
 
     def _call(self, kwargs: Json) -> Any:
         with plain_failures(), told_to_developer() as refusal:
-            return readable(self._run(kwargs), str(self.name))
+            return self._readable(self._run(kwargs))
         return refusal[0]
 
     async def _acall(self, kwargs: Json) -> Any:
         with plain_failures(), told_to_developer() as refusal:
-            return readable(await self._arun(kwargs), str(self.name))
+            return self._readable(await self._arun(kwargs))
         return refusal[0]
+
+    def _readable(self, result: Any) -> Any:
+        """Return what an agent's model reads of a result, or raise why it does not fit what was declared."""
+        decl: Any = self._decl
+        value = readable(result, str(self.name))
+        if decl.check_result:
+            plain_value = readable(result.value, str(self.name)) if isinstance(result, NotedValue) else value
+            error = None if isinstance(value, RefusedRun) else unfit_error(decl, plain_value)
+            if error is not None:
+                raise error
+        return value
 
     # Callbacks get the arguments under the name `kwargs`, as those of DSPy's own tools.
 

@@ -23,6 +23,8 @@ class RawDecl(NamedTuple):
     search: Any = None
     timeout: float | None = None
     sequential: bool = False
+    instructions: str = ""
+    check_result: bool = False
     derived: bool = False
 
     @property

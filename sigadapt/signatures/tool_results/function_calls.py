@@ -28,6 +28,10 @@ _BLOCKED: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("blocked
 """The loops whose threads wait for the running call, so that nothing can run on them."""
 
 
+turn_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("turn_loop", default=None)
+"""The loop of the turn to which the running call belongs: what its function returned is awaited there."""
+
+
 def is_timeout(value: object) -> bool:
     """Return whether a value is a number of seconds that a thread can wait for."""
     return isinstance(value, (int, float)) and value is not True and 0 < value <= TIMEOUT_MAX
@@ -218,17 +222,20 @@ def blocking_loop() -> Generator[None]:
 
 
 def _wait(value: Awaitable[Any], timeout: float | None) -> Any:
-    """Wait for an awaitable in a loop of its own."""
+    """Wait for an awaitable: on the loop of its turn, else on a loop of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_awaited(value, timeout))
+        loop = turn_loop.get()
+        if loop is None or not loop.is_running() or loop in _BLOCKED.get():
+            return asyncio.run(_awaited(value, timeout))
+        return asyncio.run_coroutine_threadsafe(_awaited(value, timeout), loop).result()
     with blocking_loop():
         future = in_thread(partial(asyncio.run, _awaited(value, timeout)))
     return future.result().result()
 
 
-def limited(value: Any, timeout: float | None) -> Any:
+def with_timeout(value: Any, timeout: float | None) -> Any:
     """Return a value, or what awaits it for as long as the timeout allows."""
     if timeout is None or not inspect.isawaitable(value):
         return value

@@ -34,7 +34,9 @@ from sigadapt.signatures.calls.tool_call import (
 from sigadapt.signatures.calls.tool_calls import question_about
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, waits_inside
 from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.content import json_of
 from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
@@ -47,6 +49,7 @@ from sigadapt.signatures.tool_results.function_calls import (
     sync_entry,
 )
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
+from sigadapt.signatures.tool_results.result_check import unfit_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.side_by_side import TurnCall, arun_turn, run_turn
 from sigadapt.signatures.tool_results.tool_output import edit_note
@@ -68,6 +71,7 @@ class Job(NamedTuple):
     edit: ToolCall | None = None  # what a person made of the call
     timeout: float | None = None  # in seconds
     sequential: bool = False
+    decl: ToolDecl | None = None
 
 
 def run(
@@ -280,7 +284,7 @@ def _job(call: ToolCall, decls: ToolDecls, args: Json, question: Confirmation | 
     decl = decls[call.name]
     # A function that asks first keeps the limit itself, once a person has answered.
     timeout = None if asking_of(function) else decl.timeout
-    return Job(call, None, function, arguments, edit, timeout=timeout, sequential=decl.sequential)
+    return Job(call, None, function, arguments, edit, timeout, decl.sequential, decl)
 
 
 def _refuse_other_call(call: ToolCall, edit: ToolCall) -> None:
@@ -318,10 +322,15 @@ def _result(job: Job, outcome: Outcome) -> ToolResult:
     error = outcome.error
     if error is None:
         try:
-            return result_of(job.call, outcome.value)
+            result = result_of(job.call, outcome.value)
         except Exception as unsendable:  # noqa: BLE001  (the other calls have run, and keep their results)
             _LOG.exception("the result of %s cannot be sent", job.call.name)
             error = unsendable
+        else:
+            value = json_of(result.value) if result.is_content else result.value
+            error = None if result.is_error else unfit_error(job.decl, value)
+            if error is None:
+                return result
     if isinstance(error, ConfirmationNeeded):
         error = waits_inside(job.call.name)
     result = ToolResult.failed(job.call, message_of(error))

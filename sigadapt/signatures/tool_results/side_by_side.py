@@ -18,7 +18,13 @@ from contextvars import copy_context
 from threading import Lock
 from typing import Any, NamedTuple
 
-from sigadapt.signatures.tool_results.function_calls import LateError, Outcome, blocking_loop, in_thread
+from sigadapt.signatures.tool_results.function_calls import (
+    LateError,
+    Outcome,
+    blocking_loop,
+    in_thread,
+    turn_loop,
+)
 
 _MOST_THREADS = 32
 """The most calls of a turn that block at once: a model may write hundreds, and each thread has a stack."""
@@ -236,6 +242,7 @@ async def _arun_on_loop(run: _RunningCall) -> None:
 
 
 async def _arun_in_thread(run: _RunningCall, threads: asyncio.Semaphore) -> None:
+    turn_loop.set(asyncio.get_running_loop())  # in the context of this task, which the thread copies
     async with threads:
         future = asyncio.wrap_future(in_thread(run.start))
         try:
