@@ -97,7 +97,8 @@ def run(case: Case, worker: Worker) -> tuple[str, str]:
         for place, step in enumerate(case.steps):
             runs = [each for each, (kind, *_) in zip(facts, case.steps, strict=False) if kind != "reload"]
             if step[0] == "go_on" and not runs[-1]["error"]:
-                requests.pop()
+                break
+            if step[0] == "decide" and not runs[0]["waiting"]:
                 break
             phase.update(step=place, number=0)
             found = worker.ask({"step": step})

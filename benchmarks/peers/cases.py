@@ -366,7 +366,7 @@ def approval_cases() -> list[Case]:
             group,
             "a bad call isn't shown to the person",
             "The model is told; nobody is asked.",
-            (ASK,),
+            (ASK, yes),
             rounds(calls(Call("order", {"title": "Emma"}))),
             never_asked,
             needs,

@@ -239,9 +239,12 @@ def decided_twice(facts: Facts) -> str:
 
 
 def never_asked(facts: Facts) -> str:
-    """Nobody was asked, nothing ran."""
-    if facts.count("order") or facts.steps[0]["waiting"]:
+    """A person is not asked about a call that can't run; who is asked anyway reads that it failed."""
+    if facts.count("order"):
         return "silent"
+    if facts.steps[0]["waiting"]:
+        is_failed = facts.last["answer"] == DONE and "rror" in facts.text(-1)
+        return "told" if is_failed or facts.last["error"] else "silent"
     return "right" if facts.steps[0]["answer"] == DONE else "told"
 
 

@@ -128,8 +128,10 @@ class Runs(Library):
         if self.first is None:
             self.first = self.agent.get_state(self.config).config
         mark = " ".join(str(last.response_metadata.get(name, "")) for name in MARKS)
-        mark += " refusal" if "refusal" in str([last.additional_kwargs, last.content]) else ""
-        mark += " invalid" if last.invalid_tool_calls else ""
+        if last.additional_kwargs.get("refusal") or "'type': 'refusal'" in str(last.content):
+            mark += " refusal"
+        if last.invalid_tool_calls:
+            mark += " invalid"
         return Outcome(answer=str(last.text), usage=usage, mark=mark)
 
     def reload(self) -> None:

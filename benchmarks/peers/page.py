@@ -50,16 +50,21 @@ documents no way.
 {programs}<!-- /peers -->
 """
 
-WHY = """\
+WHY = {
+    "cut answers: ": """\
 - **Cut, filtered and refused answers.** DSPy's adapter can't parse them, asks again in JSON mode, and the
   script's next answer is good. DSPy never says that the first one was filtered, refused or cut off, and
   the second request is paid for. sigadapt raises an error that names the reason, and `agent(history=...)`
   goes on.
+""",
+    "approvals: what was saved is decided twice": """\
 - **A saved run that is decided twice.** What `ConfirmationNeeded` saves is a value, so a program that loads
   it twice runs the call twice. The same holds for pydantic-ai's messages and the Agents SDK's `RunState`.
   LangChain keeps the state in its checkpointer, where the first decision ends the interrupt. Delete what you
   saved when you resume it.
-"""
+""",
+}
+"""Why another library is better, by the beginning of the runs' names."""
 
 
 def table(rows: list[list[str]]) -> str:
@@ -88,13 +93,15 @@ def write(found: dict[str, list[tuple[str, str]]], chosen: list[Case], ours: str
             cell = ", ".join(f"{name} ({verdicts[name]})" for name in better)
             worse.append([f"{case.group}: {case.name}", verdicts["sigadapt"], cell])
     listed = table(worse) if len(worse) > 1 else "None.\n"
+    names_of_worse = [row[0] for row in worse[1:]]
+    reasons = [text for start, text in WHY.items() if any(name.startswith(start) for name in names_of_worse)]
     return HEAD.format(
         count=len(chosen),
         ours=ours,
         peers=peers,
         sums=table(sums),
         worse=listed,
-        why=WHY,
+        why="".join(reasons),
         every=table(every),
         lines=lines(),
         programs=programs(),
