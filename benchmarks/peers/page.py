@@ -1,6 +1,7 @@
 """The section of docs/evidence.md about whole runs beside other libraries."""
 
 from collections import Counter
+from textwrap import indent
 
 from benchmarks.peers.cases import Case
 from benchmarks.peers.checks import CLASSES
@@ -115,14 +116,17 @@ def lines() -> str:
     for job in (SHARED, *JOBS):
         cells = [str(counts[library].get(job, "·")) for library in MODULES]
         rows.append([JOBS.get(job, SHARED), *cells])
-    sums = [sum(count.values()) for count in counts.values()]
-    jobs = [len(count.keys() - {SHARED}) for count in counts.values()]
-    cells = [
-        str(all_lines) if done == len(JOBS) else f"{all_lines} for {done}"
-        for all_lines, done in zip(sums, jobs, strict=True)
-    ]
-    rows.append(["**all**", *cells])
+    rows.append(["**all**", *map(sum_of_lines, counts.values())])
     return table(rows)
+
+
+def sum_of_lines(count: dict[str, int]) -> str:
+    """Write the sum of a library's lines, and for how many jobs they are if not for all."""
+    jobs = len(count.keys() - {SHARED})
+    lines_of_all = str(sum(count.values()))
+    if jobs == len(JOBS):
+        return lines_of_all
+    return f"{lines_of_all} for {jobs}"
 
 
 def programs() -> str:
@@ -135,6 +139,18 @@ def programs() -> str:
         for library in MODULES:
             if job not in code[library]:
                 continue
-            block = ["```python", *code[library][job], "```"]
-            text += f'=== "{library}"\n\n' + "".join(f"    {line}\n" for line in block) + "\n"
+            block = "\n".join(["```python", *with_blank_lines(code[library][job]), "```"])
+            text += f'=== "{library}"\n\n{indent(block, "    ")}\n\n'
     return text
+
+
+def with_blank_lines(code: list[str]) -> list[str]:
+    """Return lines of code with the blank lines that `ruff format` wants before classes and functions."""
+    spaced: list[str] = []
+    for line in code:
+        starts = line.startswith(("@", "class ", "def ", "async def "))
+        is_decorated = bool(spaced) and spaced[-1].startswith("@")
+        if starts and spaced and not is_decorated:
+            spaced += ["", ""]
+        spaced.append(line)
+    return spaced
