@@ -149,6 +149,12 @@ def soak(*arguments: str) -> None:
     run(command(VENV, "python"), "-m", "benchmarks.soak", *arguments)
 
 
+def users(*arguments: str) -> None:
+    """Serve 100 users of one agent at once, with faults, approvals and cancelled tasks (`--batches`)."""
+    install(TESTS)
+    run(command(VENV, "python"), "-m", "benchmarks.agent_users", *arguments)
+
+
 def talks(count: str = "1000") -> None:
     """Lead 1,000 random conversations, or as many as you say, over five wires that refuse what is broken."""
     install(TESTS)
@@ -339,6 +345,7 @@ def nightly() -> None:
         ("coverage", coverage),
         ("benchmarks", _check_benchmarks),
         ("soak", soak),
+        ("users", users),
         ("talks", talks),
         ("sdks", sdks),
         ("newest", newest),
@@ -536,6 +543,7 @@ RECIPES: dict[str, Callable[..., None]] = {
             models,
             peers,
             soak,
+            users,
             talks,
             scale,
             fuzz,

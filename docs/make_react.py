@@ -80,6 +80,8 @@ def mended(*calls: Call, code: str | None, **answer: Any) -> Conversation:
 
 
 WRONG = Call("add", {"a": "one", "b": 2})
+THINKING = "thinking that used up the answer, later"
+"""The one conversation that DSPy's adapter ends better: it asks again, where sigadapt raises `cut_off`."""
 OBJECTS: dict[str, Conversation] = {
     "no fault": Conversation([GOOD, SUBMIT]),
     "no fault, text beside the call": Conversation([made(*GOOD.calls, text="I add."), SUBMIT]),
@@ -116,6 +118,7 @@ OBJECTS: dict[str, Conversation] = {
     "text and no call": Conversation([Answer(text="Let me think."), SUBMIT], "missing_tool_calls"),
     "nothing at all": Conversation([Answer(text=""), SUBMIT], "missing_tool_calls"),
     "text and no call, later": Conversation([GOOD, Answer(text="It is 3."), SUBMIT], "missing_tool_calls"),
+    THINKING: Conversation([GOOD, Answer(text=None, finish="length"), SUBMIT]),
 }
 TEXTS: dict[str, Conversation] = {
     "not JSON": mended(Call("add", "{oops"), code="invalid_json"),
@@ -260,7 +263,7 @@ def page() -> str:
     better = sum(pair.ours.rank > pair.theirs.rank for pair in pairs)
     head = INTRODUCTION.format(
         versions=versions(), conversations=len(CONVERSATIONS), runs=f"{len(pairs):,}", worse=worse,
-        better=f"{better:,}",
+        better=f"{better:,}", thinking=THINKING,
     )  # fmt: skip
     return head + "\n" + "\n".join(lines) + "\n"
 
@@ -276,6 +279,12 @@ Most conversations have a fault. The model corrects it when it reads the error. 
 with a guess (the agent forced a `submit`), or with an error. Of {runs} runs, **{worse}** ended worse than
 under DSPy's own adapter with native function calling, or needed more than one extra request; {better} ended
 better.
+
+All {worse} are of *{thinking}*: the second answer
+is empty, and its finish reason is `length`. DSPy's adapter asks again with the same `max_tokens`, or the
+agent forces a `submit`, and the scripted model then answers. sigadapt raises `cut_off`, because a second
+request with the same limit may think as long. The run isn't lost: raise `max_tokens`, and go on with
+`agent(history=sigadapt.run_of(error).history)`. `sigadapt.ReAct` sends the same requests as `dspy.ReActV2`.
 
 A cell shows how the run ended, and the number of requests. If the adapters differ, **sigadapt's** comes
 first. An empty cell means the fault can't happen: the wire carries arguments as objects. The code is that of

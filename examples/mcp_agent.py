@@ -34,8 +34,7 @@ async def main() -> None:
     """Connect to the server, let the agent answer a question, and print what it did."""
     async with mcp.stdio_client(SERVER) as streams, mcp.ClientSession(*streams) as session:
         await session.initialize()
-        tools = await Toolset("notes", session).aresolve()
-        agent = dspy.ReActV2("question -> answer", tools=tools.to_dspy())
+        agent = sigadapt.ReAct("question -> answer", tools=Toolset("notes", session))
         with language_model(SCRIPT) as lm, dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
             out = await agent.acall(question="Whom do I have to call, and when?")
         for event in out.history.messages:

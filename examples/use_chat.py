@@ -41,7 +41,7 @@ def pay(to: str, eur: int) -> str:
 
 
 TOOLS = ToolDecls([get_balance, ToolDecl.of(pay, requires_confirmation=True)])
-AGENT = dspy.ReActV2("question -> answer", tools=TOOLS)
+AGENT = sigadapt.ReAct("question -> answer", tools=TOOLS)
 
 
 class Chat(BaseModel):

@@ -45,12 +45,16 @@ class OpenLedger(Protocol):
         """Count what an answer used."""
         ...
 
-    def check_calls(self, count: int) -> None:
-        """Raise why this many calls may not run."""
+    def check_calls(self, count: int, *, is_last_turn: bool = False) -> None:
+        """Raise why a turn of this many calls may not run."""
         ...
 
-    def begin_call(self) -> None:
-        """Count a call that begins to run."""
+    def count_calls(self, count: int) -> None:
+        """Count calls that begin to run now, or raise why they may not; below 0, take back calls."""
+        ...
+
+    def note_result(self, call_id: str, result: Any) -> None:
+        """Keep the result of a call of an agent before the agent itself has it."""
         ...
 
     def seconds_left(self) -> float | None:
@@ -85,6 +89,11 @@ open_turn: ContextVar[OpenTurn | None] = ContextVar("open_turn", default=None)
 """The turn of an agent of DSPy's whose calls are about to run here."""
 
 
+running_call: ContextVar[str | None] = ContextVar("running_call", default=None)
+"""The id of the call whose tool is about to run here. Who reads it sets it to None: a program inside of the
+tool has tools of the same name."""
+
+
 def open_place() -> RunPlace | None:
     """Return the place of the innermost run that is open here."""
     overrides: Any = thread_local_overrides.get()
@@ -109,10 +118,12 @@ def enter_run(place: RunPlace) -> Callable[[], None]:
     """Put a run into the settings of this task or thread, and return what takes it out again."""
     overrides: Any = thread_local_overrides
     token = overrides.set(dotdict({**overrides.get(), _KEY: place}))
+    turn_token = open_turn.set(None)
 
     def leave() -> None:
         place.run = None
         with suppress(ValueError):  # another task, such as that which closes a generator
             overrides.reset(token)
+            open_turn.reset(turn_token)
 
     return leave

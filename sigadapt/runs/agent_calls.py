@@ -7,7 +7,7 @@ from typing import Any
 
 import dspy
 
-from sigadapt.dspy_boundary.current_run import open_turn
+from sigadapt.dspy_boundary.current_run import open_turn, running_call
 from sigadapt.errors import UnboundToolCall
 from sigadapt.runs.agent_tools import ToolsetTool
 from sigadapt.runs.agent_turn import AgentTurn, failure_text
@@ -35,6 +35,7 @@ class AgentCalls:
         self._turn = turn
         self._outcomes: dict[int, Outcome] = {}  # of calls that cannot run, by position
         self._positions: list[int] = []  # of those that can
+        self._begun: set[int] = set()
         self.to_run: list[TurnCall] = []
         for n, call in enumerate(calls.tool_calls):
             tool = self._tool_named(call.name)
@@ -55,16 +56,28 @@ class AgentCalls:
         return self._turn.decls[name].to_dspy()
 
     @contextmanager
-    def apart(self) -> Generator[None]:
-        """Let the programs inside of the tools have turns of their own."""
+    def running(self) -> Generator[None]:
+        """Count the calls before one of them begins, and let programs inside of the tools have turns."""
+        counted = {n for n, position in enumerate(self._positions) if self._name_at(position) != "submit"}
+        self._count(len(counted))
         token = open_turn.set(None)
         try:
             yield
         finally:
             open_turn.reset(token)
+            self._count(len(self._begun & counted) - len(counted))
+
+    def _count(self, count: int) -> None:
+        if self._turn is not None:
+            self._turn.count_calls(count)
+
+    def _name_at(self, position: int) -> str:
+        return self._calls.tool_calls[position].name
 
     def begin(self, position: int) -> None:
         """Note that a call begins to run."""
+        self._begun.add(position)
+        running_call.set(self._call_at(position).id)
         if self._turn is not None:
             self._turn.begin(self._call_at(position))
 

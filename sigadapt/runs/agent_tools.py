@@ -4,12 +4,14 @@ A toolset is resolved for each request, so the agent holds a `ToolsetTool` in it
 it by the tools of the request, and the agent runs those (`react.py`).
 """
 
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import dspy
 
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.json_values import is_sequence
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.sources.runnable import forgotten_adapter
@@ -71,17 +73,26 @@ async def _refuse_call(**_: Any) -> NoReturn:
     raise InvalidToolDecl("a toolset is no tool: it is resolved for each request", code="unknown_source")
 
 
+def _items(tools: Any) -> Iterator[Any]:
+    """Yield tools and toolsets one by one; a live MCP session becomes a toolset."""
+    if mcp_servers.accepts(tools):
+        yield Toolset(type(tools).__name__, tools)
+    elif is_sequence(tools):
+        for item in tools:
+            yield from _items(item)
+    else:
+        yield from flat(tools)
+
+
 def tools_for_agent(tools: Any) -> list[dspy.Tool]:
     """Return tools in any form that ToolDecls takes, as an agent of DSPy's keeps them.
 
     Raises:
         InvalidToolDecl: as ToolDecls; `no_function`, for a tool without a function to run.
     """
-    if mcp_servers.accepts(tools):
-        return [ToolsetTool(Toolset(type(tools).__name__, tools))]
     agent_tools: list[dspy.Tool] = []
     entries: list[Any] = []
-    for item in flat(tools):
+    for item in _items(tools):
         if isinstance(item, Toolset):
             agent_tools.append(ToolsetTool(item))
         else:

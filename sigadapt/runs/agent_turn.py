@@ -17,6 +17,7 @@ from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.function_calls import outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import read
@@ -34,7 +35,7 @@ class AgentTurn:
         history: the agent's own history, to which the agent appends the turn once it is over.
         inputs: the inputs of the request, which the history does not hold yet.
         agent: the agent.
-        count_call: called when a call begins to run.
+        count_calls: called with the number of the calls that begin to run now. It raises why they may not.
     """
 
     def __init__(
@@ -42,14 +43,14 @@ class AgentTurn:
         history: Any,
         inputs: Mapping[str, Any],
         agent: Any = None,
-        count_call: Callable[[], None] = lambda: None,
+        count_calls: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.decls = _NO_DECLS
         self._agent = agent
         self._history = read(dspy.History, history, None)
         self._length = len(self._history.messages)
         self._event = dict(inputs)
-        self._count_call = count_call
+        self.count_calls = count_calls
         self._lock = RLock()
         self._field = ""  # the name of the calls in the event
         self._calls = ToolCalls()
@@ -74,8 +75,6 @@ class AgentTurn:
         """Note that a call begins to run."""
         with self._lock:
             self._waiting.pop(call.id or "", None)
-        if call.name != "submit":
-            self._count_call()
 
     def end(self, call: dspy.ToolCalls.ToolCall, value: Any, *, is_error: bool) -> None:
         """Keep what a call returned, or why it failed, as the agent writes it."""
@@ -84,6 +83,18 @@ class AgentTurn:
         )
         with self._lock:
             self._results[call.id or ""] = result
+
+    def note_result(self, call_id: str, result: ToolResult) -> None:
+        """Keep a result that the agent does not have yet, if its own tool gave it."""
+        with self._lock:
+            is_of_turn = any(call.id == call_id for call in self._calls)
+            if self._is_agents_tool() and is_of_turn and call_id not in self._results:
+                self._results[call_id] = agent_result(result)
+
+    def _is_agents_tool(self) -> bool:
+        """Return whether what runs here is a tool of the agent, not of a program inside of one."""
+        callers: list[Any] = settings.caller_modules or []
+        return bool(callers) and callers[-1] is self._agent
 
     @contextmanager
     def running(self, name: str, arguments: Mapping[str, Any]) -> Generator[Callable[[Any], None]]:
@@ -98,18 +109,24 @@ class AgentTurn:
             if call is None:
                 yield _ignore
                 return
+            if name != "submit":
+                self.count_calls(1)
             self.begin(call)
             yield lambda value: self.end(call, value, is_error=False)
         except Exception as error:
             if call is not None:
                 self.end(call, failure_text(name, error), is_error=True)
             raise
+        except BaseException as error:
+            outcome = outcome_at_cancel(error)
+            if call is not None and outcome is not None and outcome.error is None:
+                self.end(call, outcome.value, is_error=False)
+            raise
         finally:
             open_turn.reset(token)
 
     def _call_of(self, name: str, arguments: Mapping[str, Any]) -> ToolCall | None:
-        callers: list[Any] = settings.caller_modules or []
-        if not callers or callers[-1] is not self._agent:
+        if not self._is_agents_tool():
             return None
         with self._lock:
             waiting = [call for call in self._waiting.values() if call.name == name]

@@ -6,6 +6,7 @@ What happens in a run happens in the runs around it, too, so each report goes th
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any, NoReturn
 
@@ -15,6 +16,7 @@ from sigadapt.dspy_boundary.internals import ReActV2, settings
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.runs.agent_turn import AgentTurn
 from sigadapt.runs.limits import Limits, Usage
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _SPENT = ("input_tokens", "output_tokens", "total_tokens", "cost")
 
@@ -35,12 +37,14 @@ class Ledger:
     """
 
     def __init__(self, limits: Limits, depth: int = 0, outer: "Ledger | None" = None) -> None:
+        modules: list[Any] = settings.caller_modules or []
         self.usage = Usage()
         self.turn: AgentTurn | None = None
         self.refusal: LimitExceeded | None = None  # raised in a nested agent, whose tool swallowed it
         self.limits = limits
         self._depth = depth
         self.outer = outer
+        self.agents_around = sum(isinstance(module, ReActV2) for module in modules[:depth])
         self._began: float | None = None
         self._earlier_seconds = 0.0  # before the run waited for a person
 
@@ -85,6 +89,10 @@ class Ledger:
             yield ledger
             ledger = ledger.outer
 
+    def is_of_tool(self, outer: "Ledger") -> bool:
+        """Return whether this is the ledger of a run inside of a tool of another run's agent."""
+        return self.agents_around > outer.agents_around
+
     def begin_step(self, history: Any, inputs: Mapping[str, Any]) -> AgentTurn | None:
         """Begin the step of an agent; None if no agent asks.
 
@@ -94,7 +102,7 @@ class Ledger:
         modules: list[Any] = settings.caller_modules or []
         if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
             return None
-        turn = AgentTurn(history, inputs, modules[-2], self.begin_call)
+        turn = AgentTurn(history, inputs, modules[-2], partial(self.count_calls, modules=[*modules]))
         for ledger in self.with_outer():
             if ledger.is_nested(modules):
                 continue
@@ -137,15 +145,30 @@ class Ledger:
             cost=cost,
         )
 
-    def check_calls(self, count: int) -> None:
-        """Raise why this many calls may not run."""
+    def check_calls(self, count: int, *, is_last_turn: bool = False) -> None:
+        """Raise why a turn of this many calls may not run; after the last one, no more is spent."""
         for ledger in self.with_outer():
-            ledger.check_spent()
+            if not is_last_turn:
+                ledger.check_spent()
             ledger.check("tool_calls", count)
 
-    def begin_call(self) -> None:
-        """Count a call that begins to run."""
-        self.add(tool_calls=1)
+    def count_calls(self, count: int, modules: Sequence[Any] | None = None) -> None:
+        """Count calls that begin to run now, or raise why they may not; below 0, take back calls.
+
+        Args:
+            count: how many.
+            modules: the modules of DSPy's that run around the calls, if not those of the settings.
+        """
+        with _COUNTING:
+            for ledger in self.with_outer():
+                ledger.check("tool_calls", count, modules)
+            self.add(tool_calls=count)
+
+    def note_result(self, call_id: str, result: ToolResult) -> None:
+        """Keep the result of a call of an agent before the agent itself has it."""
+        for ledger in self.with_outer():
+            if ledger.turn is not None:
+                ledger.turn.note_result(call_id, result)
 
     def seconds_left(self) -> float | None:
         """Return how long a tool may run at most; None without a limit."""
@@ -186,14 +209,16 @@ class Ledger:
         if most_seconds is not None and self.seconds >= most_seconds:
             self._refuse(LimitExceeded("seconds", self.seconds, most_seconds))
 
-    def check(self, name: str, more: int) -> None:
+    def check(self, name: str, more: int, modules: Sequence[Any] | None = None) -> None:
         """Raise if this much more of a count would pass its limit."""
         limit: int | None = getattr(self.limits, name)
         used: int = getattr(self.usage, name)
-        if limit is not None and used + more > limit:
-            self._refuse(LimitExceeded(name, used, limit, more))
+        if limit is not None and more > 0 and used + more > limit:
+            next_calls = more if name == "tool_calls" else 0
+            self._refuse(LimitExceeded(name, used, limit, next_calls), modules)
 
-    def _refuse(self, error: LimitExceeded) -> NoReturn:
-        if self.is_nested(settings.caller_modules or []):
+    def _refuse(self, error: LimitExceeded, modules: Sequence[Any] | None = None) -> NoReturn:
+        around: Sequence[Any] = settings.caller_modules or [] if modules is None else modules
+        if self.is_nested(around):
             self.refusal = error
         raise error

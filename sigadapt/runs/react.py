@@ -87,14 +87,14 @@ class ReAct(ReActV2):
     def _execute_tool_calls(self, tool_calls: dspy.ToolCalls) -> AgentResults:
         """Run the calls of a turn side by side; in DSPy's loop, this runs them one by one."""
         calls = self._calls_of(tool_calls)
-        with calls.apart():
+        with calls.running():
             outcomes = run_turn(calls.to_run, on_begin=calls.begin, on_end=calls.end)
         return calls.results(outcomes)
 
     async def _aexecute_tool_calls(self, tool_calls: dspy.ToolCalls) -> AgentResults:
         """Run the calls of a turn side by side; in DSPy's loop, this runs them one by one."""
         calls = self._calls_of(tool_calls)
-        with calls.apart():
+        with calls.running():
             outcomes = await arun_turn(calls.to_run, on_begin=calls.begin, on_end=calls.end)
         return calls.results(outcomes)
 

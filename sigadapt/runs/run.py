@@ -95,9 +95,19 @@ class Run:
             self._leave()
         self.ledger.close()
         self.error = error
-        if error is not None and not isinstance(getattr(error, "run", None), Run):
+        if error is not None and not self._has_left(getattr(error, "run", None)):
             with suppress(AttributeError, TypeError):  # an error that takes no attributes
                 error.run = self  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _has_left(self, run: Any) -> bool:
+        """Return whether an error that leaves this run keeps another one, as a run inside of this one."""
+        if not isinstance(run, Run):
+            return False
+        if run._leave is None:  # noqa: SLF001  (its own class; the run of another process)
+            return True
+        # A nested agent's history is no use to the agent that it worked for. An error that is raised twice
+        # has the run of the first time.
+        return self.ledger in run.ledger.with_outer() and not run.ledger.is_of_tool(self.ledger)
 
     @property
     def usage(self) -> Usage:

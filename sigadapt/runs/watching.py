@@ -6,8 +6,9 @@ to it, in any thread. DSPy's id of what runs leads to its `_Frame`. Rules:
  a. A step is the call of one predictor. If steps run side by side, the events of the later one wait until the
     earlier one has ended: texts do not mix, and the numbers of steps never fall.
  b. What did not stream, such as an answer from DSPy's cache, is emitted when its predictor ends.
- c. The run of a tool belongs to the first call of its name that was emitted and has not begun. If a tool runs
-    without one, as in `dspy.ReAct`, its call is emitted first.
+ c. The run of a tool belongs to the call that `sigadapt.ReAct` says it runs, else to the first call of its
+    name that was emitted and has not begun. If a tool runs without one, as in `dspy.ReAct`, its call is
+    emitted first.
  d. A call that no tool ran, such as a bad one, has its result when the next turn or the end shows it.
  e. Once the reader has left, every chunk, predictor, request and tool raises `LeftError`.
  f. A call of an agent's own `submit` is text (`submit_texts.py`). No event has the call or its result.
@@ -28,6 +29,7 @@ from pydantic_core import to_jsonable_python
 from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
+from sigadapt.dspy_boundary.current_run import current_ledger, running_call
 from sigadapt.dspy_boundary.internals import StreamResponse, running_id, settings
 from sigadapt.errors import ConfirmationNeeded, SigadaptError
 from sigadapt.runs import events
@@ -299,13 +301,17 @@ class Watch(BaseCallback):
     def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Find the call that a tool answers."""
         args: Any = inputs.get("kwargs") or {}
-        self._begin_tool(call_id, str(instance.name), args)
+        answered_id = running_call.get() or ""
+        running_call.set(None)
+        self._begin_tool(call_id, str(instance.name), args, agent_call=answered_id)
 
-    def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str = "") -> None:
+    def _begin_tool(self, run_id: str, name: str, args: Any, call_id: str = "", agent_call: str = "") -> None:
         self.refuse_left()
         parent = self._current_frame()
         with self._lock:
-            run = _call_to_answer(parent, name, args, call_id)
+            run = _call_to_answer(parent, name, args, call_id or agent_call)
+            if run is None and agent_call:  # it is of an agent around, whose calls have no events here
+                run = _call_to_answer(parent, name, args, "")
             if run is None:
                 call = ToolCall(id=call_id or f"call_{run_id[:22]}", name=name, args=jsonable(args))
                 self.emit_call(self._step_between(parent), call)
@@ -317,7 +323,11 @@ class Watch(BaseCallback):
         """Emit the result of a tool."""
         frame = self._frames.pop(call_id, self._root)
         if frame.run is not None and (exception is None or isinstance(exception, Exception)):
-            self._result(frame.run, _tool_result(frame.run.call, outputs, exception))
+            result = _tool_result(frame.run.call, outputs, exception)
+            ledger = current_ledger()
+            if ledger is not None:  # whoever gets the event may save the history of the run
+                ledger.note_result(frame.run.call.id, result)
+            self._result(frame.run, result)
 
     def run_and_emit(self, call: ToolCall, function: Callable[..., Any], /, **args: Any) -> Any:
         """Run the function of a call for a program that runs its calls itself, and emit the result."""

@@ -160,6 +160,26 @@ def test_cancelled_beside_a_result(kind: Any) -> None:
     goes_on(run.history, results=3)
 
 
+@pytest.mark.parametrize("kind", AGENTS)
+def test_a_result_in_the_moment_of_the_cancel(kind: Any) -> None:
+    """agent-runs: A call that ends in the moment of a cancel keeps its result."""
+    tasks: list[Any] = []
+
+    async def pay(to: str) -> str:
+        """Pay."""
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(tasks[0].cancel)
+        return f"Paid {to}."
+
+    async def main() -> None:
+        tasks.append(asyncio.ensure_future(agent_of(ToolDecls([pay]), kind).acall(question=QUESTION)))
+        await tasks[0]
+
+    with serving([turn(Call("pay", {"to": "Eve"}))]), pytest.raises(asyncio.CancelledError), Run() as run:
+        asyncio.run(main())
+    assert pairs(run) == [("pay", False, "Paid Eve.")]
+
+
 def test_one_by_one() -> None:
     """agent-runs: A call that was left has a failed result."""
     shop = Shop()
@@ -241,6 +261,26 @@ def test_ctrl_c() -> None:
         threading.Event().wait(0.01)
     assert pairs(run_of(error)) == [("order", False, ORDERED), ("stop", True, NO_RESULT)]
     goes_on(run_of(error).history, results=2)
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_ctrl_c_in_a_nested_agent(kind: Any) -> None:
+    """agent-runs: An error carries its run."""
+
+    def stop(title: str) -> str:
+        """Stop."""
+        raise KeyboardInterrupt
+
+    def script(request: Any) -> Answer:
+        is_outer = any(tool["function"]["name"] == "research" for tool in request.body["tools"])
+        return turn(Call("research", {"question": "x"}) if is_outer else Call("stop", {"title": "x"}))
+
+    research = ToolDecl.of(agent_of([stop]), name="research", description="Find out.")
+    with serving(script), pytest.raises(KeyboardInterrupt) as caught, Run():  # DSPy's has no run of its own
+        agent_of(ToolDecls([research]), kind)(question=QUESTION)
+    error = caught.value
+    assert run_of(error).history.messages[0]["question"] == QUESTION
+    assert pairs(run_of(error)) == [("research", True, NO_RESULT)]
 
 
 def test_at_every_moment() -> None:
@@ -328,3 +368,17 @@ def test_a_later_run_of_the_same_history() -> None:
     with serving([submits()]):
         agent(question="And?", history=history)
     assert run.history.model_dump_json() == before
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_saved_at_each_event(kind: Any) -> None:
+    """agent-runs: A run goes on and runs nothing twice."""
+    shop = Shop()
+    early: list[str] = []
+    script = [turn(orders(), looks(), looks("Ivanhoe")), turn(looks("Nowhere")), submits()]
+    with serving(script), Run() as run:
+        for event in sigadapt.stream_sync(agent_of(ToolDecls(shop.tools), kind), question=QUESTION):
+            if isinstance(event, sigadapt.events.ResultReady):
+                kept = {call.id: result for each in run.rounds for call, result in each.pairs}
+                early += [event.call_id for _ in "x" if kept[event.call_id].value in (NOT_RUN, NO_RESULT)]
+    assert early == []

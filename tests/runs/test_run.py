@@ -14,6 +14,7 @@ from dspy.utils.callback import BaseCallback
 
 import sigadapt
 from sigadapt import Limits, Run, ToolCalls, ToolDecls, Usage, run_of
+from sigadapt.dspy_boundary.current_run import open_place, open_turn
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.testing import Answer, Call, Failure
 
@@ -233,6 +234,28 @@ def test_entered_once() -> None:
     wrong_limits: Any = 3
     with pytest.raises(InvalidOption, match="limits"):
         Run(wrong_limits)
+
+
+def test_an_error_that_is_raised_twice() -> None:
+    """agent-runs: An error carries its run."""
+    error = ValueError("no")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"), Run() as run:
+            raise error
+        assert run_of(error) is run
+    saved = pickle.loads(pickle.dumps(error))  # noqa: S301  (its own bytes)
+    with pytest.raises(ValueError, match="no"), Run() as run:
+        raise saved
+    assert run_of(saved) is not run
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_nothing_is_left_in_the_context(kind: Any) -> None:
+    """agent-runs: A run left in another task."""
+    with serving([turn(looks()), submits()]), Run():
+        kind("question -> answer", tools=Shop().tools)(question="q")
+    assert open_turn.get() is None
+    assert open_place() is None
 
 
 def test_run_of_other_errors() -> None:

@@ -1,6 +1,8 @@
 """Limits: what stops a run, when, and what is kept of the turn that is not run."""
 
 import time
+from contextvars import copy_context
+from threading import Barrier, Thread
 from typing import Any
 
 import dspy
@@ -94,6 +96,65 @@ def test_submit_is_taken(agent_of: Any) -> None:
     assert (run.usage.total_tokens, run.usage.tool_calls) == (1_050, 0)
 
 
+@pytest.mark.parametrize("agent_of", AGENTS)
+def test_calls_beside_submit(agent_of: Any) -> None:
+    """agent-runs: An answer that submits is taken."""
+    shop = Shop()
+    beside = turn(orders(), orders("Ivanhoe"), Call("submit", {"answer": "Done."}))
+    _, run, error = limited(agent_of, [beside], shop=shop, tool_calls=1)
+    assert (error.code, error.used, error.limit) == ("tool_calls", 0, 1)
+    assert (shop.ran, run.usage.tool_calls) == ([], 0)
+    with serving([beside]), Run(Limits(tool_calls=2, total_tokens=1)):
+        assert agent_of("question -> answer", tools=shop.tools)(question="q").answer == "Done."
+
+
+@pytest.mark.parametrize("agent_of", AGENTS)
+def test_agents_side_by_side(agent_of: Any) -> None:
+    """agent-runs: A limit holds for agents that run side by side."""
+    shop = Shop()
+    meeting = Barrier(20, timeout=20)
+
+    def at_once(request: Any) -> Answer:
+        if request.body["messages"][-1]["role"] != "tool":
+            meeting.wait()  # so that all turns are checked before one of them begins
+        return turn(looks("A"), looks("B"))
+
+    agent = agent_of("question -> answer", tools=shop.tools)
+    errors: list[type[BaseException]] = []
+
+    def ask_agent(number: int) -> None:
+        try:
+            agent(question=str(number))
+        except LimitExceeded as error:
+            errors.append(type(error))
+
+    with serving(at_once), Run(Limits(tool_calls=15)) as run:
+        threads = [Thread(target=copy_context().run, args=(ask_agent, n)) for n in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(errors) == 20
+    assert len(shop.ran) == run.usage.tool_calls
+    # sigadapt.ReAct takes the calls of a turn together; DSPy's agent, one by one.
+    assert len(shop.ran) in ({14} if agent_of is sigadapt.ReAct else {14, 15})
+
+
+def test_calls_that_never_begin_are_not_counted() -> None:
+    """agent-runs: A limit holds for agents that run side by side."""
+
+    def stop(title: str) -> str:
+        """Stop."""
+        raise KeyboardInterrupt
+
+    shop = Shop()
+    tools = ToolDecls([ToolDecl.of(stop, sequential=True), shop.stock])
+    script = [turn(looks(), Call("stop", {"title": "x"}), looks("B"))]
+    with serving(script), pytest.raises(KeyboardInterrupt), Run() as run:
+        sigadapt.ReAct("question -> answer", tools=tools)(question="q")
+    assert (len(shop.ran), run.usage.tool_calls) == (1, 2)
+
+
 def test_seconds() -> None:
     """agent-runs: A request that would pass a limit is not sent."""
 
@@ -165,6 +226,7 @@ def test_nested_under_the_outer_limit(agent_of: Any, limits: dict[str, int], sen
     assert caught.value.code == next(iter(limits))
     assert len(net.received) == sent
     assert run.history.messages[0]["question"] == "OUTER?"
+    assert run_of(caught.value).history.messages[0]["question"] == "OUTER?"
 
 
 def test_nested_under_its_own_limit() -> None:

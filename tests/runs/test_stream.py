@@ -513,6 +513,43 @@ class Impatient(dspy.Module):
         return ask(question=question, tools=tools, results=results)
 
 
+def test_two_calls_alike() -> None:
+    """watching-runs: Each of two calls alike has its own result."""
+    second_ran = threading.Event()
+
+    class Delay(BaseCallback):
+        def __init__(self) -> None:
+            self.began: list[str] = []
+
+        def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+            self.began.append(instance.name)
+            if self.began == ["roll"]:  # the first call's thread waits until the second call has ended
+                second_ran.wait(10)
+
+    numbers = iter(range(10))
+
+    def roll(sides: int) -> int:
+        """Roll a die."""
+        value = next(numbers)
+        second_ran.set()
+        return value
+
+    script = [Answer(calls=[Call("roll", {"sides": 6}, "1"), Call("roll", {"sides": 6}, "2")]), DONE]
+    for how in ("sync", "async"):
+        agent = sigadapt.ReAct(ANSWER, tools=[roll])
+        second_ran.clear()
+        with LoopbackProvider(script) as net, dspy.context(callbacks=[Delay()]):
+            lm = dspy.LM(**net.lm_options("openai"))
+            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+                stream: Any = sigadapt.stream_sync(agent, question="q")
+                events = [*stream] if how == "sync" else watch(agent, question="q")
+        by_event = {event.call_id: event.result.value for event in of(sigadapt.events.ResultReady, events)}
+        first_round, *_ = sigadapt.rounds(events[-1].prediction)
+        by_result = {result.call_id: result.value for result in first_round.results if result.name == "roll"}
+        assert by_event == by_result
+        assert by_result["1"] > by_result["2"]
+
+
 def test_a_call_that_is_late_has_the_result_that_the_model_reads() -> None:
     """watching-runs: A call that takes too long has the result that the model reads."""
     script = [Answer(calls=[Call("sleeps", {}), Call("sleeps_later", {})]), Answer(text="x")]

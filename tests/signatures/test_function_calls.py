@@ -86,7 +86,7 @@ def test_the_context_of_the_caller_is_seen(how: str) -> None:
 
 
 async def test_a_sync_function_does_not_block_the_loop() -> None:
-    """tool-call-outputs: Async functions run side by side."""
+    """tool-call-outputs: The calls of a turn run side by side."""
     released = threading.Event()
 
     def wait() -> bool:

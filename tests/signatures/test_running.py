@@ -210,7 +210,7 @@ def test_a_tool_that_the_program_runs_itself_stops_the_turn():
 
 
 async def test_functions_run_side_by_side():
-    """tool-call-outputs: Async functions run side by side."""
+    """tool-call-outputs: The calls of a turn run side by side."""
     begun, both = list[int](), asyncio.Event()
     meeting = threading.Barrier(2, timeout=20)
     threads: set[int] = set()
@@ -292,7 +292,7 @@ def test_a_time_limit_is_a_number_of_seconds(timeout: Any):
 
 
 async def test_what_is_cancelled_ends_its_tools():
-    """tool-call-outputs: Async functions run side by side."""
+    """tool-call-outputs: The calls of a turn run side by side."""
     begun, ended = asyncio.Event(), list[int]()
 
     async def fetch(n: int) -> str:

@@ -32,7 +32,8 @@ def take_answer(turn: OpenTurn, record: CallRecord, outputs: Mapping[str, Any]) 
         return
     turn.take_answer(calls, record.decls, outputs_beside(plan, outputs), plan.calls)
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
-    # An agent ends by this call, so nothing more is used. A forced one is the only call that is run.
-    ends = any(call.name == _SUBMIT for call in good)
-    if not ends and not is_forced_submit(record.sent.canonical, record.decls):
-        ledger.check_calls(len(good))
+    to_run = [call for call in good if call.name != _SUBMIT]
+    if is_forced_submit(record.sent.canonical, record.decls):  # it is the only call that is run
+        return
+    # An agent ends by this call, so no more tokens or time are used.
+    ledger.check_calls(len(to_run), is_last_turn=len(to_run) < len(good))

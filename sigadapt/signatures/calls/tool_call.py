@@ -147,7 +147,7 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
         arguments = self.bind(decls)
         ledger = current_ledger()
         if ledger is not None:
-            ledger.begin_call()
+            ledger.count_calls(1)
         value = with_watcher(self, sync_entry(function_of_call(self, decls)))(**arguments)
         return _outputs_later(value) if isawaitable(value) else program_outputs(value)
 

@@ -7,6 +7,7 @@ then required. `dspy.Tool.from_mcp_tool` and `from_langchain` forget which argum
 descriptions that they write still say `(Required)`.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from copy import deepcopy
@@ -43,6 +44,7 @@ from sigadapt.signatures.tool_results.failures import plain_failures
 from sigadapt.signatures.tool_results.function_calls import (
     arun_function,
     least,
+    read_outcome,
     refuse_blocked,
     run_function,
 )
@@ -139,7 +141,12 @@ class DeclaredTool(dspy.Tool):
 
     async def _acall(self, kwargs: Json) -> Any:
         with plain_failures(), told_to_developer() as refusal:
-            return self._readable(await self._arun(kwargs))
+            try:
+                value = await self._arun(kwargs)
+            except asyncio.CancelledError as error:
+                read_outcome(error, self._readable)
+                raise
+            return self._readable(value)
         return refusal[0]
 
     def _readable(self, result: Any) -> Any:

@@ -42,6 +42,9 @@ def least(*limits: float | None) -> float | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
+_OUTCOME = "__sigadapt_outcome__"
+"""The attribute of a CancelledError that holds the outcome of a function that ended in that moment."""
+
 _PATIENCE = 5.0
 """How many seconds a loop has to begin a call that belongs to it."""
 
@@ -248,14 +251,40 @@ async def _awaited(value: Any, timeout: float | None) -> Any:
         task = asyncio.ensure_future(value)
         try:
             await asyncio.wait({task}, timeout=timeout)
-        finally:  # also if the caller is cancelled
             is_late = not task.done()
-            if is_late:
-                task.cancel()
-                await asyncio.wait({task}, timeout=timeout)
+            await _end(task, timeout)
+        except asyncio.CancelledError as error:  # of the caller
+            await _end(task, timeout)
+            if task.done() and not task.cancelled():
+                failure = task.exception()
+                setattr(error, _OUTCOME, Outcome(error=failure) if failure else Outcome(task.result()))
+            raise
         if is_late:
             raise LateError(timeout or 0.0, is_cancelled=True)
         if task.cancelled():
             raise futures.CancelledError("it cancelled itself")
         value = task.result()
     return value
+
+
+async def _end(task: "asyncio.Future[Any]", timeout: float | None) -> None:
+    """Cancel a task that still runs. It may swallow that, so it is waited for as long as before."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=timeout)
+
+
+def outcome_at_cancel(error: BaseException) -> Outcome | None:
+    """Return the outcome of a function that had ended when its caller was cancelled and could not see it."""
+    return getattr(error, _OUTCOME, None)
+
+
+def read_outcome(error: asyncio.CancelledError, read: Callable[[Any], Any]) -> None:
+    """Replace the value that a function had returned, if it had, by what is read of it."""
+    outcome = outcome_at_cancel(error)
+    if outcome is None or outcome.error is not None:
+        return
+    try:
+        setattr(error, _OUTCOME, Outcome(read(outcome.value)))
+    except Exception as failure:  # noqa: BLE001  (what the call failed with; the cancellation goes on)
+        setattr(error, _OUTCOME, Outcome(error=failure))

@@ -6,11 +6,12 @@ executed): the program does.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from sigadapt.dspy_boundary.current_run import OpenLedger, current_ledger
+from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption, UnboundToolCall
 from sigadapt.schemas.json_values import (
@@ -93,38 +94,45 @@ def run_jobs(calls: ToolCalls, jobs: list[Job], *, parallel: bool = True) -> Too
     to_run = [job for job in jobs if job.result is None]
     for job in to_run:
         refuse_blocked(job.function, job.call.name or "")
-    ledger = _open_ledger(to_run)
-    turn = [_turn_call(job, sync_entry, ledger) for job in to_run]
-    outcomes = run_turn(turn, parallel=parallel, on_begin=_counting(ledger))
+    turn = [_turn_call(job, sync_entry) for job in to_run]
+    with _counted(len(to_run)) as begun:
+        outcomes = run_turn(turn, parallel=parallel, on_begin=begun.add)
     return _results(calls, jobs, outcomes)
 
 
 async def arun_jobs(calls: ToolCalls, jobs: list[Job], *, parallel: bool = True) -> ToolResults:
     """Run what was checked, from async code."""
     to_run = [job for job in jobs if job.result is None]
-    ledger = _open_ledger(to_run)
-    turn = [_turn_call(job, async_entry, ledger) for job in to_run]
-    outcomes = await arun_turn(turn, parallel=parallel, on_begin=_counting(ledger))
+    turn = [_turn_call(job, async_entry) for job in to_run]
+    with _counted(len(to_run)) as begun:
+        outcomes = await arun_turn(turn, parallel=parallel, on_begin=begun.add)
     return _results(calls, jobs, outcomes)
 
 
-def _open_ledger(to_run: list[Job]) -> OpenLedger | None:
-    """Return the ledger of the open run, or raise why it does not let these calls run."""
+@contextmanager
+def _counted(count: int) -> Generator[set[int]]:
+    """Count calls in the open run before one of them begins, or raise why they may not run.
+
+    Yields:
+        A set for the positions of the calls that begin. The others are not counted in the end.
+    """
     ledger = current_ledger()
-    if ledger is not None and to_run:
-        ledger.check_calls(len(to_run))
-    return ledger
+    begun: set[int] = set()
+    if ledger is None or not count:
+        yield begun
+        return
+    ledger.check_calls(count)
+    ledger.count_calls(count)
+    try:
+        yield begun
+    finally:
+        ledger.count_calls(len(begun) - count)
 
 
-def _counting(ledger: OpenLedger | None) -> Callable[[int], None] | None:
-    return None if ledger is None else lambda _: ledger.begin_call()
-
-
-def _turn_call(
-    job: Job, entry_of: Callable[[Any], Callable[..., Any]], ledger: OpenLedger | None
-) -> TurnCall:
+def _turn_call(job: Job, entry_of: Callable[[Any], Callable[..., Any]]) -> TurnCall:
     entry = entry_of(job.function)
     waits = is_async(entry)
+    ledger = current_ledger()
     left = None if ledger is None else ledger.seconds_left()
     return TurnCall(
         partial(_in_turn(job, entry), **job.arguments),

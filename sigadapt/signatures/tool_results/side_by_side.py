@@ -14,6 +14,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent import futures
+from contextlib import suppress
 from contextvars import copy_context
 from threading import Lock
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from sigadapt.signatures.tool_results.function_calls import (
     Outcome,
     blocking_loop,
     in_thread,
+    outcome_at_cancel,
     turn_loop,
 )
 
@@ -71,6 +73,8 @@ def run_turn(
                     copy_context().run(_run_here, run, loop)
                     run.raise_failure()
         finally:
+            for run in runs:  # so that no call takes the end of the loop for its own cancellation
+                run.is_cancelled = True
             loop.close()
     return [run.outcome for run in runs]
 
@@ -147,7 +151,10 @@ class _RunningCall:
             while inspect.isawaitable(value):
                 value = await value
         except asyncio.CancelledError as error:
-            self.end(Outcome(error=error) if self.is_cancelled else _failed(error))
+            outcome = outcome_at_cancel(error)
+            if outcome is None:
+                outcome = Outcome(error=error) if self.is_cancelled else _failed(error)
+            self.end(outcome)
         except BaseException as error:  # noqa: BLE001  (raised in the caller, or a failed result)
             self.end(_failed(error))
         else:
@@ -227,6 +234,7 @@ async def _arun_side_by_side(runs: list[_RunningCall]) -> None:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 tasks[task].raise_failure()
+                task.result()  # such as the error of a thread that cannot start
     finally:
         for task, run in tasks.items():
             run.leave()
@@ -308,7 +316,8 @@ class _TurnLoop:
         if self._loop is None:
             return
         if self._is_elsewhere:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            with suppress(RuntimeError):  # a KeyboardInterrupt of a call has ended and closed it
+                self._loop.call_soon_threadsafe(self._loop.stop)
         else:
             _close(self._loop)
 
