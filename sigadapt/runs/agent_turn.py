@@ -16,7 +16,9 @@ from dspy.utils.exceptions import format_error_for_lm
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
@@ -78,8 +80,10 @@ class AgentTurn:
 
     def end(self, call: dspy.ToolCalls.ToolCall, value: Any, *, is_error: bool) -> None:
         """Keep what a call returned, or why it failed, as the agent writes it."""
-        result = dspy.ToolCallResults.ToolCallResult(
-            call_id=call.id, name=call.name, value=value, is_error=is_error
+        result = _as_failure(
+            dspy.ToolCallResults.ToolCallResult(
+                call_id=call.id, name=call.name, value=value, is_error=is_error
+            )
         )
         with self._lock:
             self._results[call.id or ""] = result
@@ -141,7 +145,7 @@ class AgentTurn:
     def history(self) -> dspy.History:
         """Return a copy of the agent's history, with this turn as far as it has come."""
         with self._lock:
-            events = [dict(event) for event in self._history.messages]
+            events = [_with_refusals_as_failures(event) for event in self._history.messages]
             event = dict(self._event)
             if self._calls:
                 results = [self._result_of(call) for call in self._calls.in_order()]
@@ -155,6 +159,25 @@ class AgentTurn:
         if call.id in self._results:
             return self._results[call.id]
         return agent_result(ToolResult.failed(call, NOT_RUN if call.id in self._waiting else NO_RESULT))
+
+
+def _with_refusals_as_failures(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of an event that can be read and saved, also if a tool refused to run here."""
+    copied = dict(event)
+    for name, value in event.items():
+        results = getattr(value, "tool_call_results", None)
+        if results is None or not any(isinstance(row.value, RefusedRun) for row in results.tool_call_results):
+            continue
+        rows = [*map(_as_failure, results.tool_call_results)]
+        update = {"tool_call_results": results.model_copy(update={"tool_call_results": rows})}
+        copied[name] = value.model_copy(update=update)
+    return copied
+
+
+def _as_failure(row: dspy.ToolCallResults.ToolCallResult) -> dspy.ToolCallResults.ToolCallResult:
+    if not isinstance(row.value, RefusedRun):
+        return row
+    return row.model_copy(update={"value": message_of(row.value.error), "is_error": True})
 
 
 def _ignore(_: Any) -> None:

@@ -181,11 +181,12 @@ class Ledger:
 
     def carry(self, earlier: "Ledger") -> None:
         """Add what the earlier part of this run used, which waited for a person."""
-        if self in earlier.with_outer():  # which counted it
-            return
-        self.add(**vars(earlier.usage))
-        for ledger in self.with_outer():
-            ledger.add_seconds(earlier.seconds)
+        counted = [*earlier.with_outer()]
+        with _COUNTING:
+            for ledger in self.with_outer():
+                if ledger not in counted:
+                    ledger.usage = ledger.usage.plus(vars(earlier.usage))
+                    ledger.add_seconds(earlier.seconds)
 
     def add(self, **counts: float | None) -> None:
         """Add to what was used, here and in the runs around."""

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from processes import run_python
 
 import sigadapt
-from sigadapt import Run, ToolDecl, ToolDecls, run_of
+from sigadapt import Run, ToolDecl, ToolDecls, Toolset, run_of
+from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure
 
 WIRES = ("openai", "responses", "anthropic", "gemini")
@@ -158,6 +160,36 @@ def test_cancelled_beside_a_result(kind: Any) -> None:
     # DSPy's agent runs a turn's calls one by one.
     assert look[1:] == ((False, "7 of Emma.") if kind is sigadapt.ReAct else (True, NOT_RUN))
     goes_on(run.history, results=3)
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_a_tool_that_cannot_run_here(kind: Any) -> None:
+    """agent-runs: An error carries its run."""
+    from mcp.client import Client  # noqa: PLC0415
+    from mcp.server.mcpserver import MCPServer  # noqa: PLC0415
+
+    server = MCPServer("titles")
+    shop = Shop()
+
+    @server.tool()
+    async def find(title: str) -> str:
+        """Find a title."""
+        return title
+
+    async def main() -> Run:
+        async with Client(server) as session:
+            found = await Toolset("titles", session).aresolve()
+            with pytest.raises(InvalidOption) as caught, Run() as run:
+                agent_of(ToolDecls([*found, *shop.tools]), kind)(question=QUESTION)
+            assert caught.value.code == "blocked_loop"
+            return run
+
+    with serving([turn(orders()), turn(Call("find", {"title": "x"})), submits()]):
+        run = asyncio.run(main())
+    order, find_result = pairs(run)
+    assert order == ("order", False, ORDERED)
+    assert find_result[1]
+    goes_on(run.history)
 
 
 @pytest.mark.parametrize("kind", AGENTS)
@@ -330,14 +362,16 @@ def test_usage_of_a_resumed_run(*, is_saved: bool) -> None:
     assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
 
 
-def test_usage_of_a_run_that_stayed_open() -> None:
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_usage_of_a_run_that_stayed_open(*, is_inner: bool) -> None:
     """agent-runs: A resumed run goes on counting."""
     tools = ToolDecls([ToolDecl.of(Shop().order, requires_confirmation=True)])
     agent = agent_of(tools)
     script = [turn(orders(), usage=(100, 5)), submits(usage=(200, 6))]
     with serving(script, confirm="raise"), Run() as run:
         error: Any = refused(agent, question=QUESTION)
-        agent(history=error.resume(tools, {error.requests[0].id: True}))
+        with Run() if is_inner else nullcontext():
+            agent(history=error.resume(tools, {error.requests[0].id: True}))
     assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
 
 

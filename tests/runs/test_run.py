@@ -251,7 +251,7 @@ def test_an_error_that_is_raised_twice() -> None:
 
 @pytest.mark.parametrize("kind", AGENTS)
 def test_nothing_is_left_in_the_context(kind: Any) -> None:
-    """agent-runs: A run left in another task."""
+    """agent-runs: A run is left in another task."""
     with serving([turn(looks()), submits()]), Run():
         kind("question -> answer", tools=Shop().tools)(question="q")
     assert open_turn.get() is None

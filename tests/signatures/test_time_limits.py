@@ -1,0 +1,136 @@
+"""`timeout` and `sequential` of a declaration: what is refused, what keeps them, and where they hold."""
+
+import asyncio
+import copy
+import dataclasses
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+import dspy
+import pytest
+from dspy.utils import DummyLM
+
+import sigadapt
+from sigadapt import Limits, Run, ToolCall, ToolCalls, ToolDecl, ToolDecls, Toolset
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+FOREVER = 20
+CALLS = ToolCalls([ToolCall(id="1", name="slow", args={}), ToolCall(id="2", name="slow_later", args={})])
+
+
+def slow() -> str:
+    """Wait."""
+    threading.Event().wait(0.4)
+    return "late"
+
+
+async def slow_later() -> str:
+    """Wait."""
+    await asyncio.sleep(FOREVER)
+    return "late"
+
+
+@pytest.mark.parametrize("timeout", [0, -1, True, "1", float("nan"), float("inf"), 10**12])
+def test_no_timeout(timeout: Any) -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    with pytest.raises(InvalidToolDecl, match="timeout"):
+        ToolDecl.of(slow, timeout=timeout)
+
+
+def test_no_sequential() -> None:
+    """tool-call-outputs: A sequential tool runs its turn one by one."""
+    wrong: Any = 1
+    with pytest.raises(InvalidToolDecl, match="sequential"):
+        ToolDecl("slow", sequential=wrong)
+
+
+COPIES: dict[str, Callable[[ToolDecl], Any]] = {
+    "replace": lambda decl: dataclasses.replace(decl, description="Other."),
+    "ToolDecl.of": ToolDecl.of,
+    "renamed": lambda decl: ToolDecl.of(decl, name="other"),
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda decl: pickle.loads(pickle.dumps(decl)),  # noqa: S301  (its own bytes)
+    "to_dspy": lambda decl: ToolDecl.of(decl.to_dspy()),
+    "toolset": lambda decl: Toolset("shop", [decl]).resolve()["slow"],
+    "prefixed": lambda decl: Toolset("shop", [decl]).prefixed("x_").resolve()["x_slow"],
+    "deferred": lambda decl: Toolset("shop", [decl]).deferred().resolve()["slow"],
+    "ToolDecls": lambda decl: ToolDecls([decl])["slow"],
+}
+
+
+@pytest.mark.parametrize("form", COPIES)
+def test_copies(form: str) -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    decl = ToolDecl.of(slow, timeout=0.5, sequential=True)
+    again = COPIES[form](decl)
+    assert (again.timeout, again.sequential) == (0.5, True)
+    assert ToolDecl.of(decl, timeout=2).timeout == 2
+    assert (ToolDecl.of(slow).timeout, ToolDecl.of(slow).sequential) == (None, False)
+
+
+def test_no_model_reads_them() -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    plain = ToolDecl.of(slow)
+    limited = ToolDecl.of(slow, timeout=0.5, sequential=True)
+    assert limited == plain
+    assert ToolDecls([limited]).model_dump_json() == ToolDecls([plain]).model_dump_json()
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize(("own", "given"), [(0.05, None), (0.05, FOREVER), (FOREVER, 0.05), (None, 0.05)])
+def test_the_smaller_one_holds(how: str, own: Any, given: Any) -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    decls = ToolDecls([ToolDecl.of(slow, timeout=own), ToolDecl.of(slow_later, timeout=own)])
+    if how == "sync":
+        results = CALLS.run(decls, timeout=given)
+    else:
+        results = asyncio.run(CALLS.arun(decls, timeout=given))
+    first, second = results
+    assert str(first.value).endswith("after 0.05 seconds. It may still be running.")
+    assert str(second.value).endswith("after 0.05 seconds. It was cancelled.")
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_seconds_of_a_run(how: str) -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    decls = ToolDecls([ToolDecl.of(slow, timeout=FOREVER), ToolDecl.of(slow_later)])
+    with Run(Limits(seconds=0.1)):
+        results = CALLS.run(decls) if how == "sync" else asyncio.run(CALLS.arun(decls))
+    assert [result.is_error for result in results] == [True, True]
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("kind", [sigadapt.ReAct, cast("Any", dspy).ReActV2])
+def test_agents(kind: Any, how: str) -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    decls = ToolDecls([ToolDecl.of(slow, timeout=0.05), ToolDecl.of(slow_later, timeout=0.05)])
+    script = [
+        Answer(calls=[Call("slow", {}), Call("slow_later", {})]),
+        Answer(calls=[Call("submit", {"answer": "Done."})]),
+    ]
+    agent = kind("question -> answer", tools=decls)
+    with (
+        LoopbackProvider(script) as net,
+        Run() as run,
+        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+    ):
+        _ = agent(question="q") if how == "sync" else asyncio.run(agent.acall(question="q"))
+    texts = [str(result.value) for result in run.rounds[0].results]
+    assert texts[0].endswith("It may still be running.")
+    assert texts[1].endswith("It was cancelled.")
+
+
+def test_the_older_agent() -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    rows: list[Any] = [
+        {"next_thought": "Hm.", "next_tool_name": "slow", "next_tool_args": {}},
+        {"next_thought": "Hm.", "next_tool_name": "finish", "next_tool_args": {}},
+        {"reasoning": "Hm.", "answer": "Done."},
+    ]
+    agent = cast("Any", dspy).ReAct("question -> answer", tools=[ToolDecl.of(slow, timeout=0.05).to_dspy()])
+    with dspy.context(lm=DummyLM(rows), adapter=sigadapt.ChatAdapter()):
+        trajectory = agent(question="q").trajectory
+    assert "It may still be running." in trajectory["observation_0"]
