@@ -116,6 +116,18 @@ def evidence() -> None:
     run(command(VENV, "python"), "-m", "benchmarks.evidence")
 
 
+def peers(*arguments: str) -> None:
+    """Run scripted runs of sigadapt and four other libraries, write their section of docs/evidence.md."""
+    install(TESTS)
+    venv = ROOT / ".peers"
+    versions = ROOT / "benchmarks" / "peers" / "versions.txt"
+    if not command(venv, "python").exists():
+        run(sys.executable, "-m", "venv", venv)
+    pip = (command(venv, "python"), "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "install", "-qq", "--requirement", versions)
+    run(command(VENV, "python"), "-m", "benchmarks.peers", command(venv, "python"), *arguments)
+
+
 def address(url: str) -> None:
     """Write the repository's address in the place of the one that pyproject.toml has, wherever it stands."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -529,6 +541,7 @@ RECIPES: dict[str, Callable[..., None]] = {
             answers,
             evidence,
             models,
+            peers,
             soak,
             users,
             talks,

@@ -25,6 +25,7 @@ from benchmarks.tree import ROOT, stamp
 PAGE = ROOT / "docs" / "evidence.md"
 LIBRARIES = ("dspy", "litellm", "pydantic-ai-slim", "langchain-openai", "openai", "google-genai")
 SHORT = {"good call lost": "**good call lost**", "silent": "**silent**", "": "·"}
+PEERS = re.compile(r"<!-- peers -->.*<!-- /peers -->\n", re.DOTALL)
 Verdicts = dict[tuple[str, str, bool], dict[str, str]]
 
 HEAD = """# Evidence
@@ -34,7 +35,8 @@ HEAD = """# Evidence
 `python3 tasks.py evidence` writes this page in two minutes. It has three parts: recorded traffic of
 real providers, attacks, and a grid of faulty answers on which sigadapt stands beside DSPy's own adapter,
 pydantic-ai and LangChain. The recorded part needs the corpus and the checks that lie beside the repository.
-The grid needs neither.
+The grid needs neither. `python3 tasks.py peers` writes the last two sections: whole runs and six jobs,
+beside DSPy, pydantic-ai, LangChain and the OpenAI Agents SDK.
 
 ## Recorded answers
 
@@ -277,7 +279,9 @@ def main() -> None:
     """Measure, and write the page."""
     logging.disable(logging.CRITICAL)
     head = HEAD.format(stamp=stamp(*LIBRARIES), costs=costs(), **recorded())
-    PAGE.write_text(head + GRID.format(**grid(measured())), encoding="utf-8")
+    runs = PEERS.search(PAGE.read_text(encoding="utf-8"))  # `tasks.py peers` writes this section
+    section = f"\n{runs[0]}" if runs else ""
+    PAGE.write_text(head + GRID.format(**grid(measured())) + section, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from sigadapt import SigadaptError, adapters, errors, testing
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 OWN_TESTS = (
+    "evidence.md",  # the recipe that writes it runs its programs
     "sources.md",
     "symptoms.md",
 )  # test_docs_sources.py and test_docs_symptoms.py run each block alone

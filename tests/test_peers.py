@@ -1,6 +1,8 @@
 """The checks of whole runs beside other libraries: a class follows from what was seen."""
 
 import importlib
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import pytest
 pytest.importorskip("benchmarks.peers.cases")
 
 CASES: Any = importlib.import_module("benchmarks.peers.cases")
+CHECKS: Any = importlib.import_module("benchmarks.peers.checks")
+RUNNER: Any = importlib.import_module("benchmarks.peers.__main__")
 MEASURE: Any = importlib.import_module("benchmarks.peers.jobs.measure")
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,24 +24,24 @@ def step(**found: Any) -> dict[str, Any]:
 
 def test_a_call_that_cannot_be_meant_is_silent_where_it_ran() -> None:
     """documentation: The runs of evidence are judged by code."""
-    ran = [{"name": "order", "args": {}}]
-    check = CASES.never_runs()
-    assert check(CASES.Facts([step(answer=CASES.DONE, ran=ran)], [[]])) == "silent"
-    assert check(CASES.Facts([step(error="ValueError: not JSON")], [[]])) == "told"
+    ran: list[dict[str, Any]] = [{"name": "order", "args": {}}]
+    check = CHECKS.never_runs()
+    assert check(CHECKS.Facts([step(answer=CHECKS.DONE, ran=ran)], [[]])) == "silent"
+    assert check(CHECKS.Facts([step(error="ValueError: not JSON")], [[]])) == "told"
 
 
 def test_half_an_answer_without_a_word_is_silent() -> None:
     """documentation: The runs of evidence are judged by code."""
-    check = CASES.cut_is_told("length")
-    assert check(CASES.Facts([step(answer="Both cop")], [[]])) == "silent"
-    assert check(CASES.Facts([step(answer="Both cop", mark="length")], [[]])) == "told"
+    check = CHECKS.cut_is_told("length")
+    assert check(CHECKS.Facts([step(answer="Both cop")], [[]])) == "silent"
+    assert check(CHECKS.Facts([step(answer="Both cop", mark="length")], [[]])) == "told"
 
 
 def test_an_order_that_runs_twice_is_lost() -> None:
     """documentation: The runs of evidence are judged by code."""
     ran = [{"name": "order"}, {"name": "order"}]
-    steps = [step(error="ServerError", ran=ran[:1]), step(answer=CASES.DONE, ran=ran)]
-    assert CASES.goes_on(CASES.Facts(steps, [[], []])) == "lost"
+    steps = [step(error="ServerError", ran=ran[:1]), step(answer=CHECKS.DONE, ran=ran)]
+    assert CHECKS.goes_on(CHECKS.Facts(steps, [[], []])) == "lost"
 
 
 def test_every_case_has_a_name_of_its_own_and_says_what_is_right() -> None:
@@ -47,8 +51,25 @@ def test_every_case_has_a_name_of_its_own_and_says_what_is_right() -> None:
     assert all(case.right.endswith(".") for case in cases)
 
 
+@pytest.mark.slow
+def test_only_the_runs_of_the_page_are_lost_or_silent() -> None:
+    """documentation: The runs of evidence are what sigadapt does."""
+    page = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    chosen = CASES.cases()
+    found = RUNNER.measure("sigadapt", sys.executable, chosen)
+    classes = {f"{case.group}: {case.name}": found[place][0] for place, case in enumerate(chosen)}
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (lost|silent) \|(?: \w+ \|){4}$", page, re.MULTILINE)
+    assert {name: verdict for name, verdict in classes.items() if verdict in {"lost", "silent"}} == dict(rows)
+
+
+@pytest.mark.slow
+def test_the_six_jobs_do_what_they_say() -> None:
+    """documentation: The six jobs are short and run."""
+    assert MEASURE.problems("sigadapt", sys.executable) == []
+
+
 def test_the_six_jobs_take_at_most_28_lines() -> None:
-    """documentation: The runs of evidence are judged by code."""
-    lines = MEASURE.lines_of(ROOT / "benchmarks" / "peers" / "jobs" / "sigadapt.py")
-    assert set(lines) == set(MEASURE.JOBS)
+    """documentation: The six jobs are short and run."""
+    lines = MEASURE.lines_of(MEASURE.path_of("sigadapt"))
+    assert set(lines) == {*MEASURE.JOBS, MEASURE.SHARED}
     assert sum(lines.values()) <= 28

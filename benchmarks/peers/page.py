@@ -1,0 +1,156 @@
+"""The section of docs/evidence.md about whole runs beside other libraries."""
+
+from collections import Counter
+from textwrap import indent
+
+from benchmarks.peers.cases import Case
+from benchmarks.peers.checks import CLASSES
+from benchmarks.peers.jobs.measure import JOBS, MODULES, SHARED, code_of, lines_of, path_of
+
+HEAD = """<!-- peers -->
+## Whole runs, beside other libraries
+
+{count} scripted runs. Every library asks the same loopback provider over HTTP, each in a process of its own:
+`sigadapt.ReAct`, `dspy.ReActV2` under DSPy's own `ChatAdapter`, pydantic-ai's `Agent`, LangChain's
+`create_agent` and the Agents SDK's `Runner`. The programs are those of each library's documentation. Code
+in `benchmarks/peers/cases.py` decides each class from what ran, what was sent and what came back. A run
+that isn't over after 20 seconds is lost.
+
+`python3 tasks.py peers` writes this section in three minutes. The peers get an environment of their own with
+the versions of `benchmarks/peers/versions.txt`.
+
+- sigadapt and DSPy: {ours}.
+- The others: {peers}.
+
+| class | meaning |
+| --- | --- |
+| right | what the user wants happened |
+| told | an error or a field of the result says what went wrong, and nothing is lost |
+| lost | work or results are gone, or the run hangs |
+| silent | something wrong passes as right |
+| cannot | the library documents no such feature, or has no client for the wire |
+
+{sums}
+### Where sigadapt isn't best
+
+All runs in which another library has a better class:
+
+{worse}
+{why}
+### Every run
+
+{every}
+## Six jobs in lines
+
+Each job is a function, written as the library's documentation shows it and run against a script that checks
+it. The lines are those with code after `ruff format`, `def` lines included. Not counted are imports,
+docstrings, and the tools and `decide`, which all libraries share. A dot marks a job for which a library
+documents no way.
+
+{lines}
+{programs}<!-- /peers -->
+"""
+
+WHY = {
+    "cut answers: ": """\
+- **Cut, filtered and refused answers.** DSPy's adapter can't parse them, asks again in JSON mode, and the
+  script's next answer is good. DSPy never says that the first one was filtered, refused or cut off, and
+  the second request is paid for. sigadapt raises an error that names the reason, and `agent(history=...)`
+  goes on.
+""",
+    "approvals: what was saved is decided twice": """\
+- **A saved run that is decided twice.** What `ConfirmationNeeded` saves is a value, so a program that loads
+  it twice runs the call twice. The same holds for pydantic-ai's messages and the Agents SDK's `RunState`.
+  LangChain keeps the state in its checkpointer, where the first decision ends the interrupt. Delete what you
+  saved when you resume it.
+""",
+}
+"""Why another library is better, by the beginning of the runs' names."""
+
+
+def table(rows: list[list[str]]) -> str:
+    """Write rows as a table."""
+    head, *rest = rows
+    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *rest])
+
+
+def write(found: dict[str, list[tuple[str, str]]], chosen: list[Case], ours: str, peers: str) -> str:
+    """Write the section."""
+    names = list(found)
+    sums = [["", *CLASSES, "right or told"]]
+    for name in names:
+        counts = Counter(verdict for verdict, _ in found[name])
+        both = counts["right"] + counts["told"]
+        possible = len(chosen) - counts["cannot"]
+        sums.append([name, *(str(counts[kind]) for kind in CLASSES), f"{both} of {possible}"])
+    worse = [["run", "sigadapt", "better"]]
+    every = [["run", "right is", *names]]
+    for place, case in enumerate(chosen):
+        verdicts = {name: found[name][place][0] for name in names}
+        every.append([f"{case.group}: {case.name}", case.right, *verdicts.values()])
+        rank = CLASSES.index(verdicts["sigadapt"])
+        better = [name for name in names if CLASSES.index(verdicts[name]) < rank]
+        if better:
+            cell = ", ".join(f"{name} ({verdicts[name]})" for name in better)
+            worse.append([f"{case.group}: {case.name}", verdicts["sigadapt"], cell])
+    listed = table(worse) if len(worse) > 1 else "None.\n"
+    names_of_worse = [row[0] for row in worse[1:]]
+    reasons = [text for start, text in WHY.items() if any(name.startswith(start) for name in names_of_worse)]
+    return HEAD.format(
+        count=len(chosen),
+        ours=ours,
+        peers=peers,
+        sums=table(sums),
+        worse=listed,
+        why="".join(reasons),
+        every=table(every),
+        lines=lines(),
+        programs=programs(),
+    )
+
+
+def lines() -> str:
+    """Write how many lines the jobs take."""
+    counts = {library: lines_of(path_of(library)) for library in MODULES}
+    rows = [["", *MODULES]]
+    for job in (SHARED, *JOBS):
+        cells = [str(counts[library].get(job, "·")) for library in MODULES]
+        rows.append([JOBS.get(job, SHARED), *cells])
+    rows.append(["**all**", *map(sum_of_lines, counts.values())])
+    return table(rows)
+
+
+def sum_of_lines(count: dict[str, int]) -> str:
+    """Write the sum of a library's lines, and for how many jobs they are if not for all."""
+    jobs = len(count.keys() - {SHARED})
+    lines_of_all = str(sum(count.values()))
+    if jobs == len(JOBS):
+        return lines_of_all
+    return f"{lines_of_all} for {jobs}"
+
+
+def programs() -> str:
+    """Write the code of each job, a tab for each library."""
+    code = {library: code_of(path_of(library)) for library in MODULES}
+    text = ""
+    for job in (SHARED, *JOBS):
+        title = JOBS.get(job, SHARED)
+        text += f"### {title[0].upper()}{title[1:]}\n\n"
+        for library in MODULES:
+            if job not in code[library]:
+                continue
+            block = "\n".join(["```python", *with_blank_lines(code[library][job]), "```"])
+            text += f'=== "{library}"\n\n{indent(block, "    ")}\n\n'
+    return text
+
+
+def with_blank_lines(code: list[str]) -> list[str]:
+    """Return lines of code with the blank lines that `ruff format` wants before classes and functions."""
+    spaced: list[str] = []
+    for line in code:
+        starts = line.startswith(("@", "class ", "def ", "async def "))
+        is_decorated = bool(spaced) and spaced[-1].startswith("@")
+        if starts and spaced and not is_decorated:
+            spaced += ["", ""]
+        spaced.append(line)
+    return spaced
