@@ -1,5 +1,6 @@
 """AgentCalls: the calls of one turn of `sigadapt.ReAct`, as they run, and what the agent makes of them."""
 
+import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +11,7 @@ import dspy
 from sigadapt.dspy_boundary.current_run import open_turn, running_call
 from sigadapt.errors import UnboundToolCall
 from sigadapt.runs.agent_tools import ToolsetTool
-from sigadapt.runs.agent_turn import AgentTurn, failure_text
+from sigadapt.runs.agent_turn import CANCELLED, AgentTurn, failure_text
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.calls import RefusedToolCall
 from sigadapt.signatures.tool_results.function_calls import Outcome, is_async
@@ -83,12 +84,16 @@ class AgentCalls:
 
     def end(self, position: int, outcome: Outcome) -> None:
         """Keep the outcome of a call at once, in whatever thread it ended."""
-        error = outcome.error
-        if self._turn is None or (error is not None and not isinstance(error, Exception)):
+        if self._turn is None:
             return
         call = self._call_at(position)
-        value = outcome.value if error is None else failure_text(call.name, error)
-        self._turn.end(call, value, is_error=error is not None)
+        error = outcome.error
+        if error is None:
+            self._turn.end(call, outcome.value, is_error=False)
+        elif isinstance(error, asyncio.CancelledError):
+            self._turn.end(call, CANCELLED, is_error=True)
+        elif isinstance(error, Exception):
+            self._turn.end(call, failure_text(call.name, error), is_error=True)
 
     def _call_at(self, position: int) -> dspy.ToolCalls.ToolCall:
         return self._calls.tool_calls[self._positions[position]]

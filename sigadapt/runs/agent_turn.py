@@ -26,6 +26,7 @@ from sigadapt.signatures.transcript import read
 
 NOT_RUN = "This call was not run: the run ended before it began."
 NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
+CANCELLED = "There is no result: this call was cancelled when the run ended. It may have had an effect."
 
 _NO_DECLS = ToolDecls()
 

@@ -5,10 +5,11 @@ What happens in a run happens in the runs around it, too, so each report goes th
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import RLock
 from typing import Any, NoReturn
+from uuid import uuid4
 
 import dspy
 
@@ -39,6 +40,9 @@ class Ledger:
     def __init__(self, limits: Limits, depth: int = 0, outer: "Ledger | None" = None) -> None:
         modules: list[Any] = settings.caller_modules or []
         self.usage = Usage()
+        self.own_id = frozenset((uuid4().hex,))
+        self.ids = self.own_id if outer is None else self.own_id | outer.ids
+        """The ids of the ledgers that count what happens here."""
         self.turn: AgentTurn | None = None
         self.refusal: LimitExceeded | None = None  # raised in a nested agent, whose tool swallowed it
         self.limits = limits
@@ -49,12 +53,15 @@ class Ledger:
         self._earlier_seconds = 0.0  # before the run waited for a person
 
     @classmethod
-    def of_earlier_run(cls, usage: Usage, seconds: float, history: dspy.History) -> "Ledger":
-        """Return the ledger of a run that was saved."""
+    def of_earlier_run(
+        cls, usage: Usage, seconds: float, history: dspy.History, counted_in: Iterable[str] = ()
+    ) -> "Ledger":
+        """Return the ledger of a run that was saved; `counted_in` has the ids of those that counted it."""
         ledger = cls(Limits())
         ledger.usage = usage
         ledger.turn = AgentTurn(history, {})
         ledger.add_seconds(seconds)
+        ledger.ids = frozenset(counted_in)
         return ledger
 
     def start_clock(self) -> None:
@@ -181,10 +188,9 @@ class Ledger:
 
     def carry(self, earlier: "Ledger") -> None:
         """Add what the earlier part of this run used, which waited for a person."""
-        counted = [*earlier.with_outer()]
         with _COUNTING:
             for ledger in self.with_outer():
-                if ledger not in counted:
+                if not ledger.own_id & earlier.ids:
                     ledger.usage = ledger.usage.plus(vars(earlier.usage))
                     ledger.add_seconds(earlier.seconds)
 

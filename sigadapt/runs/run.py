@@ -139,11 +139,14 @@ class Run:
             "state": self.state,
             "usage": self.usage,
             "seconds": self.ledger.seconds,
+            "counted_in": sorted(self.ledger.ids),
             "history": self.history,
         }
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        ledger = Ledger.of_earlier_run(saved["usage"], saved["seconds"], saved["history"])
+        ledger = Ledger.of_earlier_run(
+            saved["usage"], saved["seconds"], saved["history"], saved["counted_in"]
+        )
         self.__dict__.update(vars(Run.of_ledger(ledger)))
         self.limits = saved["limits"]
         self.state = saved["state"]

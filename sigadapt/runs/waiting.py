@@ -44,6 +44,7 @@ class _RunRecord(pydantic.BaseModel):
     field: str  # the signature's field for calls
     results_field: str | None  # and that for their results
     usage: Usage | None = None  # what the run has used
+    counted_in: list[str] = []  # the ids of the ledgers that counted it
     seconds: float = 0.0  # and how long it took
 
 
@@ -55,9 +56,10 @@ def to_json(error: ConfirmationNeeded) -> str:
     fields = {name: getattr(error, name) for name in _SAVED}
     unknown: set[str] = set()
     if error.run is None:
-        unknown = {"usage", "seconds"}  # which a mark of an earlier version does not cover
+        unknown = {"usage", "counted_in", "seconds"}  # which a mark of an earlier version does not cover
     else:
-        fields |= {"usage": error.run.usage, "seconds": error.run.ledger.seconds}
+        ledger = error.run.ledger
+        fields |= {"usage": ledger.usage, "counted_in": sorted(ledger.ids), "seconds": ledger.seconds}
     try:
         record = _RunRecord(**fields, event=dspy.History(messages=[error.event]))
         return record.model_dump_json(exclude=unknown)
@@ -78,7 +80,8 @@ def from_json(kind: type[ConfirmationNeeded], text: str | bytes) -> Confirmation
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
     error = kind(fields.calls, fields.requests, fields.history, event, fields.field, fields.results_field)
     if fields.usage is not None:
-        error.run = Run.of_ledger(Ledger.of_earlier_run(fields.usage, fields.seconds, fields.history))
+        ledger = Ledger.of_earlier_run(fields.usage, fields.seconds, fields.history, fields.counted_in)
+        error.run = Run.of_ledger(ledger)
     return error
 
 

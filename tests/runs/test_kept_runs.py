@@ -25,6 +25,7 @@ WIRES = ("openai", "responses", "anthropic", "gemini")
 QUESTION = "Order two of Emma."
 ORDERED = "Ordered 2 of Emma."
 NOT_RUN = "This call was not run: the run ended before it began."
+CANCELLED = "There is no result: this call was cancelled when the run ended. It may have had an effect."
 NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
 
 ENDS: dict[str, Any] = {
@@ -156,7 +157,7 @@ def test_cancelled_beside_a_result(kind: Any) -> None:
     assert isinstance(error, asyncio.CancelledError)
     order, fetch, look = pairs(run)
     assert order == ("order", False, ORDERED)
-    assert fetch == ("fetch", True, NO_RESULT)
+    assert fetch == ("fetch", True, CANCELLED if kind is sigadapt.ReAct else NO_RESULT)
     # DSPy's agent runs a turn's calls one by one.
     assert look[1:] == ((False, "7 of Emma.") if kind is sigadapt.ReAct else (True, NOT_RUN))
     goes_on(run.history, results=3)
@@ -220,7 +221,7 @@ def test_one_by_one() -> None:
     script = [turn(orders(), Call("fetch", {"title": "x"}), looks())]
     with serving(script), Run() as run:
         asyncio.run(cancel_when(began, agent_of(ToolDecls([*shop.tools, fetch]))))
-    assert [result for _, _, result in pairs(run)] == [ORDERED, NO_RESULT, NOT_RUN]
+    assert [result for _, _, result in pairs(run)] == [ORDERED, CANCELLED, NOT_RUN]
     assert shop.ran == [("order", "Emma", 2)]
 
 
@@ -362,14 +363,17 @@ def test_usage_of_a_resumed_run(*, is_saved: bool) -> None:
     assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
 
 
+@pytest.mark.parametrize("is_saved", [False, True])
 @pytest.mark.parametrize("is_inner", [False, True])
-def test_usage_of_a_run_that_stayed_open(*, is_inner: bool) -> None:
+def test_usage_of_a_run_that_stayed_open(*, is_inner: bool, is_saved: bool) -> None:
     """agent-runs: A resumed run goes on counting."""
     tools = ToolDecls([ToolDecl.of(Shop().order, requires_confirmation=True)])
     agent = agent_of(tools)
     script = [turn(orders(), usage=(100, 5)), submits(usage=(200, 6))]
     with serving(script, confirm="raise"), Run() as run:
         error: Any = refused(agent, question=QUESTION)
+        if is_saved:
+            error = sigadapt.ConfirmationNeeded.model_validate_json(error.model_dump_json())
         with Run() if is_inner else nullcontext():
             agent(history=error.resume(tools, {error.requests[0].id: True}))
     assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
