@@ -7,6 +7,7 @@ the run left has a failed result, so that the history can be sent: providers ref
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -19,7 +20,7 @@ from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.failures import message_of
-from sigadapt.signatures.tool_results.function_calls import outcome_at_cancel
+from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import read
@@ -124,11 +125,20 @@ class AgentTurn:
             raise
         except BaseException as error:
             outcome = outcome_at_cancel(error)
-            if call is not None and outcome is not None and outcome.error is None:
-                self.end(call, outcome.value, is_error=False)
+            if call is not None and outcome is not None:
+                self._take_outcome(call, outcome)
+            if call is not None:
+                on_thread_end(error, partial(self._take_outcome, call))
             raise
         finally:
             open_turn.reset(token)
+
+    def _take_outcome(self, call: ToolCall, outcome: Outcome) -> None:
+        """Keep the outcome of a call that ended in the moment in which it was cancelled, or later."""
+        if outcome.error is None:
+            self.end(call, outcome.value, is_error=False)
+        elif isinstance(outcome.error, Exception):
+            self.end(call, failure_text(call.name, outcome.error), is_error=True)
 
     def _call_of(self, name: str, arguments: Mapping[str, Any]) -> ToolCall | None:
         if not self._is_agents_tool():

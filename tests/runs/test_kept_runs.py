@@ -242,7 +242,8 @@ def test_cancelled_behind_a_time_limit() -> None:
     goes_on(run_of(caught.value).history, results=2)
 
 
-def test_a_thread_that_ends_later() -> None:
+@pytest.mark.parametrize("kind", AGENTS)
+def test_a_thread_that_ends_later(kind: Any) -> None:
     """agent-runs: A thread that ends later keeps its result."""
     began = threading.Event()
     may_end = threading.Event()
@@ -262,7 +263,7 @@ def test_a_thread_that_ends_later() -> None:
 
     watched.__name__ = "pay"
     with serving([turn(Call("pay", {"to": "Eve"}))]), Run() as run:
-        asyncio.run(cancel_when(began, agent_of([watched])))
+        asyncio.run(cancel_when(began, agent_of(ToolDecls([watched]), kind)))
     assert pairs(run) == [("pay", True, NO_RESULT)]
     may_end.set()
     for _ in range(1_000):

@@ -45,6 +45,9 @@ def least(*limits: float | None) -> float | None:
 _OUTCOME = "__sigadapt_outcome__"
 """The attribute of a CancelledError that holds the outcome of a function that ended in that moment."""
 
+_THREAD = "__sigadapt_thread__"
+"""The attribute of a CancelledError that holds the future of a function whose thread runs on."""
+
 _PATIENCE = 5.0
 """How many seconds a loop has to begin a call that belongs to it."""
 
@@ -106,9 +109,13 @@ async def arun_function(
     entry = async_entry(function)
     if is_async(entry):
         return await _awaited(entry(**arguments), timeout)
-    future = asyncio.wrap_future(in_thread(partial(entry, **arguments)))
+    thread = in_thread(partial(entry, **arguments))
+    future = asyncio.wrap_future(thread)
     try:
         await asyncio.wait({future}, timeout=timeout)
+    except asyncio.CancelledError as error:
+        setattr(error, _THREAD, thread)
+        raise
     finally:
         is_late = not future.done()
         future.cancel()  # its thread may end after this loop
@@ -279,12 +286,29 @@ def outcome_at_cancel(error: BaseException) -> Outcome | None:
     return getattr(error, _OUTCOME, None)
 
 
+def on_thread_end(error: BaseException, take: Callable[[Outcome], None]) -> None:
+    """If a function runs on in its thread after a cancellation, let `take` have its outcome then."""
+    thread: futures.Future[Outcome] | None = getattr(error, _THREAD, None)
+    if thread is not None:
+        thread.add_done_callback(lambda ended: take(ended.result()))
+
+
 def read_outcome(error: asyncio.CancelledError, read: Callable[[Any], Any]) -> None:
-    """Replace the value that a function had returned, if it had, by what is read of it."""
+    """Replace the value that a function had returned, or returns later, by what is read of it."""
     outcome = outcome_at_cancel(error)
-    if outcome is None or outcome.error is not None:
-        return
+    if outcome is not None:
+        setattr(error, _OUTCOME, _read(outcome, read))
+    thread: futures.Future[Outcome] | None = getattr(error, _THREAD, None)
+    if thread is not None:
+        readable: futures.Future[Outcome] = futures.Future()
+        setattr(error, _THREAD, readable)
+        thread.add_done_callback(lambda ended: readable.set_result(_read(ended.result(), read)))
+
+
+def _read(outcome: Outcome, read: Callable[[Any], Any]) -> Outcome:
+    if outcome.error is not None:
+        return outcome
     try:
-        setattr(error, _OUTCOME, Outcome(read(outcome.value)))
-    except Exception as failure:  # noqa: BLE001  (what the call failed with; the cancellation goes on)
-        setattr(error, _OUTCOME, Outcome(error=failure))
+        return Outcome(read(outcome.value))
+    except Exception as failure:  # noqa: BLE001  (what the call failed with)
+        return Outcome(error=failure)
