@@ -197,6 +197,8 @@ def test_every_error_is_pickled(pickler: Any):
             calls = ToolCalls([{"id": "c", "name": "pay", "args": {}}])
             requests = calls.awaiting_confirmation([{"name": "pay", "requires_confirmation": True}])
             error = kind(calls, requests, dspy.History(messages=[]), {}, "calls", None)
+        elif kind is errors.LimitExceeded:
+            error = kind("requests", 2, 2)
         elif kind is errors.EmptyAnswer:
             error = kind("is empty", choice=choice, field="f")
         elif kind is errors.UnusableAnswer:
