@@ -225,7 +225,8 @@ class Ledger:
             self._refuse(LimitExceeded(name, used, limit, next_calls), modules)
 
     def _refuse(self, error: LimitExceeded, modules: Sequence[Any] | None = None) -> NoReturn:
-        around: Sequence[Any] = settings.caller_modules or [] if modules is None else modules
-        if self.is_nested(around):
+        if modules is None:
+            modules = settings.caller_modules or []
+        if self.is_nested(modules):
             self.refusal = error
         raise error
