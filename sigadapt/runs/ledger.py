@@ -225,8 +225,8 @@ class Ledger:
             self._refuse(LimitExceeded(name, used, limit, next_calls), modules)
 
     def _refuse(self, error: LimitExceeded, modules: Sequence[Any] | None = None) -> NoReturn:
-        if modules is None:
-            modules = settings.caller_modules or []
-        if self.is_nested(modules):
+        callers: Sequence[Any] = settings.caller_modules or []
+        around = callers if modules is None else modules
+        if self.is_nested(around):
             self.refusal = error
         raise error
