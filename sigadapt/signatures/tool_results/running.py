@@ -95,7 +95,7 @@ def run_jobs(calls: ToolCalls, jobs: list[Job], *, parallel: bool = True) -> Too
     for job in to_run:
         refuse_blocked(job.function, job.call.name or "")
     turn = [_turn_call(job, sync_entry) for job in to_run]
-    with _counted(len(to_run)) as begun:
+    with _counting_calls(len(to_run)) as begun:
         outcomes = run_turn(turn, parallel=parallel, on_begin=begun.add)
     return _results(calls, jobs, outcomes)
 
@@ -104,13 +104,13 @@ async def arun_jobs(calls: ToolCalls, jobs: list[Job], *, parallel: bool = True)
     """Run what was checked, from async code."""
     to_run = [job for job in jobs if job.result is None]
     turn = [_turn_call(job, async_entry) for job in to_run]
-    with _counted(len(to_run)) as begun:
+    with _counting_calls(len(to_run)) as begun:
         outcomes = await arun_turn(turn, parallel=parallel, on_begin=begun.add)
     return _results(calls, jobs, outcomes)
 
 
 @contextmanager
-def _counted(count: int) -> Generator[set[int]]:
+def _counting_calls(count: int) -> Generator[set[int]]:
     """Count calls in the open run before one of them begins, or raise why they may not run.
 
     Yields:
