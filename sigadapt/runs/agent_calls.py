@@ -87,13 +87,10 @@ class AgentCalls:
         if self._turn is None:
             return
         call = self._call_at(position)
-        error = outcome.error
-        if error is None:
-            self._turn.end(call, outcome.value, is_error=False)
-        elif isinstance(error, asyncio.CancelledError):
+        if isinstance(outcome.error, asyncio.CancelledError):
             self._turn.end(call, CANCELLED, is_error=True)
-        elif isinstance(error, Exception):
-            self._turn.end(call, failure_text(call.name, error), is_error=True)
+        else:
+            self._turn.take_outcome(call, outcome)
 
     def _call_at(self, position: int) -> dspy.ToolCalls.ToolCall:
         return self._calls.tool_calls[self._positions[position]]

@@ -9,12 +9,11 @@ from typing import Any, NoReturn
 
 import dspy
 
-from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import is_sequence
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.sources.runnable import forgotten_adapter
+from sigadapt.signatures.sources.runnable import forgotten_adapter, is_written_into_prompt
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ResolvableTools, ToolDecls, flat
 from sigadapt.signatures.toolset import Toolset
@@ -57,9 +56,7 @@ class ToolsetTool(dspy.Tool, ResolvableTools):  # pyright: ignore[reportIncompat
         raise self._refusal()
 
     def __repr__(self) -> str:
-        # DSPy swallows what `format` raises, and writes this text into the prompt instead.
-        callers: list[Any] = settings.caller_modules or []
-        if callers and isinstance(callers[-1], dspy.Predict) and forgotten_adapter("") is not None:
+        if is_written_into_prompt() and forgotten_adapter("") is not None:
             raise self._refusal()
         return f"ToolsetTool({self.name!r})"
 

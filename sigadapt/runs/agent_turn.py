@@ -23,7 +23,7 @@ from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
-from sigadapt.signatures.transcript import read
+from sigadapt.signatures.transcript import read, with_events
 
 NOT_RUN = "This call was not run: the run ended before it began."
 NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
@@ -126,15 +126,15 @@ class AgentTurn:
         except BaseException as error:
             outcome = outcome_at_cancel(error)
             if call is not None and outcome is not None:
-                self._take_outcome(call, outcome)
+                self.take_outcome(call, outcome)
             if call is not None:
-                on_thread_end(error, partial(self._take_outcome, call))
+                on_thread_end(error, partial(self.take_outcome, call))
             raise
         finally:
             open_turn.reset(token)
 
-    def _take_outcome(self, call: ToolCall, outcome: Outcome) -> None:
-        """Keep the outcome of a call that ended in the moment in which it was cancelled, or later."""
+    def take_outcome(self, call: dspy.ToolCalls.ToolCall, outcome: Outcome) -> None:
+        """Keep the outcome of a call: what it returned, or the exception that it failed with."""
         if outcome.error is None:
             self.end(call, outcome.value, is_error=False)
         elif isinstance(outcome.error, Exception):
@@ -150,8 +150,7 @@ class AgentTurn:
     def leave_history(self) -> None:
         """Keep the events as they are: later runs may append to the same history."""
         with self._lock:
-            events = [*self._history.messages]
-            self._history = self._history.model_copy(update={"messages": events})
+            self._history = with_events(self._history)
 
     def history(self) -> dspy.History:
         """Return a copy of the agent's history, with this turn as far as it has come."""

@@ -21,7 +21,7 @@ from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.tool_results.side_by_side import arun_turn, run_turn
-from sigadapt.signatures.transcript import read
+from sigadapt.signatures.transcript import read, with_events
 
 
 class ReAct(ReActV2):
@@ -112,5 +112,4 @@ def _copy_of(history: Any) -> dspy.History:
     """Return a history of its own with the same events."""
     if history is None:
         return dspy.History(messages=[])
-    given = read(dspy.History, history, "history")
-    return given.model_copy(update={"messages": [dict(event) for event in given.messages]})
+    return with_events(read(dspy.History, history, "history"))

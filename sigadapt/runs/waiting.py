@@ -30,6 +30,7 @@ from sigadapt.signatures.tool_results.running import (
     run_jobs,
 )
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
+from sigadapt.signatures.transcript import with_events
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 
@@ -175,4 +176,4 @@ def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
         rows = dspy.ToolCallResults(tool_call_results=[*map(agent_result, turn_results)])
         calls = calls.model_copy(update={"tool_call_results": rows})
     event[error.field] = calls
-    return error.history.model_copy(update={"messages": [*map(dict, error.history.messages), event]})
+    return with_events(error.history, event)

@@ -70,6 +70,11 @@ def _reason_of(error: Exception) -> str:
     return str(error)
 
 
+def with_events(history: dspy.History, *events: Event) -> dspy.History:
+    """Return a copy of a history with events of its own, and more of them: agents append to what they get."""
+    return history.model_copy(update={"messages": [*map(dict, history.messages), *events]})
+
+
 def collection_in(event: Mapping[str, Any], field: str | None = None) -> ToolCalls | None:
     """Return the calls in an event; an empty collection has the text of an answer without calls."""
     for key, value in event.items():

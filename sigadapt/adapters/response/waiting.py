@@ -16,7 +16,7 @@ from sigadapt.signatures.calls.tool_calls import question_about, request_for
 from sigadapt.signatures.confirmation import waits_inside
 from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.transcript import read
+from sigadapt.signatures.transcript import read, with_events
 
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
 
@@ -54,7 +54,7 @@ def stop_for_person(
         calls,
         ToolCalls(tool_calls=requests, turn=calls.turn),
         # The agent goes on with the object that the caller gave, and adds to it.
-        before.model_copy(update={"messages": [dict(each) for each in before.messages]}),
+        with_events(before),
         event,
         plan.calls,
         fields.results,

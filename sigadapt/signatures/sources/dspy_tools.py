@@ -21,7 +21,6 @@ from sigadapt.dspy_boundary.internals import (
     acall_in_turn,
     call_in_turn,
     make_tools_of,
-    settings,
     with_callbacks,
 )
 from sigadapt.errors import InvalidToolDecl
@@ -35,6 +34,7 @@ from sigadapt.signatures.sources.runnable import (
     asking_of,
     by_name,
     is_open,
+    is_written_into_prompt,
     readable,
     refuse_forgotten_adapter,
     told_to_developer,
@@ -120,9 +120,7 @@ class DeclaredTool(dspy.Tool):
         return super().format_as_litellm_function_call()
 
     def __repr__(self) -> str:
-        # DSPy swallows what `format` raises, and writes this text into the prompt instead.
-        callers: list[Any] = settings.caller_modules or []
-        if callers and isinstance(callers[-1], dspy.Predict):
+        if is_written_into_prompt():
             refuse_forgotten_adapter(self._decl)
         return super().__repr__()
 

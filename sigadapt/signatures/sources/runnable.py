@@ -162,6 +162,12 @@ def types_to_bind(raw: RawDecl) -> dict[str, Any]:
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
 
 
+def is_written_into_prompt() -> bool:
+    """Return whether a predictor of DSPy's runs: it writes a tool's repr if the tool's `format` raises."""
+    callers: list[Any] = settings.caller_modules or []
+    return bool(callers) and isinstance(callers[-1], dspy.Predict)
+
+
 class RefusedRun:
     """What a refused tool returns in an agent, which swallows every error of a tool: its text raises.
 
