@@ -30,7 +30,7 @@ from dspy.utils.exceptions import AdapterParseError, LMError
 
 import sigadapt
 from benchmarks.measure import resident
-from sigadapt import ConfirmationNeeded, ReAct, Run, SigadaptError, ToolDecl, ToolDecls, Usage
+from sigadapt import InputNeeded, ReAct, Run, SigadaptError, ToolDecl, ToolDecls, Usage
 from sigadapt.schemas.json_values import is_array
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received, Reply
 
@@ -164,7 +164,7 @@ class Service:
             try:
                 with run:
                     out = self.agent(**inputs)
-            except ConfirmationNeeded as error:
+            except InputNeeded as error:
                 saved = self._waits(user, error)
                 inputs = {"history": saved.resume(self.tools, {saved.requests[0].id: True})}
             except (LMError, AdapterParseError, SigadaptError):
@@ -185,7 +185,7 @@ class Service:
             run = Run()
             try:
                 out = await self._ask(run, inputs, paying)
-            except ConfirmationNeeded as error:
+            except InputNeeded as error:
                 saved = self._waits(user, error)
                 inputs = {"history": await saved.aresume(self.tools, {saved.requests[0].id: True})}
             except asyncio.CancelledError:
@@ -215,12 +215,12 @@ class Service:
             await asyncio.sleep(0.005)
         return await task
 
-    def _waits(self, user: int, error: ConfirmationNeeded) -> ConfirmationNeeded:
+    def _waits(self, user: int, error: InputNeeded) -> InputNeeded:
         with self._lock:
             self.approvals += 1
         if len(error.requests) != 1 or error.requests[0].call.args["user"] != user:
             self.problems.append(f"user {user}: was asked about {error.requests}")
-        return ConfirmationNeeded.model_validate_json(error.model_dump_json())
+        return InputNeeded.model_validate_json(error.model_dump_json())
 
     def _end(self, user: int, run: Run, out: Any) -> None:
         self._count(run.usage)

@@ -23,7 +23,7 @@ from played import language_model
 from pydantic import BaseModel
 
 import sigadapt
-from sigadapt import ConfirmationNeeded, ToolDecl, ToolDecls, ui
+from sigadapt import InputNeeded, ToolDecl, ToolDecls, ui
 from sigadapt.events import Ended, Event, Failed, ResultReady
 from sigadapt.testing import Answer, Call, Received
 
@@ -96,14 +96,14 @@ async def run(chat: Chat, **inputs: Any) -> AsyncIterator[Event]:
     async for event in sigadapt.stream(AGENT, **inputs):
         if isinstance(event, Ended):
             chat.history = event.prediction.history
-        elif isinstance(event, Failed) and isinstance(event.error, ConfirmationNeeded):
+        elif isinstance(event, Failed) and isinstance(event.error, InputNeeded):
             chat.waiting = event.error.model_dump_json()
         yield event
 
 
 async def resumed(chat: Chat, waiting: str, decisions: dict[str, bool]) -> AsyncIterator[Event]:
     """Run the turn that waited, show its results, and go on."""
-    history = await ConfirmationNeeded.model_validate_json(waiting).aresume(TOOLS, decisions)
+    history = await InputNeeded.model_validate_json(waiting).aresume(TOOLS, decisions)
     for result in sigadapt.rounds(history)[-1].results:  # of calls that the page shows already
         yield ResultReady(result.call_id, result, step=1)
     async for event in run(chat, history=history):
@@ -112,7 +112,7 @@ async def resumed(chat: Chat, waiting: str, decisions: dict[str, bool]) -> Async
 
 def messages_of(chat: Chat) -> Iterator[dict[str, Any]]:
     """Yield a conversation as messages of `useChat`."""
-    error = ConfirmationNeeded.model_validate_json(chat.waiting) if chat.waiting else None
+    error = InputNeeded.model_validate_json(chat.waiting) if chat.waiting else None
     events = chat.history.messages if error is None else [*error.history.messages, error.event]
     for number, event in enumerate(events):
         if event.get("question"):

@@ -13,16 +13,19 @@ from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_from_response
-from sigadapt.errors import ConfirmationNeeded, LimitExceeded, SigadaptError, ToolCallParseError
+from sigadapt.errors import Declined, InputNeeded, LimitExceeded, SigadaptError, ToolCallParseError
 from sigadapt.histories import trim_history
 from sigadapt.runs.rounds import rounds
 from sigadapt.signatures import tool_decls
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, tool_calls
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, tool_call, tool_calls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.server.work import Files, Sources
 from sigadapt.signatures.sources import runnable
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_functions import tool_function
+from sigadapt.signatures.tool_functions.pending import Pending
+from sigadapt.signatures.tool_functions.tool_context import ToolContext
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.toolset import RequestContext, Toolset
@@ -41,10 +44,13 @@ class _LaterModule:
 
 # What lower floors need of higher ones. Imports point down, and most programs need none of it.
 errors.waiting = _LaterModule("sigadapt.runs.waiting")
-runnable.confirmation = _LaterModule("sigadapt.signatures.confirmation")
-tool_calls.running = _LaterModule("sigadapt.signatures.tool_results.running")
+runnable.guards = _LaterModule("sigadapt.signatures.tool_functions.guards")
+tool_function.calls = _LaterModule("sigadapt.signatures.calls")
+tool_call.running = _LaterModule("sigadapt.signatures.turns.running")
+tool_calls.jobs = _LaterModule("sigadapt.signatures.turns.jobs")
+tool_calls.running = _LaterModule("sigadapt.signatures.turns.running")
 tool_decls.tool_texts = _LaterModule("sigadapt.tool_texts")
-del runnable, tool_calls, tool_decls
+del runnable, tool_call, tool_calls, tool_decls, tool_function
 
 __version__ = "0.1.0"
 
@@ -62,13 +68,14 @@ if TYPE_CHECKING:
     from sigadapt import testing as testing
     from sigadapt import trust as trust
     from sigadapt import ui as ui
+    from sigadapt.providers.usage import Usage as Usage
     from sigadapt.runs.limits import Limits as Limits
-    from sigadapt.runs.limits import Usage as Usage
     from sigadapt.runs.react import ReAct as ReAct
     from sigadapt.runs.run import Run as Run
     from sigadapt.runs.run import run_of as run_of
     from sigadapt.runs.stream import stream as stream
     from sigadapt.runs.stream import stream_sync as stream_sync
+    from sigadapt.runs.waiting_runs import WaitingRuns as WaitingRuns
 
 _MODULES = (
     *("adapters", "columns", "errors", "events", "listeners", "logs", "metrics", "response"),
@@ -80,10 +87,12 @@ _LATER = {
     "Limits": "sigadapt.runs.limits",
     "ReAct": "sigadapt.runs.react",
     "Run": "sigadapt.runs.run",
-    "Usage": "sigadapt.runs.limits",
+    "Usage": "sigadapt.providers.usage",
+    "WaitingRuns": "sigadapt.runs.waiting_runs",
     "run_of": "sigadapt.runs.run",
     "stream": "sigadapt.runs.stream",
     "stream_sync": "sigadapt.runs.stream",
+    "ConfirmationNeeded": "sigadapt.errors",  # the name of InputNeeded before tools could ask
     # These two have moved, but independent checks beside this repository still use them from here.
     "CallListener": "sigadapt.listeners",
     "choice_from_stream": "sigadapt.response",
@@ -131,12 +140,14 @@ __all__ = [
     "ChatAdapter",
     "Choice",
     "Confirmation",
-    "ConfirmationNeeded",
+    "Declined",
     "Files",
+    "InputNeeded",
     "InvalidToolCall",
     "JSONAdapter",
     "LimitExceeded",
     "Limits",
+    "Pending",
     "ReAct",
     "RequestContext",
     "Run",
@@ -145,6 +156,7 @@ __all__ = [
     "ToolCall",
     "ToolCallParseError",
     "ToolCalls",
+    "ToolContext",
     "ToolDecl",
     "ToolDecls",
     "ToolResult",
@@ -152,6 +164,7 @@ __all__ = [
     "ToolTexts",
     "Toolset",
     "Usage",
+    "WaitingRuns",
     "choice_from_response",
     "rounds",
     "run_of",

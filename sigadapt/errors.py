@@ -9,7 +9,8 @@ The tree:
      +- InvalidOption         an adapter option, dialect or LM that cannot work; before any request
      +- UnreadableResponse    the value to read is not a model response
      +- UnusableAnswer        a turn that ended without an answer; says why, carries the `choice`
-     +- ConfirmationNeeded    a turn that waits for a person's yes; carries all that a run needs to go on
+     +- InputNeeded           a turn that waits for a person or for a result; carries all to go on
+     +- Declined              a person declined to answer the question of a tool
      +- LimitExceeded         a request or a turn that would pass a limit of its run; carries the `run`
      +- UnboundToolCall       a call that `ToolCall.bind` found unusable; carries it as an invalid `call`
      +- ToolCallParseError    the answer holds invalid calls; carries the whole `choice`
@@ -25,6 +26,7 @@ import pickle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, Protocol, TypeAlias
+from uuid import uuid4
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
@@ -265,14 +267,18 @@ waiting: Any = None
 """`runs/waiting.py`, which resumes a run. It is above this file, so `sigadapt/__init__.py` sets it."""
 
 
-class ConfirmationNeeded(SigadaptError):
-    """A turn whose calls wait for a person's yes. Nothing of the turn has run (`confirm="raise"`).
+class InputNeeded(SigadaptError):
+    """A turn that waits: for a person's yes, for an answer to a tool's question, or for a result.
 
-    It is no ValueError, so `dspy.ReActV2` ends at once. It can be pickled, and saved as JSON.
+    A turn waits for approvals before any of its calls runs (`confirm="raise"`). With a question, or a result
+    that comes from elsewhere, the calls beside it have run: `.results` has their results, and they do not run
+    again. It is no ValueError, so `dspy.ReActV2` ends at once. It can be pickled, and saved as JSON.
 
     Args:
-        calls: the ToolCalls of the turn, those that need no yes included.
-        requests: the requests for confirmation among them, as `calls.awaiting_confirmation` makes them.
+        calls: the ToolCalls of the turn, those that wait for nothing included.
+        requests: what it waits for, as ToolCalls. Each request has an `.id`, a `.kind` (`approval`, `answer`
+            or `result`), the `.call`, a `.hint` for the person, and for an answer its `.schema` and a
+            `.payload`, for a result `.pending`.
         history: a copy of the `dspy.History` before the turn.
         event: what the event of the turn holds beside its calls: the inputs of the request, and the outputs.
         field: the calls field of the signature.
@@ -280,25 +286,29 @@ class ConfirmationNeeded(SigadaptError):
 
     Example:
         >>> import dspy
-        >>> from sigadapt import ToolCalls, ToolDecl, ToolDecls
-        >>> def pay(to: str, eur: int) -> str:
-        ...     return f"Paid {eur} EUR to {to}."
-        >>> decls = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
-        >>> calls = ToolCalls([{"id": "call_1", "name": "pay", "args": {"to": "Ada", "eur": 5}}])
-        >>> error = ConfirmationNeeded(calls, calls.awaiting_confirmation(decls), dspy.History(messages=[]))
-        >>> print(error)
-        1 of 1 calls waits for a person: pay(to='Ada', eur=5). Decide by error.requests, then \
-error.resume(tools, decisions).
-        >>> loaded = ConfirmationNeeded.model_validate_json(error.model_dump_json())
+        >>> from sigadapt import ToolCalls, ToolContext
+        >>> def send(text: str, context: ToolContext) -> str:
+        ...     to = context.ask("To whom?")
+        ...     return f"Sent to {to}."
+        >>> calls = ToolCalls([{"id": "call_1", "name": "send", "args": {"text": "Hello"}}])
+        >>> try:
+        ...     calls.run([send])
+        ... except InputNeeded as error:
+        ...     text = error.model_dump_json()
+        >>> loaded = InputNeeded.model_validate_json(text)
+        >>> print(loaded)
+        1 of 1 calls waits: send(text='Hello'). Decide by error.requests, then error.resume(tools, decisions).
         >>> [request] = loaded.requests
-        >>> history = loaded.resume(decls, {request.id: True})
+        >>> request.kind, request.hint, request.schema
+        ('answer', 'To whom?', {'type': 'string'})
+        >>> history = loaded.resume([send], {request.id: "Ada"})
         >>> history.messages[0]["calls"].tool_call_results.tool_call_results[0].value
-        'Paid 5 EUR to Ada.'
+        'Sent to Ada.'
     """
 
-    code = "confirmation_needed"
+    code = "input_needed"
 
-    def __init__(  # noqa: PLR0917  (the adapter alone makes it)
+    def __init__(  # noqa: PLR0917  (the library alone makes it)
         self,
         calls: Any,
         requests: Any,
@@ -307,54 +317,105 @@ error.resume(tools, decisions).
         field: str = "calls",
         results_field: str | None = None,
     ) -> None:
-        waits = "waits" if len(requests) == 1 else "wait"
+        waiting_calls = {request.call.id: str(request.call) for request in requests}
+        waits = "waits" if len(waiting_calls) == 1 else "wait"
+        names = ", ".join(waiting_calls.values())
         super().__init__(
-            f"{len(requests)} of {len(calls.in_order())} calls {waits} for a person: "
-            f"{', '.join(str(request.call) for request in requests)}",
+            f"{len(waiting_calls)} of {len(calls.in_order())} calls {waits}: {names}",
             fix="Decide by error.requests, then error.resume(tools, decisions).",
         )
+        self.id: str = f"run_{uuid4().hex}"
+        """A random id: the key under which a program keeps the run."""
         self.calls = calls
         self.requests = requests
         self.history = history
         self.event = dict(event or {})
         self.field = field
         self.results_field = results_field
+        self.results: list[Any] = []
+        """The ToolResults that the turn has brought already."""
+        self.progress: dict[str, Any] = {}
+        """What was decided about calls that still wait, by their ids: nobody is asked twice."""
+        self.state: dict[str, Any] = {}
+        """The state of the run, as JSON values."""
+        self.one_by_one = False
+        """Whether the calls of the turn run one by one, because the program said so."""
 
     def resume(
-        self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
+        self,
+        tools: object,
+        decisions: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        *,
+        partial: bool = False,
     ) -> dspy.History:
-        """Run the turn's calls as a person decided, and return the history with the turn and its results.
+        """Run the turn's calls as was decided, and return the history with the turn and its results.
 
         Go on with `agent(history=...)`. This error and its history stay as they are. The library cannot know
-        whether a decision has been used: remove a request that was decided before you resume.
+        whether a decision has been used: remove a request that was decided before you resume, as
+        `sigadapt.WaitingRuns.take` does.
 
         Args:
             tools: the tools of the program, with their functions, in any form that ToolDecls takes.
-            decisions: as for `ToolCalls.run`.
+            decisions: by `request.id`. For an approval, as for `ToolCalls.run`. For an answer, a JSON value
+                that fits `request.schema`, or `sigadapt.Declined(reason)`. For a result, its value, a
+                ToolResult of the call, or `Declined`.
             timeout: as for `ToolCalls.run`.
+            partial: whether requests may stay undecided. What is decided runs.
+
+        The run's saved state is put into the run that is open here; without one, a run is opened for it.
 
         Raises:
+            InputNeeded: with the requests that are left or new, and the same `id`.
             InvalidHistory: as `ToolCalls.run`: `undecided`, `unknown_decision`. Nothing has run then.
-            InvalidOption: as `ToolCalls.run`.
+            InvalidOption: `invalid_decision`, for a decision of another kind, such as an answer that does not
+                fit. Nothing has run then. Others as `ToolCalls.run`.
         """
-        return waiting.resume(self, tools, decisions, timeout)
+        return waiting.resume(self, tools, decisions, timeout, partial=partial)
 
     async def aresume(
-        self, tools: object, decisions: Mapping[str, Any] | None = None, timeout: float | None = None
+        self,
+        tools: object,
+        decisions: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        *,
+        partial: bool = False,
     ) -> dspy.History:
         """Do the same as `resume`, with the calls run as `ToolCalls.arun` runs them."""
-        return await waiting.aresume(self, tools, decisions, timeout)
+        return await waiting.aresume(self, tools, decisions, timeout, partial=partial)
+
+    def results_of(
+        self,
+        tools: object,
+        decisions: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        *,
+        partial: bool = False,
+    ) -> Any:
+        """Do the same as `resume`, and return the turn's `ToolResults`, for a loop written by hand."""
+        return waiting.results_of(self, tools, decisions, timeout, partial=partial)
+
+    async def aresults_of(
+        self,
+        tools: object,
+        decisions: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        *,
+        partial: bool = False,
+    ) -> Any:
+        """Do the same as `results_of`, with the calls run as `ToolCalls.arun` runs them."""
+        return await waiting.aresults_of(self, tools, decisions, timeout, partial=partial)
 
     def model_dump_json(self) -> str:
         """Return all of it as JSON text, for another process or another day.
 
         Raises:
-            InvalidHistory: `unreadable_history`, for an input that JSON cannot hold.
+            InvalidHistory: `unreadable_history`, for an input or a state that JSON cannot hold.
         """
         return waiting.to_json(self)
 
     @classmethod
-    def model_validate_json(cls, text: str | bytes) -> "ConfirmationNeeded":
+    def model_validate_json(cls, text: str | bytes) -> "InputNeeded":
         """Return the error that `model_dump_json` wrote.
 
         Keep the text on the server: sign what a client could change in it (`sigadapt.trust.sign`).
@@ -363,6 +424,29 @@ error.resume(tools, decisions).
             InvalidHistory: `unreadable_history`, for a text that is something else.
         """
         return waiting.from_json(cls, text)
+
+
+ConfirmationNeeded = InputNeeded
+"""The name of InputNeeded before tools could ask."""
+
+
+class Declined(SigadaptError):
+    """A person declined to answer a question of a tool. As a decision, it says so to `resume`.
+
+    `ToolContext.ask` raises it. If the tool does not catch it, its call fails with the reason.
+
+    Args:
+        reason: what the model reads.
+
+    Example:
+        >>> print(Declined("It is Friday."))
+        It is Friday.
+    """
+
+    code = "declined"
+
+    def __init__(self, reason: str = "The person declined to answer.") -> None:
+        super().__init__(reason)
 
 
 class LimitExceeded(SigadaptError):

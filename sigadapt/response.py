@@ -7,8 +7,10 @@ from sigadapt.adapters.response.choice import (
     choices_from_response,
 )
 from sigadapt.adapters.response.text_choice import choice_from_text
+from sigadapt.providers.usage import AnswerUsage
 
 __all__ = [
+    "AnswerUsage",
     "Choice",
     "choice_from_response",
     "choice_from_stream",

@@ -37,7 +37,7 @@ from combinations import (
 from support import lm_of
 
 import sigadapt
-from sigadapt import ConfirmationNeeded, ToolDecl, ToolDecls, Toolset
+from sigadapt import InputNeeded, ToolDecl, ToolDecls, Toolset
 from sigadapt.testing import LoopbackProvider
 
 CELLS = cells()
@@ -118,7 +118,7 @@ class Trial:
         program, inputs = program_of(self.cell, given), inputs_of(self.cell, 0)
         try:
             return [await self._awaited(program, inputs)]
-        except ConfirmationNeeded as error:
+        except InputNeeded as error:
             history = await error.aresume(given, self._yes(error))
             return [await self._awaited(program, {"history": history})]
 
@@ -136,7 +136,7 @@ class Trial:
         def one(run: int) -> Any:
             try:
                 return self._called(program, inputs_of(self.cell, run))
-            except ConfirmationNeeded as error:
+            except InputNeeded as error:
                 return self._called(program, {"history": error.resume(given, self._yes(error))})
 
         if self.cell.way != "threads":
@@ -151,7 +151,7 @@ class Trial:
         *_, last = sigadapt.stream_sync(program, **inputs)
         return cast("Any", last).prediction
 
-    def _yes(self, error: ConfirmationNeeded) -> dict[str, bool]:
+    def _yes(self, error: InputNeeded) -> dict[str, bool]:
         self.before_decision = [*self.ran]
         return {request.id: True for request in error.requests}
 

@@ -14,7 +14,7 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py"))
 HELPERS = {"played.py", "notes_server.py", "batch_rows.py", "batch_command.py"}
 ELSEWHERE = {"batch_parallel.py", "batch_ray.py", "chat_endpoint.py", "use_chat.py"}
 """What the tests in tests/examples run."""
-LONGER = {"chat_endpoint.py": 256, "support_bot.py": 160, "use_chat.py": 160}
+LONGER = {"chat_endpoint.py": 256, "long_job.py": 120, "support_bot.py": 160, "use_chat.py": 160}
 """The most lines of whole programs, which show several things together."""
 
 PRINTS: dict[str, list[str]] = {
@@ -39,6 +39,19 @@ PRINTS: dict[str, list[str]] = {
         "anthropic/claude-sonnet-4-6: refund(order=7), refund(order=8)",
         "anthropic/claude-sonnet-4-6 failed (UnusableAnswer).",
         "gemini/gemini-2.5-flash: At nine.",
+    ],
+    "memory.py": [
+        "A restaurant in Oslo, without nuts.",
+        "load_memory(query='lives city') -> ['My family lives in the city of Oslo.']",
+    ],
+    "long_job.py": [
+        "2 of 2 calls wait: train(model='m'), review().",
+        'train {"job": "train-m"} -> Thank you. The run waits on.',
+        "review null -> The model is trained and reviewed.",
+    ],
+    "mcp_asks.py": [
+        "Delete the note 'groceries'? {'confirm': 'boolean'}",
+        "The note is gone.",
     ],
     "evaluation.py": [
         "500 rows: 90 % exact, F1 0.90",

@@ -12,22 +12,27 @@ import sigadapt
 ROOT = Path(__file__).resolve().parent.parent
 
 TOP = (
-    "Change ChatAdapter Choice Confirmation ConfirmationNeeded Files InvalidToolCall JSONAdapter "
-    "LimitExceeded Limits ReAct RequestContext Run SigadaptError Sources ToolCall ToolCallParseError "
-    "ToolCalls ToolDecl ToolDecls "
-    "ToolResult ToolResults ToolTexts Toolset Usage choice_from_response rounds run_of stream stream_sync "
-    "trim_history"
+    "Change ChatAdapter Choice Confirmation Declined Files InputNeeded InvalidToolCall JSONAdapter "
+    "LimitExceeded Limits Pending ReAct RequestContext Run SigadaptError Sources ToolCall "
+    "ToolCallParseError ToolCalls ToolContext ToolDecl ToolDecls "
+    "ToolResult ToolResults ToolTexts Toolset Usage WaitingRuns choice_from_response rounds run_of "
+    "stream stream_sync trim_history"
 )
 
 MODULES = {
     "adapters": "BAMLAdapter ChatAdapter JSONAdapter TwoStepAdapter XMLAdapter",
     "events": (
-        "CallDelta CallReady Confirm Ended Event Failed FileReady ReasoningDelta ResultReady ServerCall "
-        "SourceReady TextDelta Used"
+        "CallDelta CallReady Confirm Ended Event Failed FileReady Progress ReasoningDelta ResultReady "
+        "ServerCall SourceReady TextDelta Used"
     ),
     "listeners": "CallListener PartialCall",
-    "logs": "Conversation conversation_from_request",
-    "response": "Choice choice_from_response choice_from_stream choice_from_text choices_from_response",
+    "logs": (
+        "Adopted Comparison Conversation Improved Replayed adopt compare conversation_from_request improve "
+        "load replay"
+    ),
+    "response": (
+        "AnswerUsage Choice choice_from_response choice_from_stream choice_from_text choices_from_response"
+    ),
     "server_tools": (
         "CodeExecution File FileSearch Files ImageGeneration McpServer ServerToolCall Source Sources "
         "WebFetch WebSearch"
@@ -40,11 +45,15 @@ ERRORS = (
     "InvalidHistory InvalidOption InvalidSignature InvalidToolDecl MissingToolCalls UnboundToolCall "
     "UnreadableResponse UnusableAnswer"
 )
+IN_PACKAGE = "Event CallListener choice_from_stream"
+NEW = "AnswerUsage Adopted Comparison Improved Progress Replayed adopt compare improve load replay"
+"""Names that are in the package, too, and those that were never in another place."""
+
 MOVED = {
     name: module
     for module, names in {**MODULES, "errors": ERRORS}.items()
     for name in names.split()
-    if name not in {*TOP.split(), "Event", "CallListener", "choice_from_stream"}
+    if name not in {*TOP.split(), *IN_PACKAGE.split(), *NEW.split()}
 }
 
 

@@ -24,7 +24,7 @@ NPM = os.environ.get("SIGADAPT_NPM")
 CALL = ToolCall(id="c1", name="find", args={"city": "Rome"})
 BAD = InvalidToolCall(id="c2", name="find", arguments="{", index=1, code="invalid_json", message="It ends.")
 ASKED = SimpleNamespace(id="confirm_1", call=CALL, hint="Run find?")
-WAITS = sigadapt.ConfirmationNeeded(
+WAITS = sigadapt.InputNeeded(
     sigadapt.ToolCalls([CALL]),
     sigadapt.ToolCalls([CALL]).awaiting_confirmation([{"name": "find", "requires_confirmation": True}]),
     dspy.History(messages=[{"question": "a secret"}]),

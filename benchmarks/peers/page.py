@@ -59,7 +59,7 @@ WHY = {
   goes on.
 """,
     "approvals: what was saved is decided twice": """\
-- **A saved run that is decided twice.** What `ConfirmationNeeded` saves is a value, so a program that loads
+- **A saved run that is decided twice.** What `InputNeeded` saves is a value, so a program that loads
   it twice runs the call twice. The same holds for pydantic-ai's messages and the Agents SDK's `RunState`.
   LangChain keeps the state in its checkpointer, where the first decision ends the interrupt. Delete what you
   saved when you resume it.

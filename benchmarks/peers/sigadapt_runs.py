@@ -9,7 +9,7 @@ import sigadapt
 from benchmarks.peers.dspy_runs import lm_of
 from benchmarks.peers.library import Cannot, Library, Outcome
 from sigadapt import ToolDecl
-from sigadapt.errors import ConfirmationNeeded, InvalidOption
+from sigadapt.errors import InputNeeded, InvalidOption
 
 
 class Runs(Library):
@@ -72,7 +72,7 @@ class Runs(Library):
         with dspy.context(lm=self.lm, adapter=self.adapter), sigadapt.Run(limits) as run:
             try:
                 return self.outcome(self.agent(**arguments), run)
-            except ConfirmationNeeded as error:
+            except InputNeeded as error:
                 return self.stopped(error, run)
 
     async def acall(self, arguments: dict[str, Any]) -> Outcome:
@@ -80,7 +80,7 @@ class Runs(Library):
         with dspy.context(lm=self.lm, adapter=self.adapter), sigadapt.Run(limits) as run:
             try:
                 return self.outcome(await self.agent.acall(**arguments), run)
-            except ConfirmationNeeded as error:
+            except InputNeeded as error:
                 return self.stopped(error, run)
 
     async def stream(self, arguments: dict[str, Any]) -> Outcome:
@@ -94,7 +94,7 @@ class Runs(Library):
                         pieces.append(event.text)
                     if kind == "Ended":
                         ended = event
-            except ConfirmationNeeded as error:
+            except InputNeeded as error:
                 return self.stopped(error, run)
         outcome = self.outcome(ended.prediction, run)
         outcome.pieces = pieces
@@ -107,7 +107,7 @@ class Runs(Library):
         mark = "" if result.termination_reason == "submit" else result.termination_reason
         return Outcome(answer=str(result.answer), usage=used(run), mark=mark)
 
-    def stopped(self, error: ConfirmationNeeded, run: Any) -> Outcome:
+    def stopped(self, error: InputNeeded, run: Any) -> Outcome:
         """Read a run that waits."""
         self.waiting = error
         return Outcome(waiting=[request.call.name for request in error.requests], usage=used(run))

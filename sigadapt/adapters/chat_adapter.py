@@ -49,7 +49,7 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         orphans: what to do with a call without a result, or a result without a call, in a history. `raise`
             raises an InvalidHistory that names it. `heal` gives the call a failed result, drops the result,
             and records both.
-        confirm: what to do with a turn whose calls require confirmation. `"raise"` raises ConfirmationNeeded
+        confirm: what to do with a turn whose calls require confirmation. `"raise"` raises InputNeeded
             before anything of the turn has run, in `dspy.ReActV2` too. None leaves them to the program; an
             agent whose tool asks nobody is then refused.
         tool_errors: what the model reads of a tool that failed in one of DSPy's agents: its `message`, as

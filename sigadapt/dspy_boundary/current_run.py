@@ -5,7 +5,7 @@ and every tool finds the run that it belongs to, whatever the program sets for i
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -17,24 +17,26 @@ _KEY = "sigadapt_run"
 
 
 class OpenTurn(Protocol):
-    """One turn of an agent (`runs/agent_turn.py`)."""
+    """One turn of an agent (`adapters/calling/agent_turn.py`)."""
 
     def take_answer(self, calls: Any, decls: Any, outputs: Mapping[str, Any], field: str) -> None:
         """Take the answer to the turn's request: its calls, and what the model said beside them."""
         ...
 
-    def running(
-        self, name: str, arguments: Mapping[str, Any]
-    ) -> AbstractContextManager[Callable[[Any], None]]:
-        """Return a context in which the tool of a call runs; it gives what takes the tool's value."""
+    def run(self, name: str, arguments: Mapping[str, Any], start: Callable[[], Any]) -> Any:
+        """Run the tool of a call by `start`, and keep its result."""
+        ...
+
+    async def arun(self, name: str, arguments: Mapping[str, Any], start: Callable[[], Any]) -> Any:
+        """Do the same in async code."""
         ...
 
 
 class OpenLedger(Protocol):
     """What an open run counts and refuses (`runs/ledger.py`)."""
 
-    def begin_step(self, history: Any, inputs: Mapping[str, Any]) -> OpenTurn | None:
-        """Begin the step of an agent; None if no agent asks."""
+    def begin_step(self, turn: Any) -> None:
+        """Begin the step of an agent."""
         ...
 
     def begin_request(self, model: str, has_price: Callable[[], bool]) -> None:
@@ -68,6 +70,9 @@ class OpenLedger(Protocol):
 
 class OpenRun(Protocol):
     """A run that is open (`runs/run.py`)."""
+
+    deps: Any
+    state: dict[str, Any]
 
     @property
     def ledger(self) -> OpenLedger:

@@ -169,15 +169,21 @@ for _module in (_execution, _lm_module):
 
 
 def report_to_runs() -> None:
-    """Let DSPy's models and tools report to the run that is open; `runs/run.py` calls it once.
+    """Let DSPy's models report to the run that is open; `runs/run.py` calls it once.
 
     Requests are counted where DSPy sends them: after the cache had no answer, once for all retries, also for
     signatures without tools. A callback could neither stop a request nor know whether the cache answered.
-    The tools that DSPy's agents run report what they return, so that a run keeps it at once.
     """
     _execution._engine = _counted_engine
     _execution.finalize = _counted_end
     _execution._account_failed_call = _counted_failure
+
+
+def report_tools() -> None:
+    """Let the tools that DSPy's agents run report to the agent's turn; `agent_turn.py` calls it once.
+
+    So a run keeps what a tool returned at once, and the calls of a turn that waits do not begin.
+    """
     Tool.__call__ = _in_turn(Tool.__call__)
     Tool.acall = _in_turn_later(Tool.acall)
 
@@ -232,25 +238,15 @@ def _in_turn_later(method: Any) -> Any:
 
 
 def call_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
-    """Run the tool of an agent of DSPy's, and let the open run keep its result."""
+    """Run the tool of an agent of DSPy's, and let the agent's turn keep its result."""
     turn = open_turn.get()
-    if turn is None:
-        return start()
-    with turn.running(name, arguments) as keep:
-        value = start()
-        keep(value)
-    return value
+    return start() if turn is None else turn.run(name, arguments, start)
 
 
 async def acall_in_turn(name: str, arguments: dict[str, Any], start: Callable[[], Any]) -> Any:
     """Do the same as `call_in_turn` in async code."""
     turn = open_turn.get()
-    if turn is None:
-        return await start()
-    with turn.running(name, arguments) as keep:
-        value = await start()
-        keep(value)
-    return value
+    return await start() if turn is None else await turn.arun(name, arguments, start)
 
 
 class Lm15Provider(Protocol):

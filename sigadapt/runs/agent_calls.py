@@ -8,14 +8,16 @@ from typing import Any
 
 import dspy
 
+from sigadapt.adapters.calling.agent_turn import CANCELLED, AgentTurn, failure_text
 from sigadapt.dspy_boundary.current_run import open_turn, running_call
 from sigadapt.errors import UnboundToolCall
 from sigadapt.runs.agent_tools import ToolsetTool
-from sigadapt.runs.agent_turn import CANCELLED, AgentTurn, failure_text
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.calls import RefusedToolCall
+from sigadapt.signatures.tool_functions.open_call import open_call
+from sigadapt.signatures.tool_functions.stops import CallStop
 from sigadapt.signatures.tool_results.function_calls import Outcome, is_async
-from sigadapt.signatures.tool_results.side_by_side import TurnCall
+from sigadapt.signatures.turns.side_by_side import TurnCall
 
 AgentResults = tuple[dspy.ToolCallResults, dict[str, Any] | None]
 """The results of a turn, and the agent's final outputs if it has submitted them."""
@@ -78,16 +80,23 @@ class AgentCalls:
     def begin(self, position: int) -> None:
         """Note that a call begins to run."""
         self._begun.add(position)
-        running_call.set(self._call_at(position).id)
-        if self._turn is not None:
-            self._turn.begin(self._call_at(position))
+        call = self._call_at(position)
+        running_call.set(call.id)
+        if self._turn is None:
+            open_call.set(None)
+            return
+        open_call.set(self._turn.open_call(call))
+        self._turn.begin(call)
 
     def end(self, position: int, outcome: Outcome) -> None:
         """Keep the outcome of a call at once, in whatever thread it ended."""
         if self._turn is None:
             return
         call = self._call_at(position)
-        if isinstance(outcome.error, asyncio.CancelledError):
+        if isinstance(outcome.error, CallStop):
+            self._begun.discard(position)  # it counts when it runs again
+            self._turn.stop(call, outcome.error)
+        elif isinstance(outcome.error, asyncio.CancelledError):
             self._turn.end(call, CANCELLED, is_error=True)
         else:
             self._turn.take_outcome(call, outcome)
@@ -96,7 +105,13 @@ class AgentCalls:
         return self._calls.tool_calls[self._positions[position]]
 
     def results(self, outcomes: list[Outcome]) -> AgentResults:
-        """Return the turn's results in the order of the calls, and the final outputs, if any."""
+        """Return the turn's results in the order of the calls, and the final outputs, if any.
+
+        Raises:
+            InputNeeded: if a call waits.
+        """
+        if self._turn is not None and self._turn.is_waiting:
+            raise self._turn.input_needed()
         by_position = {**self._outcomes, **dict(zip(self._positions, outcomes, strict=True))}
         values: list[Any] = []
         failures: list[bool] = []

@@ -62,6 +62,15 @@ class CallReady(BaseEvent):
 
 
 @dataclass(frozen=True)
+class Progress(BaseEvent):
+    """How far the tool of a call has come, as it says by `ToolContext.progress`; `fraction` is 0 to 1."""
+
+    call_id: str
+    message: str
+    fraction: float | None = None
+
+
+@dataclass(frozen=True)
 class ResultReady(BaseEvent):
     """The result of a call. A tool that failed has a failed one, with the message of its error."""
 
@@ -123,6 +132,7 @@ Event: TypeAlias = (
     | ReasoningDelta
     | CallDelta
     | CallReady
+    | Progress
     | ResultReady
     | Confirm
     | ServerCall

@@ -13,10 +13,11 @@ from uuid import uuid4
 
 import dspy
 
+from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.dspy_boundary.internals import ReActV2, settings
 from sigadapt.errors import InvalidOption, LimitExceeded
-from sigadapt.runs.agent_turn import AgentTurn
-from sigadapt.runs.limits import Limits, Usage
+from sigadapt.providers.usage import Usage
+from sigadapt.runs.limits import Limits
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _SPENT = ("input_tokens", "output_tokens", "total_tokens", "cost")
@@ -100,16 +101,14 @@ class Ledger:
         """Return whether this is the ledger of a run inside of a tool of another run's agent."""
         return self.agents_around > outer.agents_around
 
-    def begin_step(self, history: Any, inputs: Mapping[str, Any]) -> AgentTurn | None:
-        """Begin the step of an agent; None if no agent asks.
+    def begin_step(self, turn: AgentTurn) -> None:
+        """Begin the step of an agent.
 
         Raises:
             LimitExceeded: the error of a nested agent, which the tool of this one swallowed.
         """
         modules: list[Any] = settings.caller_modules or []
-        if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
-            return None
-        turn = AgentTurn(history, inputs, modules[-2], partial(self.count_calls, modules=[*modules]))
+        turn.count_calls = partial(self.count_calls, modules=[*modules])
         for ledger in self.with_outer():
             if ledger.is_nested(modules):
                 continue
@@ -118,7 +117,6 @@ class Ledger:
             ledger.refusal = None
             if refusal is not None:
                 raise refusal
-        return turn
 
     def is_nested(self, modules: Sequence[Any]) -> bool:
         """Return whether what runs now is inside of a tool of this run's outermost agent."""

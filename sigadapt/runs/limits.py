@@ -1,7 +1,6 @@
-"""What a run may use (`Limits`) and what it has used (`Usage`), in the same units."""
+"""What a run may use (`Limits`), in the units of what it has used (`providers/usage.py`)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any
 
@@ -65,46 +64,3 @@ def _check(name: str, value: Any) -> None:
         return
     noun = "an int" if name in _COUNTS else "a number"
     raise InvalidOption(f"expected {noun} of 0 or more as a limit, got {value!r}", field=name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Usage:
-    """What a run has used so far. A figure is None if an answer came without it.
-
-    Args:
-        requests: requests that were sent to a model; DSPy's retries of one are one.
-        tool_calls: calls that began to run; an agent's `submit` is none.
-        input_tokens: tokens that the models read, cached ones included.
-        output_tokens: tokens that the models wrote.
-        cached_tokens: those of the tokens read that a provider had cached; None if no provider said so.
-        cost: US dollars.
-
-    Example:
-        >>> Usage(requests=1, input_tokens=90, output_tokens=10).total_tokens
-        100
-    """
-
-    requests: int = 0
-    tool_calls: int = 0
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
-    cached_tokens: int | None = None
-    cost: float | None = 0.0
-
-    @property
-    def total_tokens(self) -> int | None:
-        """The tokens read and written; None if one of them is unknown."""
-        if self.input_tokens is None or self.output_tokens is None:
-            return None
-        return self.input_tokens + self.output_tokens
-
-    def plus(self, counts: "Mapping[str, float | None]") -> "Usage":
-        """Return this with more added to some figures; what is unknown of them stays unknown."""
-        sums: dict[str, Any] = {}
-        for name, more in counts.items():
-            total = getattr(self, name)
-            if name == "cached_tokens":
-                sums[name] = total if more is None else (total or 0) + more
-            else:
-                sums[name] = None if total is None or more is None else total + more
-        return replace(self, **sums)

@@ -20,8 +20,8 @@ from sigadapt.runs.agent_tools import tools_for_agent
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
 from sigadapt.signatures.tool_decls import Sources
-from sigadapt.signatures.tool_results.side_by_side import arun_turn, run_turn
 from sigadapt.signatures.transcript import read, with_events
+from sigadapt.signatures.turns.side_by_side import arun_turn, run_turn
 
 
 class ReAct(ReActV2):
@@ -59,6 +59,9 @@ class ReAct(ReActV2):
         ...         agent(question="How many of Emma?").answer
         'Seven.'
     """
+
+    ends_by_itself = True
+    """Whether a turn with a call that waits goes on, although the model submits in it."""
 
     def __init__(
         self,

@@ -14,8 +14,9 @@ from typing_extensions import Self
 from sigadapt.dspy_boundary.current_run import RunPlace, enter_run, open_place
 from sigadapt.dspy_boundary.internals import report_to_runs, settings
 from sigadapt.errors import InvalidOption
+from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
-from sigadapt.runs.limits import Limits, Usage, check_limits
+from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.rounds import Rounds, rounds
 
 report_to_runs()

@@ -1,45 +1,43 @@
-"""Go on with a run that waits for a person: run its turn as was decided, and write it into the history.
+"""Go on with a run that waits: run its turn as was decided, and write it into the history.
 
-`ConfirmationNeeded` (errors.py) is the door to this file. The requests that it holds decide nothing here:
-which calls want a yes follows from the calls and the tools, as in `ToolCalls.run`.
+`InputNeeded` (errors.py) is the door to this file. The requests for approval that it holds decide nothing
+here: which calls need a yes follows from the calls and the tools, as in `ToolCalls.run`. What a tool asked
+while it ran cannot be found again without running it, so for answers and results the requests count.
 """
 
-from typing import Any
+from collections.abc import Generator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any, NamedTuple
 
 import dspy
 import pydantic
 
-from sigadapt.dspy_boundary.current_run import current_ledger
+from sigadapt.dspy_boundary.current_run import current_ledger, open_place
 from sigadapt.dspy_boundary.internals import is_submit
-from sigadapt.errors import ConfirmationNeeded, InvalidHistory
+from sigadapt.errors import InputNeeded, InvalidHistory
+from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
-from sigadapt.runs.limits import Usage
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import cut
-from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.confirmation import REJECTED, pin_of
+from sigadapt.schemas.json_values import cut, short_hash
+from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls, awaited_decls, decls_of
+from sigadapt.signatures.tool_functions.stops import CallProgress
 from sigadapt.signatures.tool_results.results import ToolResults
-from sigadapt.signatures.tool_results.running import (
-    Job,
-    arun_jobs,
-    changed_tool,
-    decisions_of,
-    jobs_of,
-    refuse_swapped,
-    run_jobs,
-)
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import with_events
+from sigadapt.signatures.turns.decisions import decided
+from sigadapt.signatures.turns.jobs import Job, jobs_of, refuse_swapped
+from sigadapt.signatures.turns.running import TurnResults, arun_jobs, run_jobs
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 
 
 class _RunRecord(pydantic.BaseModel):
-    """A ConfirmationNeeded as JSON. The event of the turn is a history of one, so that it is saved as one."""
+    """An InputNeeded as JSON. The event of the turn is a history of one, so that it is saved as one."""
 
     calls: ToolCalls
-    requests: ToolCalls  # for confirmation
+    requests: ToolCalls
     history: dspy.History
     event: dspy.History  # of one event: the turn that waits
     field: str  # the signature's field for calls
@@ -47,108 +45,169 @@ class _RunRecord(pydantic.BaseModel):
     usage: Usage | None = None  # what the run has used
     counted_in: list[str] = []  # the ids of the ledgers that counted it
     seconds: float = 0.0  # and how long it took
+    id: str | None = None
+    results: list[ToolResult] = []
+    progress: dict[str, CallProgress] = {}
+    state: dict[str, Any] = {}
+    one_by_one: bool = False
 
 
 _SAVED = ("calls", "requests", "history", "field", "results_field")
+_UNLESS_DEFAULT = ("results", "progress", "state", "one_by_one")
+"""Members that earlier versions do not have: without them, a text is signed as those versions signed it."""
 
 
-def to_json(error: ConfirmationNeeded) -> str:
+def to_json(error: InputNeeded) -> str:
     """Return the error as JSON text."""
-    fields = {name: getattr(error, name) for name in _SAVED}
-    unknown: set[str] = set()
+    fields = {name: getattr(error, name) for name in (*_SAVED, *_UNLESS_DEFAULT, "id")}
+    unknown = {name for name in _UNLESS_DEFAULT if fields[name] == _RunRecord.model_fields[name].default}
     if error.run is None:
-        unknown = {"usage", "counted_in", "seconds"}  # which a mark of an earlier version does not cover
+        unknown |= {"usage", "counted_in", "seconds"}
     else:
         ledger = error.run.ledger
         fields |= {"usage": ledger.usage, "counted_in": sorted(ledger.ids), "seconds": ledger.seconds}
     try:
         record = _RunRecord(**fields, event=dspy.History(messages=[error.event]))
+        if error.id == _id_of_earlier_version(record, unknown):
+            unknown.add("id")
         return record.model_dump_json(exclude=unknown)
     except ValueError as fault:
         reason = f"the run that waits cannot be saved: {cut(str(fault))}"
-        fix = "Give inputs that JSON can hold, or pickle the error."
+        fix = "Give inputs and a state that JSON can hold, or pickle the error."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
 
 
-def from_json(kind: type[ConfirmationNeeded], text: str | bytes) -> ConfirmationNeeded:
+def _id_of_earlier_version(record: _RunRecord, unknown: set[str]) -> str:
+    """Return the id of a run that was saved before runs had one."""
+    return f"run_{short_hash(record.model_dump_json(exclude={*unknown, 'id'}))}"
+
+
+def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
     """Return the error that was saved."""
     try:
-        fields = _RunRecord.model_validate_json(text)
-        [event] = fields.event.messages
-    except ValueError as fault:
-        reason = f"it is no saved ConfirmationNeeded: {cut(str(fault))}"
+        record = _RunRecord.model_validate_json(text)
+        [event] = record.event.messages
+        error = kind(record.calls, record.requests, record.history, event, record.field, record.results_field)
+    except (ValueError, InvalidHistory) as fault:
+        reason = f"it is no saved InputNeeded: {cut(str(fault))}"
         fix = "Give what error.model_dump_json() wrote."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
-    error = kind(fields.calls, fields.requests, fields.history, event, fields.field, fields.results_field)
-    if fields.usage is not None:
-        ledger = Ledger.of_earlier_run(fields.usage, fields.seconds, fields.history, fields.counted_in)
+    for name in _UNLESS_DEFAULT:
+        setattr(error, name, getattr(record, name))
+    if record.usage is not None:
+        ledger = Ledger.of_earlier_run(record.usage, record.seconds, record.history, record.counted_in)
         error.run = Run.of_ledger(ledger)
+    if record.id is None:
+        unknown = {name for name in _UNLESS_DEFAULT if name not in record.model_fields_set}
+        if record.usage is None:
+            unknown |= {"usage", "counted_in", "seconds"}
+        error.id = _id_of_earlier_version(record, unknown)
+    else:
+        error.id = record.id
     return error
 
 
-def resume(error: ConfirmationNeeded, tools: object, decisions: Any, timeout: float | None) -> dspy.History:
+def resume(
+    error: InputNeeded, tools: object, decisions: Any, timeout: float | None, *, partial: bool
+) -> dspy.History:
     """Run the calls of the turn, and return the history with them."""
     refuse_swapped(tools, decisions, "resume")
-    calls, jobs = _checked_jobs(error, decls_of(tools), decisions, timeout)
-    _carry_usage(error)
-    return _with_turn(error, run_jobs(calls, jobs))
+    return _with_turn(error, _run(error, decls_of(tools), decisions, timeout, partial=partial))
 
 
 async def aresume(
-    error: ConfirmationNeeded, tools: object, decisions: Any, timeout: float | None
+    error: InputNeeded, tools: object, decisions: Any, timeout: float | None, *, partial: bool
 ) -> dspy.History:
     """Run the calls of the turn side by side, and return the history with them."""
     refuse_swapped(tools, decisions, "aresume")
-    calls, jobs = _checked_jobs(error, await awaited_decls(tools), decisions, timeout)
-    _carry_usage(error)
-    return _with_turn(error, await arun_jobs(calls, jobs))
+    decls = await awaited_decls(tools)
+    return _with_turn(error, await _arun(error, decls, decisions, timeout, partial=partial))
 
 
-def _carry_usage(error: ConfirmationNeeded) -> None:
-    """Let the open run go on with what the run that waited has used."""
+def results_of(
+    error: InputNeeded, tools: object, decisions: Any, timeout: float | None, *, partial: bool
+) -> ToolResults:
+    """Run the calls of the turn, and return their results."""
+    refuse_swapped(tools, decisions, "results_of")
+    return _run(error, decls_of(tools), decisions, timeout, partial=partial)
+
+
+async def aresults_of(
+    error: InputNeeded, tools: object, decisions: Any, timeout: float | None, *, partial: bool
+) -> ToolResults:
+    """Run the calls of the turn side by side, and return their results."""
+    refuse_swapped(tools, decisions, "aresults_of")
+    return await _arun(error, await awaited_decls(tools), decisions, timeout, partial=partial)
+
+
+def _run(
+    error: InputNeeded, decls: ToolDecls, decisions: Any, timeout: float | None, *, partial: bool
+) -> ToolResults:
+    turn = _checked_turn(error, decls, decisions, timeout, partial=partial)
+    with _in_run(error):
+        results = run_jobs(turn.calls, decls, turn.jobs, parallel=not error.one_by_one)
+        return _finished(error, results)
+
+
+async def _arun(
+    error: InputNeeded, decls: ToolDecls, decisions: Any, timeout: float | None, *, partial: bool
+) -> ToolResults:
+    turn = _checked_turn(error, decls, decisions, timeout, partial=partial)
+    with _in_run(error):
+        results = await arun_jobs(turn.calls, decls, turn.jobs, parallel=not error.one_by_one)
+        return _finished(error, results)
+
+
+@contextmanager
+def _in_run(error: InputNeeded) -> Generator[None]:
+    """Let the open run go on with what the run that waited has used and kept; without one, open a run."""
+    place = open_place()
+    if place is None or place.run is None:
+        if not error.state:
+            yield
+            return
+        with Run(state=deepcopy(error.state)):
+            yield
+        return
     ledger = current_ledger()
     if ledger is not None and error.run is not None:
         ledger.carry(error.run.ledger)
+    place.run.state.update(deepcopy(error.state))
+    yield
 
 
-def _checked_jobs(
-    error: ConfirmationNeeded, decls: ToolDecls, decisions: object, timeout: float | None
-) -> tuple[ToolCalls, list[Job]]:
-    """Return the calls to run, and what to do with each, or raise the first reason to run nothing.
+class _Turn(NamedTuple):
+    """The calls of the turn that run here, and what to do with each."""
 
-    A rejection needs no tool, so it is taken by the request that was asked. Any other decision runs what the
-    person was shown, so the tool must be declared as it was then.
-    """
-    by_request = decisions_of(decisions)
-    rejections: dict[str, str] = {}
-    remaining_decisions = dict(by_request)
-    for request in error.requests:
-        decision = by_request.get(request.id)
-        if decision is False or isinstance(decision, str):
-            del remaining_decisions[request.id]
-            rejections[request.call.id] = decision or REJECTED
-        elif decision is not None:
-            _refuse_changed(request, decls)
+    calls: ToolCalls
+    jobs: list[Job]
+
+
+def _checked_turn(
+    error: InputNeeded, decls: ToolDecls, decisions: object, timeout: float | None, *, partial: bool
+) -> _Turn:
+    """Return what to do with each call, or raise the first reason to run nothing."""
     calls = _without_submit(error.calls, decls)
-    rejected = [call for call in calls if call.id in rejections]
-    remaining = [call for call in calls if call.id not in rejections]
-    remaining_calls = calls.model_copy(update={"tool_calls": remaining})
-    jobs = jobs_of(remaining_calls, decls, remaining_decisions, timeout)
-    jobs += [Job(call, ToolResult.failed(call, rejections[call.id])) for call in rejected]
-    return calls, sorted(jobs, key=lambda job: job.call.index)
+    all_decided = decided(error, decls, decisions, partial=partial)
+    earlier = all_decided.earlier(partial=partial)
+    return _Turn(calls, jobs_of(calls, decls, all_decided.approvals, timeout, earlier))
 
 
-def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
-    """Refuse a decision about a tool that is missing or declared otherwise than when the person was asked."""
-    name = request.call.name
-    pin = request.args.get("pin")
-    decision = f"there is a decision about {request.id!r}, and"
-    if pin is None:  # of an undeclared tool, or saved before requests had pins
-        return
-    if name not in decls:
-        raise changed_tool(decision, name, "is not declared")
-    if pin != pin_of(decls[name]):
-        raise changed_tool(decision, name, "is declared otherwise than when it was asked about")
+def _finished(error: InputNeeded, turn: TurnResults) -> ToolResults:
+    """Return the results of all calls of the turn, or raise the error with what is left to decide."""
+    if turn.requests:
+        place = {"event": error.event, "field": error.field, "results_field": error.results_field}
+        left = turn.input_needed(error.history, parallel=not error.one_by_one, **place)
+        left.calls = error.calls
+        left.id = error.id
+        open_run = open_place()
+        left.run = error.run if open_run is None or open_run.run is None else open_run.run
+        raise left
+    by_id = {result.call_id: result for result in turn.results}
+    for call in error.calls:
+        if call.id not in by_id:
+            by_id[call.id] = ToolResult.failed(call, _NOT_TAKEN)
+    return ToolResults.of(error.calls, by_id)
 
 
 def _without_submit(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
@@ -161,13 +220,8 @@ def _without_submit(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:
     return calls.model_copy(update={"tool_calls": [call for call in calls if not ends(call)]})
 
 
-def _with_turn(error: ConfirmationNeeded, results: ToolResults) -> dspy.History:
-    by_id = {result.call_id: result for result in results}
-    for call in error.calls:
-        if call.id not in by_id:
-            by_id[call.id] = ToolResult.failed(call, _NOT_TAKEN)
-    turn_results = ToolResults.of(error.calls, by_id)
-    event = dict(error.event)
+def _with_turn(error: InputNeeded, turn_results: ToolResults) -> dspy.History:
+    event: dict[str, Any] = dict(error.event)
     calls = error.calls
     if error.results_field is not None:
         earlier_results = event.get(error.results_field) or ToolResults()

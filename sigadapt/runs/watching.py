@@ -31,13 +31,14 @@ from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.dspy_boundary.current_run import current_ledger, running_call
 from sigadapt.dspy_boundary.internals import StreamResponse, running_id, settings
-from sigadapt.errors import ConfirmationNeeded, SigadaptError
+from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.runs import events
 from sigadapt.runs.events import Event
 from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
 from sigadapt.runs.submit_texts import AGENT, SUBMIT, SubmitTexts, submit_texts
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.tool_functions.pending import need_of
 from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -239,7 +240,7 @@ class Watch(BaseCallback):
             return
         for name in step.fields:
             self._emit_output(step, name, values.get(name))
-        if isinstance(exception, ConfirmationNeeded):
+        if isinstance(exception, InputNeeded) and _waits_before_calls(exception):
             for call in exception.calls:
                 self.emit_call(step, call)
         if step.usage:
@@ -322,7 +323,9 @@ class Watch(BaseCallback):
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
         frame = self._frames.pop(call_id, self._root)
-        if frame.run is not None and (exception is None or isinstance(exception, Exception)):
+        if frame.run is None or need_of(outputs, frame.run.call.name or "") is not None:
+            return
+        if exception is None or isinstance(exception, Exception):
             result = _tool_result(frame.run.call, outputs, exception)
             ledger = current_ledger()
             if ledger is not None:  # whoever gets the event may save the history of the run
@@ -357,6 +360,12 @@ class Watch(BaseCallback):
             running_id.reset(token)
         self.on_tool_end(run_id, value)
         return value
+
+    def emit_progress(self, call_id: str, message: str, fraction: float | None) -> None:
+        """Emit how far a tool has come."""
+        run = self._current_frame().run
+        if run is not None:
+            self.emit(run.step, events.Progress, call_id or run.call.id, message, fraction)
 
     def emit_result(self, call_id: str, result: ToolResult) -> None:
         """Emit the result of a call whose function has not ended; what it returns later is none."""
@@ -483,7 +492,13 @@ def _result_rows(value: Any) -> Iterable[Any]:
 
 def waits_of(error: object) -> ToolCalls | None:
     """Return the requests for confirmation that an error waits for; None for any other error."""
-    return error.requests if isinstance(error, ConfirmationNeeded) else None
+    return error.requests if isinstance(error, InputNeeded) else None
+
+
+def _waits_before_calls(error: InputNeeded) -> bool:
+    """Return whether a turn waits before any of its calls has run, so that no event has them yet."""
+    kinds = {request.kind for request in error.requests}
+    return kinds == {"approval"} and not error.results and not error.progress
 
 
 def jsonable(value: Any) -> Any:

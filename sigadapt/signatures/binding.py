@@ -56,7 +56,7 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
     if models.accepts(decl.func):
         values = _model_arguments(decl.func, args)
     else:
-        types = _types_of(decl.func)
+        types = types_of_function(decl.func)
         values, errors = _by_annotation(types, args)
         values |= _field_defaults(types, args)
         values = errors or values
@@ -68,7 +68,7 @@ def with_own_defaults(decl: ToolDecl, args: Json) -> Json:
     if decl.func is None or isinstance(decl.func, LostFunction):
         return args
     visible = {**args}
-    types = _types_of(decl.func)
+    types = types_of_function(decl.func)
     for name, value in args.items():
         if not is_object(value) and not is_array(value):
             continue
@@ -106,7 +106,7 @@ def _own_defaults(decl: ToolDecl) -> Json:
     properties: Json = decl.parameters.get("properties") or {}
     if models.accepts(decl.func):
         return _model_defaults(decl.func, properties)
-    types = _types_of(decl.func)
+    types = types_of_function(decl.func)
     defaults = {name: default for name, default in types.defaults.items() if name not in types.filled}
     with suppress(Exception):
         defaults |= _field_defaults(types, {})
@@ -166,7 +166,8 @@ def _members_with_defaults(value: Json, model: pydantic.BaseModel) -> Json:
     return members
 
 
-def _types_of(func: Any) -> callables.Types:
+def types_of_function(func: Any) -> callables.Types:
+    """Return the annotations of what a declared function takes."""
     if models.accepts(func):
         fields = _fields_of(func).items()
         return callables.Types({key: func.model_fields[name].annotation for key, name in fields})
@@ -210,7 +211,7 @@ def _model_arguments(model: type[pydantic.BaseModel], args: Json) -> "Json | lis
             keywords[key] = getattr(expected, name)
     if _makes(keywords, expected):
         return keywords
-    by_annotation = _by_annotation(_types_of(model), args)[0] | extra
+    by_annotation = _by_annotation(types_of_function(model), args)[0] | extra
     return by_annotation if _makes(by_annotation, expected) else copy.deepcopy(args)
 
 

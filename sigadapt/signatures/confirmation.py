@@ -4,46 +4,18 @@ Source of the idea: tool confirmation in Google's Agent Development Kit.
 """
 
 import json
-import logging
-import warnings
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from copy import deepcopy
-from functools import WRAPPER_ASSIGNMENTS, partial
-from inspect import isawaitable, iscoroutine, signature, unwrap
-from typing import Any, NamedTuple, TypeAlias
+from inspect import iscoroutine
+from typing import Any, NamedTuple
 
-import dspy
-
-from sigadapt.dspy_boundary.internals import settings
-from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
-from sigadapt.schemas.arguments import Flaw
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check_json
-from sigadapt.schemas.json_values import Json, equal_json, short_hash, type_of
+from sigadapt.schemas.json_values import Json, short_hash, type_of
 from sigadapt.schemas.with_defaults import with_defaults
-from sigadapt.signatures.binding import bound_arguments, with_own_defaults, without_own_defaults
-from sigadapt.signatures.sources.annotations import jsonable
-from sigadapt.signatures.sources.runnable import (
-    ASKS_FIRST,
-    FORGOTTEN,
-    Asking,
-    RefusedRun,
-    asking_of,
-    by_name,
-    forgotten_adapter,
-    nobody_to_ask,
-)
-from sigadapt.signatures.tool_decl import ToolDecl, with_fields
+from sigadapt.signatures.binding import with_own_defaults
+from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_results.failures import message_of
-from sigadapt.signatures.tool_results.function_calls import (
-    HOME_LOOP,
-    arun_function,
-    start_function,
-    with_timeout,
-)
-from sigadapt.signatures.tool_results.tool_output import NotedValue, edit_note
 
-_LOG = logging.getLogger("sigadapt")
 REJECTED = "The user rejected this call. It was not run."
 """The result of a call that a person said no to, as the model reads it."""
 
@@ -110,171 +82,3 @@ def pin_of(decl: ToolDecl) -> str:
     if decl.instructions:
         declaration["instructions"] = decl.instructions
     return short_hash(json.dumps(declaration, sort_keys=True))
-
-
-class GuardedFunction:
-    """A tool's function behind a question for a person.
-
-    It is an object, and does not say what it wraps: `dspy.CodeAct` takes the source of a function, or of the
-    function that it wraps, and runs that without the question.
-    """
-
-    def __init__(self, func: Any, run: Callable[..., Any]) -> None:
-        for name in WRAPPER_ASSIGNMENTS:
-            with suppress(AttributeError):
-                setattr(self, name, getattr(func, name))
-        with suppress(TypeError, ValueError):
-            self.__signature__ = signature(func)
-        if hasattr(func, HOME_LOOP):
-            setattr(self, HOME_LOOP, getattr(func, HOME_LOOP))
-        self._func = func
-        self._run = run
-
-    @property
-    def __globals__(self) -> dict[str, Any]:
-        """The names in which quoted annotations are read."""
-        function = unwrap(getattr(self._func, "__func__", self._func))
-        return getattr(function, "__globals__", {})
-
-    def __call__(self, **kwargs: Any) -> Any:
-        """Ask, and run the function."""
-        return self._run(**kwargs)
-
-    def __deepcopy__(self, _: Any) -> "GuardedFunction":
-        return self  # as Python copies a function
-
-
-def refusing(decl: ToolDecl) -> GuardedFunction:
-    """Return the function of a tool, for an agent that can ask nobody: it runs what needs no yes."""
-    func = by_name(decl.raw.function)
-
-    def run(**kwargs: Any) -> Any:
-        if question_for(decl, {name: jsonable(value) for name, value in kwargs.items()})[1] is None:
-            return start_function(func, kwargs)
-        callers: list[Any] = settings.caller_modules or []
-        error = forgotten_adapter(FORGOTTEN, decl.name) if callers else None
-        error = error or nobody_to_ask(decl.name)
-        _LOG.error("%s", error)  # agents swallow what a tool raises
-        if callers and isinstance(callers[-1], dspy.ReAct):
-            return RefusedRun(error)
-        raise error
-
-    return GuardedFunction(func, run)
-
-
-def waits_inside(tool: str | None) -> InvalidToolDecl:
-    """Make the error of a program inside of a tool that has to wait for a person, and warn of it."""
-    error = InvalidToolDecl(
-        "a program inside of a tool cannot wait for a person, because the run around it goes on",
-        code="nobody_to_ask",
-        tool=tool,
-        fix="Mark the outer tool instead, ToolDecl.of(program, requires_confirmation=True), and give its "
-        "program tools that need no yes, or that ask by `confirmed_by`.",
-    )
-    _LOG.warning("%s", error)
-    warnings.warn(str(error), UserWarning, stacklevel=2)  # a script that configures no log sees it too
-    return error
-
-
-Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"
-"""A function of a tool's name, the arguments and the question. It says whether to run it; may be async."""
-
-
-def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
-    """Return the same declaration with a function that asks a person before it runs."""
-    if not callable(ask):
-        raise InvalidOption(
-            f"{type_of(ask)} cannot be asked",
-            field="ask",
-            fix="Give confirmed_by a function of the tool's name, the arguments and the question.",
-        )
-    if decl.func is None or decl.requires_confirmation is False:
-        return decl
-    func = by_name(decl.func)
-
-    def ask_of(copy: ToolDecl) -> Any:
-        return asking_first(with_fields(copy, func=decl.func), ask).func
-
-    guarded = GuardedFunction(func, partial(_ask_and_run, decl, func, ask))
-    asking = asking_of(decl.func)
-    function = decl.func if asking is None else asking.behind
-    setattr(guarded, ASKS_FIRST, Asking(guarded, decl.requires_confirmation, function, ask_of))
-    return with_fields(decl, func=guarded)
-
-
-def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs: Any) -> Any:
-    """Ask about a call if it needs a yes, and run it; awaitable, if `ask` is async."""
-    args = {name: jsonable(value) for name, value in kwargs.items()}
-    visible, question = question_for(decl, args)
-    as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
-    if question is None:
-        return with_timeout(start_function(func, as_sent, decl.timeout), decl.timeout)
-    original = deepcopy(visible)
-
-    def arguments_after(verdict: object) -> Json:
-        if verdict is False:
-            raise PermissionError(REJECTED)
-        if verdict is not True:
-            raise _asked_in_vain(decl, f"expected True or False, got {type_of(verdict)}")
-        if equal_json(original, visible):
-            return as_sent
-        return _agreed_arguments(decl, kwargs, args, original, visible)
-
-    def with_note(value: Any) -> Any:
-        return value if equal_json(original, visible) else NotedValue(value, edit_note(visible))
-
-    async def with_note_later(value: Awaitable[Any]) -> Any:
-        return with_note(await value)
-
-    async def run_later(answer: Awaitable[object]) -> Any:
-        try:
-            verdict = await answer
-        except Exception as error:
-            raise _asked_in_vain(decl, message_of(error)) from error
-        return with_note(await arun_function(func, arguments_after(verdict), decl.timeout))
-
-    try:
-        verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
-    except Exception as error:
-        raise _asked_in_vain(decl, message_of(error)) from error
-    if isawaitable(verdict):
-        return run_later(verdict)
-    value = start_function(func, arguments_after(verdict), decl.timeout)
-    value = with_timeout(value, decl.timeout)
-    return with_note_later(value) if isawaitable(value) else with_note(value)
-
-
-def _asked_in_vain(decl: ToolDecl, reason: str) -> InvalidOption:
-    """Make the error of an `ask` that gave no answer, and log it: agents swallow what a tool raises."""
-    error = InvalidOption(
-        f"`ask` gave no answer about {decl.name!r}: {reason}",
-        code="invalid_decision",
-        field="ask",
-        fix="Return True to run the call, False to reject it.",
-    )
-    _LOG.error("%s", error)
-    return error
-
-
-def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, shown: Json, answer: Json) -> Json:
-    """Return what to run the function with: what who decides saw, or made of it."""
-    arguments = without_own_defaults(decl, answer)
-    flaw = decl.flaw_of(arguments)
-    values = bound_arguments(decl, arguments) if flaw is None else flaw
-    if not equal_json(shown, answer):
-        if isinstance(values, Flaw):
-            raise PermissionError(f"The user changed the arguments. It was not run: {values.message}")
-        return values
-    if equal_json(kwargs, args):  # agents give what the model sent
-        if not isinstance(values, Flaw):
-            return values
-        raise ValueError(values.message)  # as DSPy does for a tool that does not ask
-    # A Python value may hold more than its JSON: what it excludes, a SecretStr, what a serializer changed.
-    if isinstance(values, Flaw) or any(values.get(name, value) != value for name, value in kwargs.items()):
-        raise InvalidToolDecl(
-            "its arguments hold more than JSON can show, so nobody could agree to them",
-            code="confirmation_failed",
-            tool=decl.name,
-            fix="Give the tool the arguments as JSON.",
-        )
-    return values

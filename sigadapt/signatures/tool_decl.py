@@ -118,6 +118,9 @@ class ToolDecl(Displayable, Immutable, Runnable):
         instructions: what the model is told beside the description while the tool is offered. sigadapt's
             adapters add it to the system text, once for all tools that have the same.
         check_result: whether a result that does not fit `returns` is a failed one. It is the program's own.
+        hooks: objects around each call, as `ToolDecls.with_hooks` sets them. They are the program's own.
+        external: whether the result of a call comes from elsewhere, such as a page or a queue: nothing runs
+            here, and the run waits for the result (`InputNeeded`).
         func: the Python object behind the tool, for the caller. sigadapt never calls it, compares it or
             saves it as JSON; for pickle, see `LostFunction`.
 
@@ -145,6 +148,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
     sequential: bool = field(default=False, compare=False, repr=False)
     instructions: str = ""
     check_result: bool = field(default=False, compare=False, repr=False)
+    hooks: tuple[object, ...] = field(default=(), compare=False, repr=False)
+    external: bool = False
 
     text: ClassVar[DeclarationText]
     """The declaration as JSON text, of each its own: it is no field."""
@@ -189,6 +194,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
         sequential: bool = False,
         instructions: str | None = None,
         check_result: bool = False,
+        external: bool = False,
         **unknown: Never,
     ) -> "ToolDecl":
         """Declare one tool from a source. Every other argument overrides the source.
@@ -207,6 +213,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
             sequential: see ToolDecl. Only true overrides the source.
             instructions: see ToolDecl.
             check_result: see ToolDecl. Only true overrides the source.
+            external: see ToolDecl. Only true overrides the source.
             unknown: no other argument is taken.
 
         Raises:
@@ -233,6 +240,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
             "sequential": sequential or None,
             "instructions": instructions,
             "check_result": check_result or None,
+            "external": external or None,
         }
         fields = {key: value for key, value in fields.items() if value is not None}
         if isinstance(source, ToolDecl):
@@ -347,6 +355,11 @@ class ToolDecl(Displayable, Immutable, Runnable):
                     functions[key] = by_value(function)
                 except Exception:  # noqa: BLE001  (whatever the function's own classes raise)
                     functions[key] = by_value(LostFunction(self.name, key))
+        if self.hooks:
+            try:
+                functions["hooks"] = by_value(self.hooks)
+            except Exception:  # noqa: BLE001  (whatever the hooks' own classes raise)
+                functions["hooks"] = by_value((LostHooks(self.name),))
         fields = {name: getattr(self, name) for name in _UNSAVED}
         return from_pickles, (_restored, {"source": bare_form(self), **fields}, functions)
 
@@ -369,6 +382,13 @@ class LostFunction:
             tool=self.tool,
             fix="Declare the tool again where it is loaded.",
         )
+
+
+class LostHooks:
+    """What stands for hooks that pickle could not take: no call runs without them."""
+
+    def __init__(self, tool: str) -> None:
+        self.before_tool = LostFunction(tool, "hooks")
 
 
 def by_value(value: object) -> bytes:
@@ -473,7 +493,7 @@ def bare_form(decl: ToolDecl) -> Json:
     form |= {key: part for key in parts if (part := getattr(decl, key)) is not None}
     if decl.instructions:
         form["instructions"] = decl.instructions
-    for key in ("long_running", "requires_confirmation"):
+    for key in ("long_running", "requires_confirmation", "external"):
         if getattr(decl, key) is not False:  # a function may be false, such as an object without items
             form[key] = True
     return form
@@ -487,12 +507,14 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "sequential": bool,
     "instructions": str,
     "check_result": bool,
+    "external": bool,
     **dict.fromkeys(("returns", "extras", "format"), (dict, NoneType)),
 }
 
 _OPTIONS = (
     *("name", "description", "parameters", "returns", "strict"),
     *("long_running", "requires_confirmation", "timeout", "sequential", "instructions", "check_result"),
+    "external",
 )
 _UNSAVED = ("search", "timeout", "sequential", "check_result")
 _OWN_KEYS = ("type", "function", "custom")

@@ -22,7 +22,6 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.confirmation import Ask, asking_first
 from sigadapt.signatures.native_tools import MCP_APPROVAL, NativeTool, is_native
 from sigadapt.signatures.rendering import Displayable, rendered_decls
 from sigadapt.signatures.saved_model import Immutable
@@ -37,6 +36,8 @@ from sigadapt.signatures.tool_decl import (
     known_declarations,
     with_fields,
 )
+from sigadapt.signatures.tool_functions.guards import Ask, asking_first
+from sigadapt.signatures.tool_functions.hooks import check_hooks
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -267,6 +268,44 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
             PermissionError: The user rejected this call. It was not run.
         """
         entries = [asking_first(each, ask) if isinstance(each, ToolDecl) else each for each in self.entries]
+        return ToolDecls(entries)
+
+    def with_hooks(self, *hooks: object) -> "ToolDecls":
+        """Return the same tools with hooks around each call, however it is run.
+
+        Args:
+            hooks: objects with any of these methods, sync or async. The first hook that returns something
+                other than None decides.
+
+                `before_tool(call, context)` returns a ToolCall of the same name with other arguments, which
+                are checked, or the value of the call, and the tool does not run.
+                `after_tool(call, result, context)` gets what the function returned, and returns the value in
+                its place. `on_tool_error(call, error, context)` returns the value of a call that failed.
+
+        A hook that raises fails the call. Bad calls reach no hook. A person approves a call as the model made
+        it. If `before_tool` changes an approved call, the person is asked again.
+
+        Raises:
+            InvalidOption: for a class, or for an object without any of these methods.
+
+        Example:
+            >>> from sigadapt import ToolCalls
+            >>> class Redact:
+            ...     def after_tool(self, call, result, context):
+            ...         return result.replace("4000123", "***")
+            >>> def card(name: str) -> str:
+            ...     return f"{name} pays by 4000123."
+            >>> [result] = ToolCalls([{"name": "card", "args": {"name": "Ada"}}]).run(
+            ...     ToolDecls([card]).with_hooks(Redact())
+            ... )
+            >>> result.value
+            'Ada pays by ***.'
+        """
+        check_hooks(hooks)
+        entries: list[ToolDecl | NativeTool] = []
+        for entry in self.entries:
+            is_decl = isinstance(entry, ToolDecl)
+            entries.append(with_fields(entry, hooks=(*entry.hooks, *hooks)) if is_decl else entry)
         return ToolDecls(entries)
 
     def with_texts(self, file: object) -> "ToolDecls":

@@ -23,6 +23,7 @@ from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
 from sigadapt.signatures.tool_decls import ListsTools, ResolvableTools, Sources, ToolDecls, Values, flat
+from sigadapt.signatures.tool_functions.hooks import check_hooks
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -264,6 +265,30 @@ class Toolset(Displayable, Immutable, ResolvableTools):
             ['write', 'read']
         """
         return replace(self, transforms=(*self.transforms, function))
+
+    def with_hooks(self, *hooks: object) -> "Toolset":
+        """Put hooks around the calls of whatever tools a request gets, as `ToolDecls.with_hooks` does.
+
+        Raises:
+            InvalidOption: as `ToolDecls.with_hooks`.
+
+        Example:
+            >>> class Log:
+            ...     def before_tool(self, call, context):
+            ...         print("calls", call.name)
+            >>> def now() -> str:
+            ...     return "12:00"
+            >>> clock = Toolset("clock", [now]).with_hooks(Log())
+            >>> from sigadapt import ToolCalls
+            >>> [result] = ToolCalls([{"name": "now", "args": {}}]).run(clock)
+            calls now
+        """
+        check_hooks(hooks)
+
+        def with_hooks(_: RequestContext, decls: ToolDecls) -> ToolDecls:
+            return decls.with_hooks(*hooks)
+
+        return self.prepared(with_hooks)
 
     def combined(self, *others: "Toolset", name: str | None = None) -> "Toolset":
         """Join the tools of this and other toolsets, in order. A tool name in two of them is an error.

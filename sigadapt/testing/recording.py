@@ -19,11 +19,11 @@ from sigadapt.schemas.json_values import is_array, is_object, pointer
 from sigadapt.schemas.subschemas import key_of
 from sigadapt.testing.answers import Failure, LoopbackError, Reply
 from sigadapt.testing.exchange import Response
-from sigadapt.testing.private_files import open_private
 from sigadapt.testing.script import Received
 from sigadapt.testing.stream_pieces import without_pieces
 from sigadapt.trust.echoes import Echoes
 from sigadapt.trust.masking import HARMLESS_QUERY, Masking, query_of
+from sigadapt.trust.private_files import open_private
 
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 

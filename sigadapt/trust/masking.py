@@ -10,6 +10,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
@@ -52,6 +53,7 @@ _SECRET_IN_TEXT = re.compile(
     r"://[^/\s:@]*:([^/\s@]+)@|\b[Bb]earer\s+([^\s\"',]+)"
     r"|\b((?:sk|gh[pousr]|xox[abprs]|AKIA|AIza)[-_]?[\w-]{16,})"  # the keys of large services say so
 )
+_LONGEST_KEPT = 8192  # characters of a text whose secrets are found once
 _QUOTES = "\"'{}[]()<>"
 _SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
 
@@ -227,6 +229,13 @@ _NUMBER = re.compile(r"\d")
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
+# The requests of a log say the same texts again and again.
+@lru_cache(maxsize=1024)
+def _secrets_in_text(text: str) -> tuple[str, ...]:
+    """Return the secrets in a text that say so themselves, or stand in an address."""
+    return tuple(secret for groups in _SECRET_IN_TEXT.findall(text) for secret in groups if secret)
+
+
 def secrets_in(body: Any) -> Iterator[str]:
     """Yield the texts in a body that stand under the name of a secret, or in an address, at any depth."""
     pending: list[tuple[str, Any]] = [("", body)]
@@ -235,7 +244,8 @@ def secrets_in(body: Any) -> Iterator[str]:
         if isinstance(value, str):
             if _SECRET_MEMBER.search(name):
                 yield value
-            yield from (secret for groups in _SECRET_IN_TEXT.findall(value) for secret in groups if secret)
+            find = _secrets_in_text if len(value) <= _LONGEST_KEPT else _secrets_in_text.__wrapped__
+            yield from find(value)
             with suppress(ValueError, RecursionError):  # arguments and results are JSON in a text
                 pending += [(name, json.loads(value))] if value.lstrip().startswith(("{", "[")) else []
         elif is_object(value):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import dspy
 
-from sigadapt.errors import ConfirmationNeeded, InvalidHistory, InvalidOption
+from sigadapt.errors import InputNeeded, InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, cut, is_iterable, is_object, is_sequence, is_unicode
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls, Turn
@@ -31,7 +31,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.transcript import collection_in, read, rounds_in
 from sigadapt.trust.canonical import canonical, has_large_number
 
-Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall | ConfirmationNeeded
+Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall | InputNeeded
 Secret: TypeAlias = str | bytes
 Secrets: TypeAlias = Secret | Sequence[Secret]
 
@@ -55,7 +55,7 @@ def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str 
     """Return a signature for each part of a value, for a client to send back with it.
 
     Args:
-        value: calls, results, a history, a request for confirmation, a ConfirmationNeeded, or a list of
+        value: calls, results, a history, a request for confirmation, a InputNeeded, or a list of
             these.
         secret: what only the server knows, at least 16 bytes; or a list of secrets, of which the first signs.
         context: where the signatures count, such as `"user 1, conversation 7"`. They verify with the same
@@ -65,7 +65,7 @@ def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str 
         Marks, each a version (`v1:` or `v2:`) and HMAC-SHA256 in hex: one for each call and request, which
         covers its id, name and arguments; one for each result, which covers its call and everything that the
         result says; one for each call whose turn has provider state, shown reasoning or searches, which
-        covers the turn; and one for a ConfirmationNeeded, which covers all that it saves. The text beside the
+        covers the turn; and one for a InputNeeded, which covers all that it saves. The text beside the
         calls of a turn without state, and the other fields of a history, are the client's word.
 
     Raises:
@@ -168,7 +168,7 @@ def _parts_of(value: object, request_kind: str = "request") -> Iterator[_Part]:
     # `request_kind` is the kind of a call with the name of requests. What a model wrote in a turn is none.
     # The one place that walks a conversation here.
     for item in value if is_sequence(value) else [value]:
-        if isinstance(item, ConfirmationNeeded):
+        if isinstance(item, InputNeeded):
             event = dspy.History(messages=[item.event])  # which may hold the results of earlier turns
             yield from _parts_of(item.calls, "call")
             yield from _parts_of([item.requests, item.history, event])
@@ -262,7 +262,7 @@ def _turn_fields(turn: Turn) -> Json:
     return {name: value for name, value in fields.items() if value}
 
 
-def _run(error: ConfirmationNeeded) -> _Part:
+def _run(error: InputNeeded) -> _Part:
     """Return all of a run that waits, as it is saved, as one part."""
     try:
         record: Json = json.loads(error.model_dump_json())
@@ -319,7 +319,7 @@ def name_of(subject: Any) -> str:
     elif isinstance(subject, Turn):
         name = "the provider state of a turn"
         value = subject.state
-    elif isinstance(subject, ConfirmationNeeded):
+    elif isinstance(subject, InputNeeded):
         name = "a run that waits"
         value = None
     else:

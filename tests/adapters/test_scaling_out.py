@@ -193,12 +193,14 @@ def test_every_error_is_pickled(pickler: Any):
             error: Any = kind(choice.tool_calls.invalid[0])
         elif issubclass(kind, ToolCallParseError):
             error = kind("is wrong", choice=choice, signature=local_signature(), **given)
-        elif kind is errors.ConfirmationNeeded:
+        elif kind is errors.InputNeeded:
             calls = ToolCalls([{"id": "c", "name": "pay", "args": {}}])
             requests = calls.awaiting_confirmation([{"name": "pay", "requires_confirmation": True}])
             error = kind(calls, requests, dspy.History(messages=[]), {}, "calls", None)
         elif kind is errors.LimitExceeded:
             error = kind("requests", 2, 2)
+        elif kind is errors.Declined:
+            error = kind("It is Friday.")
         elif kind is errors.EmptyAnswer:
             error = kind("is empty", choice=choice, field="f")
         elif kind is errors.UnusableAnswer:

@@ -14,7 +14,7 @@ from support import Talk, lm_of
 
 import sigadapt
 from sigadapt import (
-    ConfirmationNeeded,
+    InputNeeded,
     ToolCall,
     ToolCalls,
     ToolDecl,
@@ -48,16 +48,16 @@ class Shop:
         self.ran.append(("find", city))
         return {"city": city}
 
-    def waits(self, *script: Answer, wire: str = "openai", **inputs: Any) -> ConfirmationNeeded:
+    def waits(self, *script: Answer, wire: str = "openai", **inputs: Any) -> InputNeeded:
         """The error of an agent that waits, saved and loaded."""
         adapter = sigadapt.ChatAdapter(confirm="raise")
         with LoopbackProvider([*script]) as provider, dspy.context(lm=lm_of(provider, wire), adapter=adapter):
-            with pytest.raises(ConfirmationNeeded) as caught:
+            with pytest.raises(InputNeeded) as caught:
                 cast("Any", dspy).ReActV2("question -> answer", tools=self.tools)(**inputs)
-            return ConfirmationNeeded.model_validate_json(caught.value.model_dump_json())
+            return InputNeeded.model_validate_json(caught.value.model_dump_json())
 
 
-def resumed(how: str, error: ConfirmationNeeded, tools: Any, decisions: Any) -> dspy.History:
+def resumed(how: str, error: InputNeeded, tools: Any, decisions: Any) -> dspy.History:
     if how == "resume":
         return error.resume(tools, decisions)
     return asyncio.run(error.aresume(tools, decisions))
@@ -156,11 +156,11 @@ def test_a_request_belongs_to_its_turn(wire: str) -> None:
         dspy.context(lm=lm_of(provider, wire), adapter=adapter),
     ):
         agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=shop.tools)
-        with pytest.raises(ConfirmationNeeded) as first:
+        with pytest.raises(InputNeeded) as first:
             agent(question="Pay.")
         [old] = first.value.requests
         history = first.value.resume(shop.tools, {old.id: True})
-        with pytest.raises(ConfirmationNeeded) as second:
+        with pytest.raises(InputNeeded) as second:
             agent(history=history)
     assert old.id != second.value.requests[0].id
     with pytest.raises(InvalidHistory) as caught:
@@ -219,7 +219,7 @@ def _decide(shop: Shop, home: str, *, edits: bool) -> None:
 
     if home == "agent":
         agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=shop.tools)
-        with pytest.raises(ConfirmationNeeded) as caught:
+        with pytest.raises(InputNeeded) as caught:
             agent(question="Pay.")
         [request] = caught.value.requests
         agent(history=caught.value.resume(shop.tools, {request.id: decision(request)}))

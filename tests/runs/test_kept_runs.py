@@ -342,7 +342,7 @@ def test_an_approval_is_no_result() -> None:
     tools = ToolDecls([ToolDecl.of(shop.order, requires_confirmation=True), shop.stock])
     with serving([turn(looks()), turn(orders(), looks())], confirm="raise"):
         error = refused(agent_of(tools), question=QUESTION)
-    assert isinstance(error, sigadapt.ConfirmationNeeded)
+    assert isinstance(error, sigadapt.InputNeeded)
     assert [result for _, _, result in pairs(error.run)] == ["7 of Emma.", NOT_RUN, NOT_RUN]
     history = error.resume(tools, {error.requests[0].id: True})
     assert shop.ran == [("stock", "Emma"), ("order", "Emma", 2), ("stock", "Emma")]
@@ -358,7 +358,7 @@ def test_usage_of_a_resumed_run(*, is_saved: bool) -> None:
     with serving([turn(orders(), usage=(100, 5))], confirm="raise"):
         error: Any = refused(agent, question=QUESTION)
     if is_saved:
-        error = sigadapt.ConfirmationNeeded.model_validate_json(error.model_dump_json())
+        error = sigadapt.InputNeeded.model_validate_json(error.model_dump_json())
     with serving([submits(usage=(200, 6))], confirm="raise"), Run() as run:
         agent(history=error.resume(tools, {error.requests[0].id: True}))
     assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
@@ -374,7 +374,7 @@ def test_usage_of_a_run_that_stayed_open(*, is_inner: bool, is_saved: bool) -> N
     with serving(script, confirm="raise"), Run() as run:
         error: Any = refused(agent, question=QUESTION)
         if is_saved:
-            error = sigadapt.ConfirmationNeeded.model_validate_json(error.model_dump_json())
+            error = sigadapt.InputNeeded.model_validate_json(error.model_dump_json())
         with Run() if is_inner else nullcontext():
             agent(history=error.resume(tools, {error.requests[0].id: True}))
     assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)

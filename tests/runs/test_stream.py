@@ -345,7 +345,7 @@ class Waits(dspy.Module):
     def forward(self, tools: ToolDecls) -> Any:
         calls: Any = self.turn(question="?", tools=tools).calls
         requests = calls.awaiting_confirmation(tools)
-        raise sigadapt.ConfirmationNeeded(calls, requests, dspy.History(messages=[]), {}, "calls", None)
+        raise sigadapt.InputNeeded(calls, requests, dspy.History(messages=[]), {}, "calls", None)
 
 
 def test_waits() -> None:

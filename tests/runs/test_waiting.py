@@ -17,7 +17,7 @@ from support import Turns
 import sigadapt
 from sigadapt import (
     Confirmation,
-    ConfirmationNeeded,
+    InputNeeded,
     ToolCall,
     ToolCalls,
     ToolDecl,
@@ -73,7 +73,7 @@ def waiting(program: Any, *script: Any, wire: str = "openai", how: str = "sync",
         "streamed": lambda: asyncio.run(_streamed(program, **inputs)),
     }[how]
     with played(*script, wire=wire) as provider:
-        with pytest.raises(ConfirmationNeeded) as caught:
+        with pytest.raises(InputNeeded) as caught:
             run()
         assert len(provider.received) == len(script)
     return caught.value
@@ -99,7 +99,7 @@ def test_nothing_of_a_turn_runs_before_the_decision(how: str):
     assert dict(request.call.args) == {"to": "Ada", "eur": 500, "note": "invoice"}
     assert [event["question"] for event in error.history.messages] == ["Pay Ada."]
     assert not isinstance(error, ValueError)
-    assert error.code == "confirmation_needed"
+    assert error.code == "input_needed"
     assert "pay(to='Ada', eur=500, note='invoice')" in str(error)
 
 
@@ -164,7 +164,7 @@ def test_inside_of_a_tool_nobody_waits(form: str, caplog: pytest.LogCaptureFixtu
 RESUMES = '''
 import json, sys
 import dspy, sigadapt
-from sigadapt import ConfirmationNeeded, ToolDecl, ToolDecls
+from sigadapt import InputNeeded, ToolDecl, ToolDecls
 
 def pay(to: str, eur: int, note: str = "invoice") -> str:
     """Pay somebody."""
@@ -177,7 +177,7 @@ def find(city: str) -> str:
 
 tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True), find])
 given = json.load(sys.stdin)
-error = ConfirmationNeeded.model_validate_json(given["error"])
+error = InputNeeded.model_validate_json(given["error"])
 history = error.resume(tools, {error.requests[0].id: True})
 with dspy.context(lm=dspy.LM(**given["lm"]), adapter=sigadapt.ChatAdapter(confirm="raise")):
     print(dspy.ReActV2("question -> answer", tools=tools)(history=history).answer)
@@ -212,7 +212,7 @@ def test_an_error_is_the_same_after_json_and_pickle():
     """runs: A run goes on from JSON."""
     error = waiting(Shop().agent(), Answer(text="I pay.", calls=[PAY]), question="Pay.")
     for again in (
-        ConfirmationNeeded.model_validate_json(error.model_dump_json()),
+        InputNeeded.model_validate_json(error.model_dump_json()),
         pickle.loads(pickle.dumps(error)),  # noqa: S301  (its own)
     ):
         assert (again.calls, again.requests[0].id, again.field) == (
@@ -318,9 +318,9 @@ def test_a_conversation_with_a_results_field_goes_on():
     predict = dspy.Predict(Turns)
     with played(Answer(calls=[FIND]), Answer(calls=[PAY])) as provider:
         calls: Any = cast("Any", predict)(question="Pay.", tools=shop.tools).calls
-        with pytest.raises(ConfirmationNeeded) as caught:
+        with pytest.raises(InputNeeded) as caught:
             predict(question="Pay.", tools=shop.tools, results=calls.run(shop.tools))
-    error = ConfirmationNeeded.model_validate_json(caught.value.model_dump_json())
+    error = InputNeeded.model_validate_json(caught.value.model_dump_json())
     history = error.resume(shop.tools, {error.requests[0].id: True})
     history = dspy.History.model_validate_json(history.model_dump_json())
     with played(Answer(text="Ada is paid.")) as provider:
@@ -354,14 +354,14 @@ def test_an_image_that_a_tool_returned_goes_on():
 def test_what_is_no_saved_run_is_refused(text: str | bytes):
     """runs: What is no saved run is refused."""
     with pytest.raises(InvalidHistory) as caught:
-        ConfirmationNeeded.model_validate_json(text)
+        InputNeeded.model_validate_json(text)
     assert caught.value.code == "unreadable_history"
 
 
 def test_an_input_without_a_json_form_is_refused():
     """runs: What is no saved run is refused."""
     shop, calls = Shop(), ToolCalls([{"name": "pay", "args": {"to": "Ada", "eur": 5}}])
-    error = ConfirmationNeeded(
+    error = InputNeeded(
         calls, calls.awaiting_confirmation(shop.tools), dspy.History(messages=[]), {"question": object()}
     )
     with pytest.raises(InvalidHistory) as caught:
@@ -373,11 +373,11 @@ def test_a_run_that_waits_can_be_signed():
     """runs: A run that waits can be signed."""
     error = waiting(Shop().agent(), Answer(calls=[FIND]), Answer(calls=[PAY]), question="Pay.")
     marks, text = sign(error, SECRET, context="user 7"), error.model_dump_json()
-    again = ConfirmationNeeded.model_validate_json(text)
+    again = InputNeeded.model_validate_json(text)
     assert is_signed(again, marks, SECRET, context="user 7")
     assert not is_signed(again, marks, SECRET, context="user 8")
     for old, new in (("Rome", "Oslo"), ("Ada", "Eve"), ("lies in Europe", "lies in Asia")):
-        changed = ConfirmationNeeded.model_validate_json(text.replace(old, new))
+        changed = InputNeeded.model_validate_json(text.replace(old, new))
         assert not is_signed(changed, marks, SECRET, context="user 7")
 
 

@@ -9,7 +9,7 @@ from dspy.adapters import utils
 from support import Ask, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import ConfirmationNeeded, SigadaptError, ToolCalls, ToolDecl, ToolDecls, Toolset
+from sigadapt import InputNeeded, SigadaptError, ToolCalls, ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidSignature, InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -150,7 +150,7 @@ def test_an_agent_that_was_resumed_fails_too(adapter: Any):
     with LoopbackProvider([Answer(calls=[Call("pay", {"eur": 5})])]) as provider:
         agent = cast("Any", dspy).ReActV2("question -> answer", tools=MARKED)
         ours = sigadapt.ChatAdapter(confirm="raise")
-        with dspy.context(lm=lm_of(provider), adapter=ours), pytest.raises(ConfirmationNeeded) as waiting:
+        with dspy.context(lm=lm_of(provider), adapter=ours), pytest.raises(InputNeeded) as waiting:
             agent(question="q")
         history = waiting.value.resume(MARKED, {waiting.value.requests[0].id: True})
         with dspy.context(lm=lm_of(provider), adapter=adapter), pytest.raises(InvalidSignature) as caught:

@@ -19,7 +19,7 @@ from support import lm_of
 
 import sigadapt
 from sigadapt import (
-    ConfirmationNeeded,
+    InputNeeded,
     ToolCall,
     ToolCalls,
     ToolDecl,
@@ -212,9 +212,9 @@ def test_a_run_that_waits_is_saved_with_what_was_read(wire: str, name: str) -> N
     adapter = sigadapt.ChatAdapter(confirm="raise")
     with LoopbackProvider(script) as provider, dspy.context(lm=lm_of(provider, wire), adapter=adapter):
         agent: Any = cast("Any", dspy).ReActV2("question -> answer", tools=decls)
-        with pytest.raises(ConfirmationNeeded) as caught:
+        with pytest.raises(InputNeeded) as caught:
             agent(question="q")
-        error = ConfirmationNeeded.model_validate_json(caught.value.model_dump_json())
+        error = InputNeeded.model_validate_json(caught.value.model_dump_json())
         history = error.resume(decls, {error.requests[0].id: True})
         agent(history=history)
         bodies = [received.body for received in provider.received]
@@ -247,15 +247,16 @@ def test_what_mcp_has_not_finished_is_no_good_result() -> None:
     )
     times = {"created_at": "2026-11-23T00:00:00Z", "last_updated_at": "2026-11-23T00:00:00Z"}
     task = types.Task(task_id="t1", status="working", ttl=1, poll_interval=1, **times)
-    for value in (asking, types.CreateTaskResult(task=task)):
-        [given_by_hand] = ToolResults.of(CALLS, [value])
-        [run] = CALLS.run([ToolDecl.of(lambda value=value: value, name="fetch", parameters={})])
-        [arun] = asyncio.run(
-            CALLS.arun([ToolDecl.of(lambda value=value: value, name="fetch", parameters={})])
-        )
-        for result in (given_by_hand, run, arun):
-            assert result.is_error
-            assert "a state of the server" not in result.model_dump_json()
+    working = types.CreateTaskResult(task=task)
+    [run] = CALLS.run([ToolDecl.of(lambda: asking, name="fetch", parameters={})])
+    [arun] = asyncio.run(CALLS.arun([ToolDecl.of(lambda: asking, name="fetch", parameters={})]))
+    for result in (*ToolResults.of(CALLS, [asking]), *ToolResults.of(CALLS, [working]), run, arun):
+        assert result.is_error
+        assert "a state of the server" not in result.model_dump_json()
+    with pytest.raises(InputNeeded) as waiting:
+        CALLS.run([ToolDecl.of(lambda: working, name="fetch", parameters={})])
+    [request] = waiting.value.requests
+    assert (request.kind, request.pending) == ("result", {"mcp_task": "t1"})
     row = {"result_type": "input_required", "task": {"task_id": "t1"}}
     [data] = ToolResults.of(CALLS, [row])
     assert (data.value, data.is_error) == (row, False)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sigadapt.signatures.tool_results import side_by_side
 from sigadapt.signatures.tool_results.function_calls import LateError, Outcome
-from sigadapt.signatures.tool_results.side_by_side import TurnCall, arun_turn, run_turn
+from sigadapt.signatures.turns import side_by_side
+from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
 
 HOWS = ("sync", "async", "in a loop")
 WHERE: ContextVar[str] = ContextVar("where", default="nowhere")

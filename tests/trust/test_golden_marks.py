@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sigadapt import ConfirmationNeeded, ToolCalls, ToolDecl, ToolResults
+from sigadapt import InputNeeded, ToolCalls, ToolDecl, ToolResults
 from sigadapt.trust import drift_of, is_signed, pins_of, sign
 
 SECRET, SECOND = "s" * 32, "t" * 32
@@ -29,7 +29,7 @@ STATE = {"dialect": "anthropic", "blocks": [{"type": "text", "text": "Hm.", "n":
 STATEFUL = ToolCalls.model_validate(
     {"tool_calls": [*PLAIN], "turn": {"text": "Hm.", "reasoning": "So.", "state": STATE}}
 )
-RUN = ConfirmationNeeded.model_validate_json(Path(__file__).with_name("kept_run.json").read_bytes())
+RUN = InputNeeded.model_validate_json(Path(__file__).with_name("kept_run.json").read_bytes())
 FAILED = ToolResults.of(PLAIN, ["No."], errors=[True])
 
 MARKS: dict[str, tuple[Any, list[str]]] = {

@@ -19,7 +19,7 @@ from support import Talk, lm_of
 
 import sigadapt
 from sigadapt import (
-    ConfirmationNeeded,
+    InputNeeded,
     SigadaptError,
     ToolCalls,
     ToolDecl,
@@ -213,7 +213,7 @@ def test_results_are_read_or_refused(lm: Any, saved: Any) -> None:
 def runs() -> list[Any]:
     event = {"question": "q", "n": 5}
     every = (
-        ConfirmationNeeded(calls, calls.awaiting_confirmation(TOOLS), dspy.History(messages=[event]), event)
+        InputNeeded(calls, calls.awaiting_confirmation(TOOLS), dspy.History(messages=[event]), event)
         for calls in TURNS.values()
     )
     return [json.loads(run.model_dump_json()) for run in every]
@@ -224,7 +224,7 @@ def runs() -> list[Any]:
 def test_a_run_that_waits_is_read_or_refused(saved: Any) -> None:
     """conversations: What storage gives back is read or refused."""
     try:
-        run = ConfirmationNeeded.model_validate_json(json.dumps(saved))
+        run = InputNeeded.model_validate_json(json.dumps(saved))
     except SigadaptError:
         return
     works(

@@ -13,7 +13,7 @@ from internals import Turn
 from support import lm_of
 
 import sigadapt
-from sigadapt import ConfirmationNeeded, SigadaptError, ToolCalls, ToolDecl, ToolDecls, ToolResults
+from sigadapt import InputNeeded, SigadaptError, ToolCalls, ToolDecl, ToolDecls, ToolResults
 from sigadapt.errors import InvalidHistory
 from sigadapt.testing import Answer, Call, LoopbackProvider
 from sigadapt.trust import is_signed, sign, signing
@@ -35,7 +35,7 @@ def pay(to: str, eur: int) -> str:
 TOOLS = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
 
 
-def waiting_run() -> ConfirmationNeeded:
+def waiting_run() -> InputNeeded:
     """A run with an earlier turn, provider state, and inputs beside the calls."""
     call = {"id": "c1", "name": "pay", "args": {"to": "Ada", "eur": 500}}
     calls = ToolCalls.model_validate({"tool_calls": [call], "turn": TURN.model_dump()})
@@ -43,7 +43,7 @@ def waiting_run() -> ConfirmationNeeded:
     row = {"question": "Who is owed?", "results": ToolResults.of(earlier, ["Ada, 500"]), "answer": "Ada."}
     event = {"question": "Pay Ada.", "amounts": {"b": 18.0, "a": [1, None]}, "next_thought": "Pay."}
     requests = calls.awaiting_confirmation(TOOLS)
-    return ConfirmationNeeded(calls, requests, dspy.History(messages=[row]), event, "tool_calls")
+    return InputNeeded(calls, requests, dspy.History(messages=[row]), event, "tool_calls")
 
 
 RUN = waiting_run()
@@ -54,7 +54,7 @@ MARKS = sign(RUN, SECRET, context="user 7")
 def verifies(saved: Any, marks: Any = MARKS) -> bool:
     """Whether a saved run is taken and signed."""
     try:
-        run = ConfirmationNeeded.model_validate_json(json.dumps(saved))
+        run = InputNeeded.model_validate_json(json.dumps(saved))
         return is_signed(run, marks, SECRET, context="user 7")
     except SigadaptError:
         return False
@@ -65,18 +65,18 @@ def test_an_unchanged_run_stays_signed() -> None:
     text = RUN.model_dump_json()
     for sent in (text, browser(text), json.dumps(json.loads(text), sort_keys=True)):
         assert verifies(json.loads(sent))
-        again = ConfirmationNeeded.model_validate_json(sent)
+        again = InputNeeded.model_validate_json(sent)
         assert sign(again, SECRET, context="user 7") == MARKS
 
 
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=3))
 def test_a_run_with_any_inputs_stays_signed(inputs: dict[str, Any]) -> None:
     """conversations: A signed run is covered whole."""
-    run = ConfirmationNeeded(RUN.calls, RUN.requests, RUN.history, inputs)
+    run = InputNeeded(RUN.calls, RUN.requests, RUN.history, inputs)
     marks, text = sign(run, SECRET), run.model_dump_json()
     assert is_signed(run, marks, SECRET)
     for sent in (text, browser(text)):
-        assert is_signed(ConfirmationNeeded.model_validate_json(sent), marks, SECRET)
+        assert is_signed(InputNeeded.model_validate_json(sent), marks, SECRET)
 
 
 def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -105,7 +105,7 @@ def changed(document: Any, place: tuple[Any, ...], value: Any) -> Any:
 def loaded_again(saved: Any) -> Any:
     """What a saved run is after it was loaded; None for what is refused."""
     try:
-        return json.loads(ConfirmationNeeded.model_validate_json(json.dumps(saved)).model_dump_json())
+        return json.loads(InputNeeded.model_validate_json(json.dumps(saved)).model_dump_json())
     except SigadaptError:
         return None
 
@@ -149,7 +149,7 @@ def test_marks_of_the_first_version_do_not_cover_a_run() -> None:
     assert not verifies(SAVED, [mark.replace("v2:", "v1:") for mark in MARKS])
     assert not verifies(SAVED, [f"v2:{mark.partition(':')[2]}" for mark in first])
     # Without what the first version did not cover, too: a client could have taken it out.
-    bare = ConfirmationNeeded(ToolCalls([*RUN.calls]), RUN.requests, dspy.History(messages=[]))
+    bare = InputNeeded(ToolCalls([*RUN.calls]), RUN.requests, dspy.History(messages=[]))
     assert not is_signed(bare, first, SECRET, context="user 7")
 
 
@@ -190,7 +190,7 @@ def test_a_request_with_its_state_verifies_by_itself() -> None:
 
 def test_a_run_that_cannot_be_saved_is_not_signable() -> None:
     """conversations: Nothing is signed because nobody looked."""
-    run = ConfirmationNeeded(RUN.calls, RUN.requests, RUN.history, {"question": object()})
+    run = InputNeeded(RUN.calls, RUN.requests, RUN.history, {"question": object()})
     with pytest.raises(InvalidHistory) as caught:
         sign(run, SECRET)
     assert caught.value.code == "not_signable"
@@ -225,10 +225,10 @@ def test_a_forged_state_is_not_sent() -> None:
         with dspy.context(lm=lm_of(provider, "anthropic"), adapter=adapter):
             tools: Any = TOOLS
             agent: Any = dspy.ReActV2(signature, tools=tools)
-            with pytest.raises(ConfirmationNeeded) as caught:
+            with pytest.raises(InputNeeded) as caught:
                 agent(question="Pay Ada.")
     marks, saved = sign(caught.value, SECRET), json.loads(caught.value.model_dump_json())
-    assert is_signed(ConfirmationNeeded.model_validate_json(json.dumps(saved)), marks, SECRET)
+    assert is_signed(InputNeeded.model_validate_json(json.dumps(saved)), marks, SECRET)
     state = {"dialect": "anthropic", "ids": ["c1"], "blocks": [{"type": "text", "text": FORGED}]}
     saved["calls"].setdefault("turn", {})["state"] = state
-    assert not is_signed(ConfirmationNeeded.model_validate_json(json.dumps(saved)), marks, SECRET)
+    assert not is_signed(InputNeeded.model_validate_json(json.dumps(saved)), marks, SECRET)

@@ -4,7 +4,7 @@ import dspy
 from dspy.utils.exceptions import LMError
 
 from benchmarks.peers.jobs.shared import FOLLOW_UPS, QUESTION, decide, fetch, order, stock
-from sigadapt import ChatAdapter, ConfirmationNeeded, Limits, ReAct, Run, ToolDecl, run_of, stream_sync
+from sigadapt import ChatAdapter, InputNeeded, Limits, ReAct, Run, ToolDecl, run_of, stream_sync
 from sigadapt.events import TextDelta
 
 dspy.configure(lm=dspy.LM("openai/gpt-4o"), adapter=ChatAdapter(confirm="raise"))
@@ -50,6 +50,6 @@ def approved():
     careful = ReAct("question -> answer", tools=tools)
     try:
         return careful(question=QUESTION).answer
-    except ConfirmationNeeded as error:
+    except InputNeeded as error:
         decisions = {asked.id: decide(asked.call.name, asked.call.args) for asked in error.requests}
         return careful(history=error.resume(tools, decisions)).answer

@@ -1,39 +1,81 @@
-"""An agent's step inside of a run (`sigadapt.Run`): tell the run what is asked, and what comes back.
+"""A step of an agent: keep its turn from the request on, and refuse one that would pass a limit of its run.
 
-The run keeps the turn before any of its calls runs, and refuses a turn that would pass its limits.
+The turn is kept before any of its calls runs (`agent_turn.py`). The run around, if there is one
+(`sigadapt.Run`), counts it.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
-from sigadapt.adapters.response.waiting import inputs_of_turn, is_forced_submit, outputs_beside
-from sigadapt.dspy_boundary.current_run import OpenTurn, current_ledger
+from sigadapt.adapters.response.waiting import (
+    inputs_of_turn,
+    is_forced_submit,
+    is_inside_tool,
+    outputs_beside,
+)
+from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
+from sigadapt.dspy_boundary.internals import ReActV2, settings
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
+from sigadapt.signatures.tool_functions.guards import waits_inside
+from sigadapt.signatures.tool_functions.tool_context import cannot_wait
 
 _SUBMIT = "submit"
 
 
-def begin_step(call: AdapterCall) -> OpenTurn | None:
-    """Begin the step of an agent, whose question is kept also if the request fails."""
-    ledger = current_ledger()
-    history = call.inputs.get(call.plan.history_fields.history or "")
-    if ledger is None or history is None:
+def begin_step(call: AdapterCall) -> AgentTurn | None:
+    """Begin the step of an agent, whose question is kept also if the request fails; None without an agent.
+
+    Raises:
+        InputNeeded: if a call of the agent's last turn waits.
+    """
+    modules: list[Any] = settings.caller_modules or []
+    if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
         return None
-    return ledger.begin_step(history, inputs_of_turn(call.plan, call.inputs))
+    agent: Any = modules[-2]
+    earlier = open_turn.get()
+    if isinstance(earlier, AgentTurn) and earlier.agent is agent and earlier.is_waiting:
+        open_turn.set(None)
+        earlier.leave_out()
+        raise earlier.input_needed()
+    history = call.inputs.get(call.plan.history_fields.history or "")
+    if history is None:
+        return None
+    turn = AgentTurn(history, inputs_of_turn(call.plan, call.inputs), agent)
+    ledger = current_ledger()
+    if ledger is not None:
+        ledger.begin_step(turn)
+    return turn
 
 
-def take_answer(turn: OpenTurn, record: CallRecord, outputs: Mapping[str, Any]) -> None:
-    """Keep the calls of an answer, or raise why none of them may run."""
+def take_answer(turn: AgentTurn, record: CallRecord, outputs: Mapping[str, Any]) -> None:
+    """Keep the calls of an answer, or raise why none of them may run.
+
+    Raises:
+        InvalidToolDecl: `nobody_to_ask`, for a call whose result comes from elsewhere, in a turn that ends.
+        LimitExceeded: for calls that the run around may not make.
+    """
     plan = record.call.plan
     calls = outputs[plan.calls]
-    ledger = current_ledger()
-    if not isinstance(calls, ToolCalls) or ledger is None:
+    if not isinstance(calls, ToolCalls):
         return
     turn.take_answer(calls, record.decls, outputs_beside(plan, outputs), plan.calls)
-    good = [call for call in calls if not isinstance(call, RefusedToolCall)]
-    to_run = [call for call in good if call.name != _SUBMIT]
     if is_forced_submit(record.sent.canonical, record.decls):  # it is the only call that is run
         return
-    # An agent ends by this call, so no more tokens or time are used.
-    ledger.check_calls(len(to_run), is_last_turn=len(to_run) < len(good))
+    good = [call for call in calls if not isinstance(call, RefusedToolCall)]
+    to_run = [call for call in good if call.name != _SUBMIT]
+    is_last_turn = len(to_run) < len(good)
+    if is_inside_tool():
+        turn.refuse_waiting(waits_inside)
+    elif is_last_turn and not getattr(turn.agent, "ends_by_itself", False):
+        # DSPy's agent ends by `submit`, whatever the calls beside it do.
+        turn.refuse_waiting(partial(cannot_wait, "the call of `submit` beside it ends the run"))
+        for call in to_run:
+            if call.name in record.decls and record.decls[call.name].external:
+                raise cannot_wait("the call of `submit` beside it ends the run", call.name)
+    ledger = current_ledger()
+    if ledger is not None:
+        # An agent ends by this call, so no more tokens or time are used.
+        ledger.check_calls(len(to_run), is_last_turn=is_last_turn)

@@ -6,6 +6,10 @@ from sigadapt.adapters.request.content.question_content import HALVES, shows_con
 from sigadapt.adapters.request.content.result_content import with_content
 from sigadapt.schemas.json_values import as_unicode, is_unicode
 
+LATE_INSTRUCTIONS = (
+    "the wire has no role for instructions inside of a conversation, so they go out as words of the user"
+)
+
 
 def replace_halves(request: Request, record: RequestRecord) -> Request:
     """Replace half of a surrogate pair in a text, because no request can hold it."""
@@ -21,6 +25,16 @@ def replace_halves(request: Request, record: RequestRecord) -> Request:
             rows[number] = {**row, "content": as_unicode(text)}
             has_changed = True
     return {**request, "messages": rows} if has_changed else request
+
+
+def note_late_instructions(request: Request, record: RequestRecord) -> Request:
+    """Put on record that instructions inside of the conversation go out as words of the user."""
+    if record.route.turns.takes_instructions:
+        return request
+    for number, row in enumerate(request["messages"]):
+        if number and row["role"] == "system":
+            record.note(f"/messages/{number}", "lowered", LATE_INSTRUCTIONS)
+    return request
 
 
 def write_questions(request: Request, record: RequestRecord) -> Request:

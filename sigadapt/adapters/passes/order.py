@@ -21,7 +21,12 @@ from sigadapt.adapters.passes.arguments import (
 )
 from sigadapt.adapters.passes.call_ids import add_request_hash, write_ids
 from sigadapt.adapters.passes.changed_tools import note_changed_tools
-from sigadapt.adapters.passes.content import replace_halves, write_questions, write_results
+from sigadapt.adapters.passes.content import (
+    note_late_instructions,
+    replace_halves,
+    write_questions,
+    write_results,
+)
 from sigadapt.adapters.passes.custom_tools import write_custom_calls
 from sigadapt.adapters.passes.names import (
     choose_aliases,
@@ -60,6 +65,7 @@ _ROUTE_PASSES: tuple[RequestPass, ...] = (
     fit_tool_choice,
     drop_settings,
     fit_tools,
+    note_late_instructions,
     replace_halves,
     write_questions,
     check_states,
@@ -149,7 +155,8 @@ def _goes_as_it_is(record: RequestRecord) -> bool:
         return False
     for row in request["messages"]:
         content = row.get("content")
-        if row["role"] not in ("user", "system") or type(content) is not str or "parts" in row:
+        is_late = row["role"] == "system" and row is not request["messages"][0]
+        if row["role"] not in ("user", "system") or is_late or type(content) is not str or "parts" in row:
             return False
         if not (content.isascii() or is_unicode(content)):
             return False

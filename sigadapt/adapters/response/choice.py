@@ -14,7 +14,7 @@ of a stream are put together to a body first (`stream_events.py`, and the provid
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.usage import AnswerUsage, answer_usage
 from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
@@ -67,6 +68,24 @@ class Choice(Displayable):
     server_calls: tuple[ServerToolCall, ...] = ()
     sources: Sources = NO_WORK.sources
     files: Files = NO_WORK.files
+
+    @property
+    def usage(self) -> AnswerUsage | None:
+        """What the provider counted for the whole response, with its own usage object in `.raw`.
+
+        It has the fields of `Run.usage`. It is None if the provider counted nothing, or if `raw` is no
+        response. It is read from `raw` each time, so it costs nothing until you ask for it. Candidates of
+        one response have the same usage.
+
+        Example:
+            >>> counts = {"prompt_tokens": 90, "completion_tokens": 10}
+            >>> choice = choice_from_response(
+            ...     {"choices": [{"message": {"content": "Yes."}}], "usage": counts}
+            ... )
+            >>> choice.usage.input_tokens, choice.usage.output_tokens, choice.usage.raw == counts
+            (90, 10, True)
+        """
+        return _usage_of(self.raw)
 
     def rendered(self, error: Exception | None = None) -> Rendering:
         """Return what a notebook or a terminal shows of this choice, or of the error that carries it.
@@ -303,6 +322,52 @@ def _stream_readings(
 
 def _says_something(readings: list[Reading]) -> bool:
     return any(not reading.is_empty for reading in readings)
+
+
+def _usage_of(raw: Any) -> AnswerUsage | None:
+    """Return what the provider counted, as the value says that a Choice was read from."""
+    try:
+        if is_lm15(raw):
+            return _lm15_usage(raw)
+        if isinstance(raw, (str, bytes, list)):
+            return _stream_usage(events_of(raw))
+        return None if raw is None else _body_usage(body_of(raw))
+    except UnreadableResponse:  # the text that `choice_from_text` read
+        return None
+
+
+def _body_usage(body: Json) -> AnswerUsage | None:
+    provider = provider_of_body(body)
+    return None if provider is None else provider.usage(body)
+
+
+def _stream_usage(events: Sequence[Any]) -> AnswerUsage | None:
+    bodies = [body_of(event) for event in events]
+    provider = provider_of_stream(bodies)
+    answer, _ = until_error(bodies, provider)
+    if provider is None or not answer:
+        return None
+    return provider.usage(provider.assemble(answer)) or _body_usage(answer[0])
+
+
+def _lm15_usage(response: Any) -> AnswerUsage | None:
+    """Return what the provider's body or stream says that an lm15 Response keeps; else what lm15 counted."""
+    body: Json = response.provider_data or {}
+    if EVENTS in body or BODY in body:
+        events = events_of(body.get(EVENTS, body.get(BODY)))
+        usage = _stream_usage(events) or _body_usage(events[0] if events else {})
+    else:
+        usage = _body_usage(body) or _stream_usage([body])
+    if usage is not None and usage.total_tokens is not None:
+        return usage
+    # The engine of a user has no body, and the last event of a stream may have a part of the counts.
+    counted = response.usage
+    counts = {name: count for name, count in asdict(counted).items() if count is not None}
+    read = counted.input_tokens
+    from_lm15 = answer_usage(
+        counts, read=read, written=counted.output_tokens, cached=counted.cache_read_tokens
+    )
+    return from_lm15 or usage
 
 
 @dataclass

@@ -9,13 +9,13 @@ import dspy
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.dspy_boundary.internals import is_submit, settings
-from sigadapt.errors import ConfirmationNeeded
+from sigadapt.errors import InputNeeded
 from sigadapt.schemas.json_values import is_object, is_sequence
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.calls.tool_calls import question_about, request_for
-from sigadapt.signatures.confirmation import waits_inside
+from sigadapt.signatures.calls.input_requests import question_about, request_for
 from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.transcript import read, with_events
 
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
@@ -33,7 +33,7 @@ def refuse_unasked(tools: object, decls: ToolDecls) -> None:
 def stop_for_person(
     plan: Plan, decls: ToolDecls, inputs: Mapping[str, Any], request: Request, values: Mapping[str, Any]
 ) -> None:
-    """Raise ConfirmationNeeded if calls among the output values want a yes that no tool asks for itself."""
+    """Raise InputNeeded if calls among the output values want a yes that no tool asks for itself."""
     calls = values[plan.calls]
     if not isinstance(calls, ToolCalls) or is_forced_submit(request, decls):
         return
@@ -44,13 +44,13 @@ def stop_for_person(
     ]
     if not requests:
         return
-    if _is_inside_tool():
+    if is_inside_tool():
         raise waits_inside(requests[0].call.name)
     fields = plan.history_fields
     history = inputs.get(fields.history) if fields.history else None
     before = dspy.History(messages=[]) if history is None else read(dspy.History, history, fields.history)
     event = {**inputs_of_turn(plan, inputs), **outputs_beside(plan, values)}
-    raise ConfirmationNeeded(
+    raise InputNeeded(
         calls,
         ToolCalls(tool_calls=requests, turn=calls.turn),
         # The agent goes on with the object that the caller gave, and adds to it.
@@ -81,7 +81,7 @@ def is_forced_submit(request: Request, decls: ToolDecls) -> bool:
     return name in decls and is_submit(decls[name].func)
 
 
-def _is_inside_tool() -> bool:
+def is_inside_tool() -> bool:
     """Return whether this program runs inside of a tool of one of DSPy's agents."""
     around: list[Any] = settings.caller_modules or []
     return any(

@@ -1,9 +1,8 @@
 """ToolCall: one call that a model made, decoded, as a program gets it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from inspect import isawaitable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -11,7 +10,6 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
-from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
@@ -22,13 +20,16 @@ from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id
 from sigadapt.signatures.rendering import Displayable, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of
-from sigadapt.signatures.sources.raw_decl import RawDecl
-from sigadapt.signatures.sources.runnable import asking_of, by_name, nobody_to_ask
+from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
-from sigadapt.signatures.tool_results.function_calls import is_async, sync_entry
-from sigadapt.signatures.tool_results.tool_output import program_outputs
+from sigadapt.signatures.tool_functions.stops import Kind
+from sigadapt.signatures.tool_functions.tool_function import function_of
+from sigadapt.signatures.tool_results.function_calls import is_async
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+running: Any = None
+"""`turns/running.py`, which runs calls. It is above this file, so `sigadapt/__init__.py` sets it."""
 
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
 
@@ -129,6 +130,7 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
             UnboundToolCall: as `bind`.
             InvalidToolDecl: `unknown_source` without tools; `no_function` for a tool without a function;
                 `nobody_to_ask` for one that requires confirmation and was not approved.
+            InputNeeded: if the tool asks a person, or its result comes from elsewhere.
 
         Example:
             >>> def double(n: int) -> int:
@@ -143,27 +145,50 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
                 tool=self.name,
                 fix="Give them: call.execute(decls).",
             )
-        decls = decls_of(functions)
-        arguments = self.bind(decls)
-        ledger = current_ledger()
-        if ledger is not None:
-            ledger.count_calls(1)
-        value = with_watcher(self, sync_entry(function_of_call(self, decls)))(**arguments)
-        return _outputs_later(value) if isawaitable(value) else program_outputs(value)
+        return running.execute(self, decls_of(functions))
+
+    @property
+    def kind(self) -> Kind:
+        """What a request asks for: `approval` of a call, an `answer` to a question, or its `result`.
+
+        Raises:
+            InvalidHistory: `no_confirmation`, if this call is not a request.
+        """
+        self._requested_call()
+        kind = self.args.get("kind", "approval")
+        return kind if kind in ("answer", "result") else "approval"
 
     @property
     def hint(self) -> str:
-        """The question of a request for confirmation, with control characters escaped, but for line ends.
+        """The question of a request, with control characters escaped, but for line ends.
 
         Raises:
-            InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
+            InvalidHistory: `no_confirmation`, if this call is not a request.
         """
+        return printable(str(self._request_member("hint") or ""), also="\n")
+
+    @property
+    def schema(self) -> Json | None:  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]  (a deprecated method of pydantic's)
+        """The JSON Schema of the answer that a request asks for; None for any other request."""
+        return self._request_member("schema")
+
+    @property
+    def payload(self) -> Any:
+        """What the tool or its policy gives a program that shows the request, as a JSON value."""
+        return self._request_member("payload")
+
+    @property
+    def pending(self) -> Any:
+        """The handle of the result that a request asks for, as the tool gave it: `sigadapt.Pending`."""
+        return self._request_member("pending")
+
+    def _request_member(self, name: str) -> Any:
         self._requested_call()
-        return printable(str(self.args.get("hint") or ""), also="\n")
+        return self.args.get(name)
 
     @property
     def call(self) -> "ToolCall":
-        """The call that a request for confirmation is about, with its arguments as they will run.
+        """The call that a request is about; one for approval has the arguments as they will run.
 
         Raises:
             InvalidHistory: `no_confirmation`, if this call is not a request for confirmation.
@@ -198,6 +223,8 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
             True
         """
         call = self._requested_call()
+        if self.kind != "approval":
+            raise self._no_confirmation()
         mark_approved(call)
         return call
 
@@ -225,7 +252,10 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
         if self.name == REQUEST and is_object(call) and not was_sent(self):
             with suppress(pydantic.ValidationError):
                 return in_agreement(ToolCall.model_validate({"turn": self.turn, **call}))
-        raise InvalidHistory(
+        raise self._no_confirmation()
+
+    def _no_confirmation(self) -> InvalidHistory:
+        return InvalidHistory(
             f"expected a request for confirmation, got the call {self.id!r} of {self.name!r}",
             code="no_confirmation",
             fix="Use a call that ToolCalls.awaiting_confirmation(decls) returned.",
@@ -297,6 +327,11 @@ def mark_approved(call: ToolCall) -> None:
     _APPROVED[id(call), id_of_request(call, call.args)] = call
 
 
+def is_approved(call: ToolCall) -> bool:
+    """Return whether a person approved this very object, with these arguments."""
+    return _APPROVED.get((id(call), id_of_request(call, call.args))) is call
+
+
 def id_of_request(call: ToolCall, args: Json) -> str:
     """Return the id of the request for confirmation of a call that runs with these arguments."""
     return request_id(call.id, call.name, args, call.turn.request_hash)
@@ -313,13 +348,13 @@ def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
         )
     decl = decls[call.name]
     asking = asking_of(decl.func)
-    if _APPROVED.get((id(call), id_of_request(call, call.args))) is not call:
-        if decl.requires_confirmation is not False and asking is None:
-            raise nobody_to_ask(decl.name)
-        return decl.raw.function
+    if is_approved(call):
+        return function_of(decl) if asking is None else function_of(decl, asking.behind)
     if asking is not None:
-        return by_name(asking.behind)
-    return by_name(RawDecl(decl.name, func=decl.func).function)
+        return decl.raw.function
+    if decl.requires_confirmation is not False:
+        raise nobody_to_ask(decl.name)
+    return function_of(decl)
 
 
 def with_watcher(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -334,10 +369,6 @@ def with_watcher(call: ToolCall, function: Callable[..., Any]) -> Callable[..., 
         return await run_and_emit(call, function, **arguments)
 
     return run_later
-
-
-async def _outputs_later(value: Awaitable[Any]) -> Any:
-    return program_outputs(await value)
 
 
 def in_agreement(call: ToolCall) -> ToolCall:

@@ -5,30 +5,29 @@ each with a code (nothing silent).
 """
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import dspy
 import pydantic
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import Json, equal_json, is_mapping, is_sequence, type_of, without_halves
+from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of, without_halves
+from sigadapt.signatures.calls.input_requests import question_about, request_for
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.reading import fields_of, read_calls
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
-from sigadapt.signatures.calls.tool_call import ToolCall, id_of_request, refused, was_sent
+from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
-from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
 from sigadapt.signatures.rendering import Displayable, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
-from sigadapt.signatures.tool_decl import REQUEST
-from sigadapt.signatures.tool_decls import Sources, ToolDecls, awaited_decls, decls_of
+from sigadapt.signatures.tool_decls import Sources, awaited_decls, decls_of
 
 if TYPE_CHECKING:  # results are made of calls
     from sigadapt.signatures.tool_results.results import ToolResults
 
+jobs: Any = None
 running: Any = None
-"""`tool_results/running.py`, which runs calls. It is above this file, so `sigadapt/__init__.py` sets it."""
+"""`turns/jobs.py` and `running.py`, which run calls. They are above: `sigadapt/__init__.py` sets them."""
 
 
 class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
@@ -278,7 +277,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
             >>> result.value
             'Paid 10 EUR to Ada.'
         """
-        running.refuse_swapped(tools, decisions, "run")
+        jobs.refuse_swapped(tools, decisions, "run")
         return running.run(self, decls_of(tools), decisions, timeout, parallel=parallel)
 
     async def arun(
@@ -293,7 +292,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
 
         Cancelling this cancels what is async. A function that blocks runs on in its thread.
         """
-        running.refuse_swapped(tools, decisions, "arun")
+        jobs.refuse_swapped(tools, decisions, "arun")
         return await running.arun(self, await awaited_decls(tools), decisions, timeout, parallel=parallel)
 
     @pydantic.model_validator(mode="before")
@@ -334,32 +333,3 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
         if self.tool_call_results is not None:
             data["tool_call_results"] = self.tool_call_results.model_dump(mode="json")
         return data
-
-
-def question_about(call: ToolCall, tools: ToolDecls) -> tuple[Json, Confirmation | None]:
-    """Return the arguments that a call runs with, and what to ask a person first, if anything."""
-    if isinstance(call, RefusedToolCall):  # it cannot run
-        return {}, None
-    if call.name in tools:
-        return question_for(tools[call.name], call.args)
-    return deepcopy(call.args), Confirmation(f"Run {call.name}? It is not among the declared tools.")
-
-
-def request_for(call: ToolCall, args: Json, question: Confirmation, tools: ToolDecls) -> ToolCall:
-    """Return the request for confirmation of a call with these arguments."""
-    call_fields = call.saved_beside(call.turn) | {"args": args}
-    if not equal_json(args, call.args):  # whose text would say something else
-        call_fields.pop("arguments", None)
-        call_fields.pop("text", None)
-    request_args = {"call": call_fields, "hint": question.hint, "payload": question.payload}
-    if call.name in tools:
-        request_args["pin"] = pin_of(tools[call.name])
-    return ToolCall.model_validate(
-        {
-            "id": id_of_request(call, args),
-            "name": REQUEST,
-            "index": call.index,
-            "args": request_args,
-            "turn": call.turn,
-        }
-    )

@@ -11,7 +11,9 @@ The details:
     without the sections on parameters, result and exceptions.
  e. A default is written as JSON. One without a JSON form is left out; its parameter is still optional.
  f. A parameter without an annotation takes any value. A warning says so, once for each function.
- g. A parameter is a problem if it cannot be passed by name, or if its type has no JSON Schema. One error
+ g. A parameter of the type ToolContext is left out, with what the docstring says of it. What runs the tool
+    fills it (`tool_functions/tool_function.py`).
+ h. A parameter is a problem if it cannot be passed by name, or if its type has no JSON Schema. One error
     lists all problems of a signature, with the callable's qualified name.
 """
 
@@ -33,6 +35,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import docstrings
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
+from sigadapt.signatures.tool_functions.tool_context import is_context
 
 _Function: TypeAlias = Callable[..., Any]
 _WARNED: set[str] = set()
@@ -54,6 +57,7 @@ class Types(NamedTuple):
     untyped: tuple[str, ...] = ()  # arguments without an annotation
     is_open: bool = False  # whether it has `**kwargs`
     returns: Any = inspect.Parameter.empty
+    context: str | None = None  # the parameter that takes a ToolContext
 
 
 def accepts(source: object) -> bool:
@@ -97,7 +101,7 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
 
 
 def types_of(source: _Function) -> Types:
-    """Return the annotations of the parameters, without those with a problem (g) and no `Field`."""
+    """Return the annotations of the parameters, without those with a problem (h) and no `Field`."""
     try:
         return _read_signature(source, _qualified_name(source), [])
     except InvalidToolDecl:
@@ -118,13 +122,19 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
         )
     types: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
+    contexts: list[inspect.Parameter] = []
     for parameter in parameters:
         hint = _hint(function, parameter.name, parameter.annotation, problems)
+        if is_context(hint):
+            contexts.append(parameter)
+            continue
         problem = _problem_of(parameter, hint, function)
         if problem:
             problems.append(problem)
         if not problem or isinstance(parameter.default, FieldInfo):
             _add_parameter(parameter, hint, types, defaults)
+    if len(contexts) > 1:
+        problems.append(f"it has {len(contexts)} parameters of the type ToolContext, and one is filled")
     open_hint: Any = Any
     for parameter in open_:  # at most one
         hint = _hint(function, parameter.name, parameter.annotation, [])
@@ -140,6 +150,7 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
         tuple(p.name for p in parameters if p.annotation is p.empty),
         bool(open_),
         returns,
+        contexts[0].name if contexts else None,
     )
 
 

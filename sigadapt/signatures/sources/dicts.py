@@ -135,6 +135,7 @@ def _bare(source: Json) -> RawDecl:
         extras=extras,
         format=source.get("format"),
         long_running=source.get("long_running") or False,
+        external=source.get("external") or False,
         requires_confirmation=source.get("requires_confirmation", False),
         timeout=source.get("timeout"),
         sequential=source.get("sequential") or False,

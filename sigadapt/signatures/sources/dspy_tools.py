@@ -9,7 +9,8 @@ descriptions that they write still say `(Required)`.
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from typing import Any, TypeAlias, TypeGuard
@@ -23,16 +24,15 @@ from sigadapt.dspy_boundary.internals import (
     make_tools_of,
     with_callbacks,
 )
-from sigadapt.errors import InvalidToolDecl
+from sigadapt.errors import InputNeeded, InvalidToolDecl
 from sigadapt.schemas.json_values import Json, compact, is_object
-from sigadapt.signatures.sources import callables, docstrings
+from sigadapt.signatures.sources import callables, docstrings, runnable
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import (
     RefusedRun,
     Runnable,
     asking_of,
-    by_name,
     is_open,
     is_written_into_prompt,
     readable,
@@ -40,6 +40,9 @@ from sigadapt.signatures.sources.runnable import (
     told_to_developer,
     types_to_bind,
 )
+from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for
+from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.tool_context import cannot_wait
 from sigadapt.signatures.tool_results.failures import plain_failures
 from sigadapt.signatures.tool_results.function_calls import (
     arun_function,
@@ -82,7 +85,7 @@ class DeclaredTool(dspy.Tool):
                 fix="Declare them there: ToolDecl.of(decl, parameters=...).",
             )
         raw = func.guarded
-        function = by_name(raw.function)
+        function = raw.function
         types = types_to_bind(func.raw)
         arguments = _arguments(raw.parameters)
         types_of_arguments = {key: types.get(key, Any) for key in arguments}
@@ -104,7 +107,7 @@ class DeclaredTool(dspy.Tool):
         """The declaration, if this tool was not changed since it was made of it."""
         decl: Any = self._decl
         asking = asking_of(decl.func)
-        if asking is not None and asking.policy is not decl.requires_confirmation:
+        if asking is not None and not asking.is_of(decl):
             return None
         is_same = self.name == decl.name and self.desc == decl.description
         return decl if is_same else None
@@ -163,11 +166,34 @@ class DeclaredTool(dspy.Tool):
     @with_callbacks
     def _run(self, kwargs: Json) -> Any:
         refuse_blocked(self._function, str(self.name))
-        return run_function(self._function, self._parsed(kwargs), self._timeout())
+        call = call_for(self._function)
+        with self._inside():
+            value = run_function(self._function, self._parsed(kwargs), self._timeout())
+            return self._ready(call, value)
 
     @with_callbacks
     async def _arun(self, kwargs: Json) -> Any:
-        return await arun_function(self._function, self._parsed(kwargs), self._timeout())
+        call = call_for(self._function)
+        with self._inside():
+            value = await arun_function(self._function, self._parsed(kwargs), self._timeout())
+            return self._ready(call, value)
+
+    @contextmanager
+    def _inside(self) -> Generator[None]:
+        """Refuse a program inside of the tool that has to wait: the run around it goes on."""
+        try:
+            yield
+        except InputNeeded:
+            raise runnable.guards.waits_inside(str(self.name)) from None
+
+    def _ready(self, call: OpenCall | None, value: Any) -> Any:
+        """Return what the function returned, unless the result comes later: then the call waits."""
+        need = need_of(value, str(self.name))
+        if need is not None and call is not None:
+            call.wait_for_result(need)
+        if need is not None:
+            raise cannot_wait("whatever runs it cannot go on with its call later", str(self.name))
+        return value
 
     @property
     def is_sequential(self) -> bool:

@@ -25,6 +25,8 @@ class RawDecl(NamedTuple):
     sequential: bool = False
     instructions: str = ""
     check_result: bool = False
+    hooks: tuple[object, ...] = ()
+    external: bool = False
     derived: bool = False
 
     @property

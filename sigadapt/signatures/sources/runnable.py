@@ -24,8 +24,8 @@ from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of, program_outputs
 from sigadapt.signatures.tool_results.tool_result import with_note
 
-confirmation: Any = None
-"""`confirmation.py`, the file of policies. It is above this file, so `sigadapt/__init__.py` sets it."""
+guards: Any = None
+"""`tool_functions/guards.py`, which is above this file, so `sigadapt/__init__.py` sets it."""
 
 _OUR_ADAPTERS = {
     "JSONAdapter": "JSONAdapter",
@@ -45,8 +45,13 @@ class Asking(NamedTuple):
 
     function: Callable[..., Any]
     policy: Any  # the `requires_confirmation` that it asks by
+    hooks: tuple[object, ...]  # around the function
     behind: Callable[..., Any]  # the function that it runs after a yes
     again: Callable[[Any], Callable[..., Any]]  # makes the function that asks by a declaration's own policy
+
+    def is_of(self, decl: Any) -> bool:
+        """Return whether a declaration has this policy and these hooks."""
+        return self.policy is decl.requires_confirmation and self.hooks == decl.hooks
 
 
 def asking_of(function: Any) -> Asking | None:
@@ -106,17 +111,17 @@ class Runnable(Uncallable):
         """What the declaration says, with its function."""
         raw = RawDecl(**{name: getattr(self, name) for name in RawDecl._fields if name != "derived"})
         asking = None if raw.requires_confirmation is False else asking_of(raw.func)
-        if asking is None or asking.policy is raw.requires_confirmation:
+        if asking is None or asking.is_of(raw):
             return raw
-        return raw._replace(func=asking.again(self))  # a policy that was set after `confirmed_by`
+        return raw._replace(func=asking.again(self))  # a policy or hooks that were set after `confirmed_by`
 
     @property
     def guarded(self) -> RawDecl:
-        """The same, with a function that refuses a call for which somebody would have to be asked."""
+        """The same, with the function that an agent runs: with context and hooks, and never without a yes."""
         raw = self.raw
-        if raw.requires_confirmation is False or asking_of(raw.function) is not None:
+        if asking_of(raw.func) is not None:
             return raw
-        return raw._replace(func=confirmation.refusing(self))
+        return raw._replace(func=guards.agent_function(self))
 
     @property
     def __name__(self) -> str:
@@ -155,8 +160,10 @@ class Description:
 
 
 def types_to_bind(raw: RawDecl) -> dict[str, Any]:
-    """Return the types that DSPy makes of JSON: none for a function that asks first, and shows that JSON."""
-    return {} if asking_of(raw.function) else callables.types_of(by_name(raw.function)).named
+    """Return the types that DSPy makes of JSON: none without a function, or with one that shows that JSON."""
+    if raw.func is None or asking_of(raw.func) is not None:
+        return {}
+    return callables.types_of(by_name(raw.func)).named
 
 
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))

@@ -9,6 +9,7 @@ from typing import Any
 import jiter
 
 from sigadapt.errors import InvalidHistory, InvalidToolDecl
+from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import check, flaw_in
 from sigadapt.schemas.json_values import Json, as_unicode
 from sigadapt.signatures.tool_results.plain_values import result_text
@@ -39,7 +40,7 @@ def unfit_error(decl: Any, value: Any) -> InvalidHistory | None:
     if not decl.check_result:
         return None
     json_value = value if isinstance(value, str) else jiter.from_json(as_unicode(result_text(value)).encode())
-    flaw = flaw_in({"result": json_value}, check(_as_member(decl.returns), tool=decl.name), decl.name)
+    flaw = flaw_of_value(json_value, decl.returns, decl.name)
     if flaw is None:
         return None
     summary = flaw.message.partition(": ")[2]
@@ -49,6 +50,11 @@ def unfit_error(decl: Any, value: Any) -> InvalidHistory | None:
         tool=decl.name,
         path=flaw.path,
     )
+
+
+def flaw_of_value(value: Any, schema: Json, tool: str) -> Flaw | None:
+    """Return why a JSON value of any type does not fit a schema; None if it fits."""
+    return flaw_in({"result": value}, check(_as_member(schema), tool=tool), tool)
 
 
 def _as_member(returns: Json) -> Json:

@@ -593,9 +593,9 @@ def test_a_tool_that_asks_first_is_found_and_waits():
     with LoopbackProvider(script) as provider:
         with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter(confirm="raise")):
             agent = agent_of(tools)
-            with pytest.raises(sigadapt.ConfirmationNeeded) as caught:
+            with pytest.raises(sigadapt.InputNeeded) as caught:
                 agent(question="q")
-            saved_wait = sigadapt.ConfirmationNeeded.model_validate_json(caught.value.model_dump_json())
+            saved_wait = sigadapt.InputNeeded.model_validate_json(caught.value.model_dump_json())
             history = saved_wait.resume(tools, {saved_wait.requests[0].id: True})
             out: Any = agent(history=history)
         bodies = [each.body for each in provider.received]

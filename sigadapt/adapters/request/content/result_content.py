@@ -52,8 +52,10 @@ def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], 
         if why := _why_foreign(part, route):
             reasons.append(why)
             continue
-        raw = part["value"] if part["type"] == "block" else None
-        block = raw or route.results.behind(part, model) or route.results.inside(part, model)
+        if part["type"] == "block":
+            block = part["value"]
+        else:
+            block = route.results.behind(part, model) or route.results.inside(part, model)
         text = text_in(part) if part["type"] != "block" else None
         if block is None and text is None:
             raise InvalidHistory(

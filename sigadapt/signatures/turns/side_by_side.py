@@ -6,19 +6,22 @@ b. If `parallel` is False or a call is sequential, the calls run one by one. Fro
    function without a time limit then runs in the caller's thread, as in a turn of one call.
 c. The first end of a call counts: what it returned or raised, or that it took too long. `on_end` gets it in
    the thread or the task of the call, so a result is not lost if the caller has left meanwhile.
-d. An exception that is no `Exception`, such as KeyboardInterrupt, leaves at once, in the caller. Async calls
+d. A call may stop to wait (`CallStop`). Calls beside it end; one by one, later calls do not begin.
+e. An exception that is no `Exception`, such as KeyboardInterrupt, leaves at once, in the caller. Async calls
    are then cancelled; worker threads run on. A call that has not begun by then never begins.
 """
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent import futures
 from contextlib import suppress
 from contextvars import copy_context
 from threading import Lock
 from typing import Any, NamedTuple
 
+from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.stops import CallStop, NotBegun
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
     Outcome,
@@ -60,7 +63,8 @@ def run_turn(
             call was cancelled with its turn.
 
     Returns:
-        The outcome of each call, in order. Its error is an Exception, `LateError` for a call that was late.
+        The outcome of each call, in order. Its error is an Exception, `LateError` for a call that was late,
+        or a CallStop for a call that waits, `NotBegun` for a call that follows it.
     """
     runs = [_RunningCall(n, call, on_begin, on_end) for n, call in enumerate(calls)]
     with blocking_loop():
@@ -69,7 +73,7 @@ def run_turn(
             if _is_side_by_side(calls, parallel=parallel):
                 loop.wait(_arun_side_by_side(runs))
             else:
-                for run in runs:
+                for run in _until_one_waits(runs):
                     copy_context().run(_run_here, run, loop)
                     run.raise_failure()
         finally:
@@ -94,13 +98,25 @@ async def arun_turn(
     if _is_side_by_side(calls, parallel=parallel):
         await _arun_side_by_side(runs)
     else:
-        for run in runs:
+        for run in _until_one_waits(runs):
             await _arun_side_by_side([run])
     return [run.outcome for run in runs]
 
 
 def _is_side_by_side(calls: Sequence[TurnCall], *, parallel: bool) -> bool:
     return parallel and len(calls) > 1 and not any(call.sequential for call in calls)
+
+
+def _until_one_waits(runs: "list[_RunningCall]") -> "Iterator[_RunningCall]":
+    """Yield calls one by one; the outcome of those after one that waits says that they did not begin."""
+    has_stopped = False
+    for run in runs:
+        if has_stopped:
+            run.outcome = Outcome(error=NotBegun())
+            continue
+        yield run
+        value, error = run.outcome
+        has_stopped = isinstance(error, CallStop) or need_of(value, "") is not None
 
 
 class _RunningCall:
@@ -167,7 +183,7 @@ class _RunningCall:
                 return
             self._has_ended = True
             self.outcome = outcome
-            if outcome.error is not None and not isinstance(outcome.error, Exception):
+            if outcome.error is not None and not isinstance(outcome.error, (Exception, CallStop)):
                 self.failure = outcome.error
             if self._on_end is None:
                 return

@@ -14,8 +14,8 @@ from internals import main
 from support import lm_of
 
 from sigadapt.testing import Answer, Exchange, LoopbackError, LoopbackProvider, exchanges_in
-from sigadapt.testing.private_files import open_private
 from sigadapt.trust.masking import Masking
+from sigadapt.trust.private_files import open_private
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes of files")
 

@@ -15,21 +15,29 @@ import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
 from sigadapt.dspy_boundary.current_run import open_turn
-from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.internals import report_tools, settings
+from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_results.failures import message_of
+from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
+from sigadapt.signatures.tool_functions.stops import CallStop, NotBegun
+from sigadapt.signatures.tool_results.failures import message_in, message_of
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import read, with_events
+from sigadapt.signatures.turns.running import current_state, requests_of_stop
 
 NOT_RUN = "This call was not run: the run ended before it began."
 NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
+WAITS = "There is no result: this call waits for a person, or for a result from elsewhere."
 CANCELLED = "There is no result: this call was cancelled when the run ended. It may have had an effect."
 
 _NO_DECLS = ToolDecls()
+_SUBMIT = "submit"
+
+report_tools()
 
 
 class AgentTurn:
@@ -39,27 +47,23 @@ class AgentTurn:
         history: the agent's own history, to which the agent appends the turn once it is over.
         inputs: the inputs of the request, which the history does not hold yet.
         agent: the agent.
-        count_calls: called with the number of the calls that begin to run now. It raises why they may not.
     """
 
-    def __init__(
-        self,
-        history: Any,
-        inputs: Mapping[str, Any],
-        agent: Any = None,
-        count_calls: Callable[[int], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, history: Any, inputs: Mapping[str, Any], agent: Any = None) -> None:
         self.decls = _NO_DECLS
-        self._agent = agent
+        self.agent = agent
+        self.count_calls: Callable[[int], None] = _ignore
+        """Called with the number of the calls that begin to run now. It raises why they may not."""
         self._history = read(dspy.History, history, None)
         self._length = len(self._history.messages)
         self._event = dict(inputs)
-        self.count_calls = count_calls
         self._lock = RLock()
         self._field = ""  # the name of the calls in the event
         self._calls = ToolCalls()
         self._waiting: dict[str, ToolCall] = {}  # the calls that have not begun, by id
         self._results: dict[str, dspy.ToolCallResults.ToolCallResult] = {}
+        self._stops: dict[str, CallStop] = {}  # of the calls that wait, by id
+        self._refusal: Callable[[str], SigadaptError] | None = None
 
     def take_answer(self, calls: ToolCalls, decls: ToolDecls, outputs: Mapping[str, Any], field: str) -> None:
         """Take the answer to the turn's request: its calls, and what the model said beside them."""
@@ -100,38 +104,114 @@ class AgentTurn:
     def _is_agents_tool(self) -> bool:
         """Return whether what runs here is a tool of the agent, not of a program inside of one."""
         callers: list[Any] = settings.caller_modules or []
-        return bool(callers) and callers[-1] is self._agent
+        return bool(callers) and callers[-1] is self.agent
+
+    def refuse_waiting(self, refusal: Callable[[str], SigadaptError]) -> None:
+        """Let no call of the turn wait; `refusal` makes the error by the name of the tool."""
+        self._refusal = refusal
+
+    def open_call(self, call: dspy.ToolCalls.ToolCall) -> OpenCall:
+        """Return a call that begins to run, as its context shows it."""
+        typed_call = next((each for each in self._calls if each.id == call.id), None)
+        if typed_call is None:
+            typed_call = ToolCall(id=call.id or "", name=call.name, args=call.args or {})
+        return OpenCall(typed_call, refusal=self._refusal)
+
+    def run(self, name: str, arguments: Mapping[str, Any], start: Callable[[], Any]) -> Any:
+        """Run a tool of an agent of DSPy's, for the first call of its name that has not begun."""
+        call = self._call_of(name, arguments)
+        if call is None:
+            with _no_turn():
+                return start()
+        if not self._stops:
+            with self._running(call) as keep:
+                value = start()
+                keep(value)
+                return value
+        return RefusedRun(self.input_needed())
+
+    async def arun(self, name: str, arguments: Mapping[str, Any], start: Callable[[], Any]) -> Any:
+        """Do the same as `run` in async code."""
+        call = self._call_of(name, arguments)
+        if call is None:
+            with _no_turn():
+                return await start()
+        if not self._stops:
+            with self._running(call) as keep:
+                value = await start()
+                keep(value)
+                return value
+        return RefusedRun(self.input_needed())
 
     @contextmanager
-    def running(self, name: str, arguments: Mapping[str, Any]) -> Generator[Callable[[Any], None]]:
-        """Note that a tool of an agent of DSPy's runs, for the first call of its name that waits.
+    def _running(self, call: ToolCall) -> Generator[Callable[[Any], None]]:
+        """Note that a call runs, and how it ends. If it waits, what follows the block goes on.
 
         Yields:
             The function that takes what the tool returned.
         """
-        call = self._call_of(name, arguments)
-        token = open_turn.set(None)  # a program inside of the tool has turns of its own
+        name = call.name
+        turn_token = open_turn.set(None)  # a program inside of the tool has turns of its own
+        call_token = open_call.set(self.open_call(call))
         try:
-            if call is None:
-                yield _ignore
-                return
-            if name != "submit":
+            if name != _SUBMIT:
                 self.count_calls(1)
             self.begin(call)
             yield lambda value: self.end(call, value, is_error=False)
+        except CallStop as stop:
+            self.count_calls(-1)
+            self.stop(call, stop)
         except Exception as error:
-            if call is not None:
-                self.end(call, failure_text(name, error), is_error=True)
+            self.end(call, failure_text(name, error), is_error=True)
             raise
         except BaseException as error:
             outcome = outcome_at_cancel(error)
-            if call is not None and outcome is not None:
+            if outcome is not None:
                 self.take_outcome(call, outcome)
-            if call is not None:
-                on_thread_end(error, partial(self.take_outcome, call))
+            on_thread_end(error, partial(self.take_outcome, call))
             raise
         finally:
-            open_turn.reset(token)
+            open_call.reset(call_token)
+            open_turn.reset(turn_token)
+            if not self._waiting and not self._stops:  # it is over, and nothing else would let go of it
+                open_turn.set(None)
+
+    def stop(self, call: dspy.ToolCalls.ToolCall, stop: CallStop) -> None:
+        """Note that a call waits, or has not begun because an earlier one waits."""
+        with self._lock:
+            if isinstance(stop, NotBegun):
+                return
+            self._stops[call.id or ""] = stop
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call of the turn waits."""
+        return bool(self._stops)
+
+    def input_needed(self) -> InputNeeded:
+        """Make the error of a turn that waits, with what it has brought."""
+        with self._lock:
+            requests: list[ToolCall] = []
+            for call in self._calls:
+                if call.id in self._stops:
+                    requests += requests_of_stop(call, self._stops[call.id], self.decls)
+            history = self._history.model_copy(update={"messages": self._history.messages[: self._length]})
+            error = InputNeeded(
+                self._calls,
+                ToolCalls(tool_calls=requests, turn=self._calls.turn),
+                with_events(history),
+                self._event,
+                self._field,
+            )
+            rows = [row for row in self._results.values() if row.name != _SUBMIT]
+            error.results = [*map(_tool_result, rows)]
+            error.progress = {call_id: stop.progress for call_id, stop in self._stops.items()}
+        error.state = current_state()
+        return error
+
+    def leave_out(self) -> None:
+        """Take the turn out of the agent's own history, which has it without the results to come."""
+        del self._history.messages[self._length :]
 
     def take_outcome(self, call: dspy.ToolCalls.ToolCall, outcome: Outcome) -> None:
         """Keep the outcome of a call: what it returned, or the exception that it failed with."""
@@ -168,7 +248,12 @@ class AgentTurn:
     def _result_of(self, call: Any) -> dspy.ToolCallResults.ToolCallResult:
         if call.id in self._results:
             return self._results[call.id]
-        return agent_result(ToolResult.failed(call, NOT_RUN if call.id in self._waiting else NO_RESULT))
+        reason = NO_RESULT
+        if call.id in self._waiting:
+            reason = NOT_RUN
+        if call.id in self._stops:
+            reason = WAITS
+        return agent_result(ToolResult.failed(call, reason))
 
 
 def _with_refusals_as_failures(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,8 +275,25 @@ def _as_failure(row: dspy.ToolCallResults.ToolCallResult) -> dspy.ToolCallResult
     return row.model_copy(update={"value": message_of(row.value.error), "is_error": True})
 
 
-def _ignore(_: Any) -> None:
-    """Take the value of a tool that no call of the turn asked for."""
+def _tool_result(row: dspy.ToolCallResults.ToolCallResult) -> ToolResult:
+    """Return a result as the agent has it, without the traceback of a failed one."""
+    name = row.name or "unnamed"
+    value = message_in(row.value, name) if row.is_error else row.value
+    return ToolResult(call_id=row.call_id or "", name=name, value=value, is_error=bool(row.is_error))
+
+
+@contextmanager
+def _no_turn() -> Generator[None]:
+    """Run what no call of the turn asked for."""
+    token = open_turn.set(None)
+    try:
+        yield
+    finally:
+        open_turn.reset(token)
+
+
+def _ignore(_: int) -> None:
+    """Count nothing, outside of any run."""
 
 
 def failure_text(name: str, error: Exception) -> str:

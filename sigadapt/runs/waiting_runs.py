@@ -1,0 +1,151 @@
+"""WaitingRuns: runs that wait, kept in SQLite until they are taken, once, whatever process asks first.
+
+A run is the text of `InputNeeded.model_dump_json()`, under its `id`. It holds whole conversations, so the
+file can be read by its owner alone.
+"""
+
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from sigadapt.errors import InputNeeded, InvalidOption
+
+_TABLE = "CREATE TABLE IF NOT EXISTS waiting_runs (id TEXT PRIMARY KEY, owner TEXT, run TEXT NOT NULL)"
+_PATIENCE = 30.0
+"""How many seconds a process waits for another one to finish writing."""
+
+
+class WaitingStore(Protocol):
+    """Where runs wait. `WaitingRuns` is one; yours may keep them in any database."""
+
+    def put(self, error: InputNeeded, owner: str | None = None) -> str:
+        """Keep a run under its `error.id`, in place of one of that id, and return the id."""
+        ...
+
+    def get(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
+        """Return a run of this owner; None if there is none."""
+        ...
+
+    def take(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
+        """Return a run of this owner and remove it, in one transaction; None if there is none."""
+        ...
+
+    def for_owner(self, owner: str | None) -> list[InputNeeded]:
+        """Return the runs of an owner, the one that was put first at the beginning."""
+        ...
+
+
+class WaitingRuns:
+    """Runs that wait, in a SQLite file that threads and processes share.
+
+    Take a run before you resume it: two clicks, tabs or workers then get it once. If the process dies before
+    the run is finished, the run is gone, so nothing happens twice.
+
+    Args:
+        path: the file. It is made if it is not there, readable by its owner alone.
+
+    Raises:
+        InvalidOption: `unusable_store`, by any method, for a file that is no such store.
+
+    Example:
+        >>> import os, tempfile
+        >>> from sigadapt import InputNeeded, ToolCalls, ToolContext
+        >>> def send(text: str, context: ToolContext) -> str:
+        ...     to = context.ask("To whom?")
+        ...     return f"Sent to {to}."
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> waiting = WaitingRuns(os.path.join(folder.name, "runs.db"))
+        >>> try:
+        ...     ToolCalls([{"name": "send", "args": {"text": "Hello"}}]).run([send])
+        ... except InputNeeded as error:
+        ...     run_id = waiting.put(error, owner="user 7")
+        >>> [run] = waiting.for_owner("user 7")
+        >>> [request] = run.requests
+        >>> run.id == run_id, request.hint, waiting.get(run_id, owner="user 8")
+        (True, 'To whom?', None)
+        >>> taken = waiting.take(run_id, owner="user 7")
+        >>> [result] = taken.results_of([send], {request.id: "Ada"})
+        >>> result.value, waiting.take(run_id, owner="user 7")
+        ('Sent to Ada.', None)
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+
+    def put(self, error: InputNeeded, owner: str | None = None) -> str:
+        """Keep a run under its `error.id`, in place of an earlier one of that id.
+
+        Args:
+            error: the run.
+            owner: whose it is, such as the id of a user. Without one, it is found without one alone.
+
+        Returns:
+            `error.id`.
+
+        Raises:
+            InvalidHistory: `unreadable_history`, for a run that JSON cannot hold.
+            InvalidOption: `unusable_store`; `other_owner`, if a run of this id is of another owner.
+        """
+        text = error.model_dump_json()
+        with self._transaction() as connection:
+            owners = connection.execute("SELECT owner FROM waiting_runs WHERE id = ?", (error.id,)).fetchall()
+            if any(known != owner for (known,) in owners):
+                reason = f"the run {error.id!r} is kept for another owner"
+                raise InvalidOption(reason, code="other_owner", field="owner")
+            connection.execute("DELETE FROM waiting_runs WHERE id = ?", (error.id,))
+            connection.execute("INSERT INTO waiting_runs VALUES (?, ?, ?)", (error.id, owner, text))
+        return error.id
+
+    def get(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
+        """Return a run and leave it; None if this owner has none of this id."""
+        with self._transaction() as connection:
+            return _run_of(connection, run_id, owner)
+
+    def take(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
+        """Return a run and remove it; None if this owner has none of this id, or if it was taken."""
+        with self._transaction() as connection:
+            run = _run_of(connection, run_id, owner)
+            connection.execute("DELETE FROM waiting_runs WHERE id = ? AND owner IS ?", (run_id, owner))
+            return run
+
+    def for_owner(self, owner: str | None) -> list[InputNeeded]:
+        """Return the runs of an owner, the one that was put first at the beginning."""
+        query = "SELECT run FROM waiting_runs WHERE owner IS ? ORDER BY rowid"
+        with self._transaction() as connection:
+            texts = [text for (text,) in connection.execute(query, (owner,))]
+        return [InputNeeded.model_validate_json(text) for text in texts]
+
+    def _make_file(self) -> None:
+        """Make the file if it is not there: one that SQLite makes can be read by others."""
+        # Never opened if it is there: to close it would drop the locks of this process on it.
+        # https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_
+        with suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        """Open the file for one transaction, which no other process can read or write between."""
+        try:
+            self._make_file()
+            with closing(sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(_TABLE)
+                yield connection
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise InvalidOption(
+                f"{self._path} cannot be used as a store of runs: {error}",
+                code="unusable_store",
+                field="path",
+                fix="Give the path of a file that WaitingRuns made, or of one that is not there.",
+            ) from error
+
+
+def _run_of(connection: sqlite3.Connection, run_id: str, owner: str | None) -> InputNeeded | None:
+    query = "SELECT run FROM waiting_runs WHERE id = ? AND owner IS ?"
+    row = connection.execute(query, (run_id, owner)).fetchone()
+    return None if row is None else InputNeeded.model_validate_json(row[0])

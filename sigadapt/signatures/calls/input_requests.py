@@ -1,0 +1,72 @@
+"""Make requests: for a person's approval of a call, for an answer to its question, and for its result."""
+
+import json
+from copy import deepcopy
+
+from sigadapt.schemas.json_values import Json, equal_json, short_hash
+from sigadapt.signatures.calls.refused_call import RefusedToolCall
+from sigadapt.signatures.calls.tool_call import ToolCall, id_of_request
+from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
+from sigadapt.signatures.tool_decl import REQUEST
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_functions.stops import Need
+
+
+def question_about(call: ToolCall, tools: ToolDecls) -> tuple[Json, Confirmation | None]:
+    """Return the arguments that a call runs with, and what to ask a person first, if anything."""
+    if isinstance(call, RefusedToolCall):  # it cannot run
+        return {}, None
+    if call.name in tools:
+        return question_for(tools[call.name], call.args)
+    return deepcopy(call.args), Confirmation(f"Run {call.name}? It is not among the declared tools.")
+
+
+def request_for(call: ToolCall, args: Json, question: Confirmation, tools: ToolDecls) -> ToolCall:
+    """Return the request for confirmation of a call with these arguments."""
+    call_fields = call.saved_beside(call.turn) | {"args": args}
+    if not equal_json(args, call.args):  # whose text would say something else
+        call_fields.pop("arguments", None)
+        call_fields.pop("text", None)
+    request_args = {"call": call_fields, "hint": question.hint, "payload": question.payload}
+    if call.name in tools:
+        request_args["pin"] = pin_of(tools[call.name])
+    return ToolCall.model_validate(
+        {
+            "id": id_of_request(call, args),
+            "name": REQUEST,
+            "index": call.index,
+            "args": request_args,
+            "turn": call.turn,
+        }
+    )
+
+
+def request_of_need(call: ToolCall, need: Need, position: int, tools: ToolDecls) -> ToolCall:
+    """Return the request for what a call waits for.
+
+    Args:
+        call: the call, as it runs.
+        need: what it waits for.
+        position: how many of its questions were answered before.
+        tools: the tools of the turn.
+    """
+    if need.kind == "approval":  # of arguments that a hook changed
+        request = request_for(call, need.args or {}, Confirmation(need.hint, need.payload), tools)
+        return request.model_copy(update={"args": {**request.args, "changed": True}})
+    members = {"kind": need.kind, "call": call.saved_beside(call.turn), "hint": need.hint}
+    optional = {"schema": need.schema, "payload": need.payload, "pending": need.pending}
+    optional |= {"question": need.question or None, "member": need.member}
+    members |= {name: member for name, member in optional.items() if member is not None}
+    if call.name in tools:
+        members["pin"] = pin_of(tools[call.name])
+    identity = [call.id, call.name, call.args, call.turn.request_hash, position, members["hint"], optional]
+    request_hash = short_hash(json.dumps(identity, sort_keys=True))
+    return ToolCall.model_validate(
+        {
+            "id": f"{need.kind}_{request_hash}",
+            "name": REQUEST,
+            "index": call.index,
+            "args": members,
+            "turn": call.turn,
+        }
+    )

@@ -1,0 +1,246 @@
+"""Functions of tools behind a question for a person, or behind the refusal to run without one."""
+
+import logging
+import warnings
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from copy import deepcopy
+from functools import WRAPPER_ASSIGNMENTS, partial
+from inspect import isawaitable, signature, unwrap
+from typing import Any, TypeAlias
+
+import dspy
+
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.json_values import Json, compact, equal_json, type_of
+from sigadapt.signatures.binding import bound_arguments, without_own_defaults
+from sigadapt.signatures.confirmation import REJECTED, question_for
+from sigadapt.signatures.sources.annotations import jsonable
+from sigadapt.signatures.sources.runnable import (
+    ASKS_FIRST,
+    FORGOTTEN,
+    Asking,
+    RefusedRun,
+    asking_of,
+    by_name,
+    forgotten_adapter,
+    nobody_to_ask,
+)
+from sigadapt.signatures.tool_decl import ToolDecl, with_fields
+from sigadapt.signatures.tool_functions.open_call import TakesCall, call_for, open_call, take_open_call
+from sigadapt.signatures.tool_functions.stops import Need
+from sigadapt.signatures.tool_functions.tool_function import (
+    ToolFunction,
+    call_by_hand,
+    function_of,
+)
+from sigadapt.signatures.tool_results.failures import message_of
+from sigadapt.signatures.tool_results.function_calls import (
+    HOME_LOOP,
+    arun_function,
+    start_function,
+    with_timeout,
+)
+from sigadapt.signatures.tool_results.tool_output import NotedValue, edit_note
+
+_LOG = logging.getLogger("sigadapt")
+
+
+class GuardedFunction(TakesCall):
+    """A tool's function behind a question for a person.
+
+    It is an object, and does not say what it wraps: `dspy.CodeAct` takes the source of a function, or of the
+    function that it wraps, and runs that without the question.
+    """
+
+    def __init__(self, func: Any, run: Callable[..., Any]) -> None:
+        for name in WRAPPER_ASSIGNMENTS:
+            with suppress(AttributeError):
+                setattr(self, name, getattr(func, name))
+        with suppress(TypeError, ValueError):
+            self.__signature__ = signature(func)
+        if hasattr(func, HOME_LOOP):
+            setattr(self, HOME_LOOP, getattr(func, HOME_LOOP))
+        self._func = func
+        self._run = run
+
+    @property
+    def __globals__(self) -> dict[str, Any]:
+        """The names in which quoted annotations are read."""
+        function = unwrap(getattr(self._func, "__func__", self._func))
+        return getattr(function, "__globals__", {})
+
+    def __call__(self, **kwargs: Any) -> Any:
+        """Ask, and run the function."""
+        return self._run(**kwargs)
+
+    def __deepcopy__(self, _: Any) -> "GuardedFunction":
+        return self  # as Python copies a function
+
+
+def agent_function(decl: ToolDecl) -> Callable[..., Any]:
+    """Return what an agent runs for a tool that asks nobody itself."""
+    return function_of(decl) if decl.requires_confirmation is False else _refusing(decl)
+
+
+def _refusing(decl: ToolDecl) -> GuardedFunction:
+    """Return the function of a tool, for an agent that can ask nobody: it runs what needs no yes."""
+    func = function_of(decl)
+
+    def run(**kwargs: Any) -> Any:
+        if question_for(decl, {name: jsonable(value) for name, value in kwargs.items()})[1] is None:
+            call_for(func)
+            return start_function(func, kwargs)
+        callers: list[Any] = settings.caller_modules or []
+        error = forgotten_adapter(FORGOTTEN, decl.name) if callers else None
+        error = error or nobody_to_ask(decl.name)
+        _LOG.error("%s", error)  # agents swallow what a tool raises
+        if callers and isinstance(callers[-1], dspy.ReAct):
+            return RefusedRun(error)
+        raise error
+
+    return GuardedFunction(func, run)
+
+
+def waits_inside(tool: str | None) -> InvalidToolDecl:
+    """Make the error of a program inside of a tool that has to wait for a person, and warn of it."""
+    error = InvalidToolDecl(
+        "a program inside of a tool cannot wait for a person, because the run around it goes on",
+        code="nobody_to_ask",
+        tool=tool,
+        fix="Mark the outer tool instead, ToolDecl.of(program, requires_confirmation=True), and give its "
+        "program tools that need no yes, or that ask by `confirmed_by`.",
+    )
+    _LOG.warning("%s", error)
+    warnings.warn(str(error), UserWarning, stacklevel=2)  # a script that configures no log sees it too
+    return error
+
+
+Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"
+"""A function of a tool's name, the arguments and the question. It says whether to run it; may be async."""
+
+
+def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
+    """Return the same declaration with a function that asks a person before it runs."""
+    if not callable(ask):
+        raise InvalidOption(
+            f"{type_of(ask)} cannot be asked",
+            field="ask",
+            fix="Give confirmed_by a function of the tool's name, the arguments and the question.",
+        )
+    if decl.func is None or decl.requires_confirmation is False:
+        return decl
+    asking = asking_of(decl.func)
+    func = function_of(decl) if asking is None else by_name(asking.again(decl))
+
+    def ask_of(copy: ToolDecl) -> Any:
+        return asking_first(with_fields(copy, func=decl.func), ask).func
+
+    guarded = GuardedFunction(func, partial(_ask_and_run, decl, func, ask))
+    function = decl.func if asking is None else asking.behind
+    asks = Asking(guarded, decl.requires_confirmation, decl.hooks, function, ask_of)
+    setattr(guarded, ASKS_FIRST, asks)
+    return with_fields(decl, func=guarded)
+
+
+def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs: Any) -> Any:
+    """Ask about a call if it needs a yes, and run it; awaitable, if `ask` is async."""
+    args = {name: jsonable(value) for name, value in kwargs.items()}
+    visible, question = question_for(decl, args)
+    as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
+    if question is None:
+        _open(decl, func, ask, kwargs)
+        return with_timeout(start_function(func, as_sent, decl.timeout), decl.timeout)
+    original = deepcopy(visible)
+
+    def arguments_after(verdict: object) -> Json:
+        if verdict is False:
+            raise PermissionError(REJECTED)
+        if verdict is not True:
+            raise _asked_in_vain(decl, f"expected True or False, got {type_of(verdict)}")
+        _open(decl, func, ask, kwargs, visible)
+        if equal_json(original, visible):
+            return as_sent
+        return _agreed_arguments(decl, kwargs, args, original, visible)
+
+    def with_note(value: Any) -> Any:
+        return value if equal_json(original, visible) else NotedValue(value, edit_note(visible))
+
+    async def with_note_later(value: Awaitable[Any]) -> Any:
+        return with_note(await value)
+
+    async def run_later(answer: Awaitable[object]) -> Any:
+        try:
+            verdict = await answer
+        except Exception as error:
+            raise _asked_in_vain(decl, message_of(error)) from error
+        return with_note(await arun_function(func, arguments_after(verdict), decl.timeout))
+
+    try:
+        verdict: Any = ask(decl.name, visible, printable(question.hint, also="\n"))
+    except Exception as error:
+        raise _asked_in_vain(decl, message_of(error)) from error
+    if isawaitable(verdict):
+        return run_later(verdict)
+    value = start_function(func, arguments_after(verdict), decl.timeout)
+    value = with_timeout(value, decl.timeout)
+    return with_note_later(value) if isawaitable(value) else with_note(value)
+
+
+def _open(
+    decl: ToolDecl, func: Callable[..., Any], ask: Ask, kwargs: Json, agreed: Json | None = None
+) -> None:
+    """Let a tool's context know of the yes, and its hooks ask about arguments that they change."""
+    if not isinstance(func, ToolFunction):
+        take_open_call()
+        return
+    current = open_call.get() or call_by_hand(decl, kwargs)
+    if agreed is not None:
+        is_edited = not equal_json(current.call.args, {name: agreed.get(name) for name in current.call.args})
+        update = {"args": agreed, "arguments": compact(agreed)}
+        current.call = current.call.model_copy(update=update)
+        current.decision = current.call if is_edited else True
+
+    def agree(need: Need) -> Any:
+        return ask(decl.name, need.args or {}, printable(need.hint, also="\n"))
+
+    current.agree = agree
+    open_call.set(current)
+
+
+def _asked_in_vain(decl: ToolDecl, reason: str) -> InvalidOption:
+    """Make the error of an `ask` that gave no answer, and log it: agents swallow what a tool raises."""
+    error = InvalidOption(
+        f"`ask` gave no answer about {decl.name!r}: {reason}",
+        code="invalid_decision",
+        field="ask",
+        fix="Return True to run the call, False to reject it.",
+    )
+    _LOG.error("%s", error)
+    return error
+
+
+def _agreed_arguments(decl: ToolDecl, kwargs: Json, args: Json, shown: Json, answer: Json) -> Json:
+    """Return what to run the function with: what who decides saw, or made of it."""
+    arguments = without_own_defaults(decl, answer)
+    flaw = decl.flaw_of(arguments)
+    values = bound_arguments(decl, arguments) if flaw is None else flaw
+    if not equal_json(shown, answer):
+        if isinstance(values, Flaw):
+            raise PermissionError(f"The user changed the arguments. It was not run: {values.message}")
+        return values
+    if equal_json(kwargs, args):  # agents give what the model sent
+        if not isinstance(values, Flaw):
+            return values
+        raise ValueError(values.message)  # as DSPy does for a tool that does not ask
+    # A Python value may hold more than its JSON: what it excludes, a SecretStr, what a serializer changed.
+    if isinstance(values, Flaw) or any(values.get(name, value) != value for name, value in kwargs.items()):
+        raise InvalidToolDecl(
+            "its arguments hold more than JSON can show, so nobody could agree to them",
+            code="confirmation_failed",
+            tool=decl.name,
+            fix="Give the tool the arguments as JSON.",
+        )
+    return values

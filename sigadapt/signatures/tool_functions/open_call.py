@@ -1,0 +1,128 @@
+"""OpenCall: one call while its tool runs, as its context and its hooks see it.
+
+Whatever runs the calls of a turn sets `open_call` right before it starts a tool. The tool's own wrapper
+(`tool_function.py`) takes it out again, so that no tool inside of this one takes it for its own.
+"""
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+from sigadapt.errors import InvalidToolDecl, SigadaptError
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, Need, Reply
+
+
+class OpenCall:
+    """One call that runs.
+
+    Args:
+        call: the ToolCall.
+        progress: what was decided about it earlier.
+        decision: True or the edited ToolCall if a person agreed to it; None if nobody was asked.
+        refusal: makes the error of a call that cannot wait, where nobody could go on with its run.
+    """
+
+    def __init__(
+        self,
+        call: Any,
+        progress: CallProgress = NO_PROGRESS,
+        decision: Any = None,
+        refusal: Callable[[str], SigadaptError] | None = None,
+    ) -> None:
+        self.call = call
+        self.progress = progress
+        self.decision = decision
+        self._refusal = refusal
+        self.agreed_args: Any = None
+        """The arguments as they were agreed to, whatever a hook does to `call`."""
+        self._has_ended = False
+        self._asked = 0
+        self.agree: Callable[[Need], Any] | None = None
+        """Asks a person at once about changed arguments; None if the call has to wait for that."""
+        self.source: Callable[[], Any] | None = None
+        """Gives the result of the call that comes from elsewhere, in place of the function."""
+
+    def end(self) -> None:
+        """Note that the function has run, so that the call cannot wait any more: it would run again."""
+        self._has_ended = True
+
+    def next_reply(self, question: str) -> Reply | None:
+        """Return the answer to the next question of the call; None if it was not answered, or not this one.
+
+        Args:
+            question: its `question_key`.
+        """
+        replies = self.progress.replies
+        position = self._asked
+        self._asked += 1
+        if position < len(replies) and replies[position].question == question:
+            return replies[position]
+        self.progress = self.progress.model_copy(update={"replies": replies[:position]})
+        return None
+
+    def drop_reply(self) -> None:
+        """Forget the answer that was just taken, and those after it: the question is asked again."""
+        replies = self.progress.replies[: self._asked - 1]
+        self.progress = self.progress.model_copy(update={"replies": replies})
+
+    def wait(self, needs: Sequence[Need]) -> NoReturn:
+        """Stop the call until these needs are met.
+
+        Raises:
+            CallStop: always, unless the call cannot wait.
+            SigadaptError: `nobody_to_ask`, where the call cannot wait.
+        """
+        if self._has_ended:
+            raise _ended(self._tool)
+        self._stop(needs)
+
+    def wait_for_result(self, need: Need) -> NoReturn:
+        """Stop a call whose tool has run, and whose result comes later.
+
+        Raises:
+            CallStop: as `wait`.
+            SigadaptError: as `wait`.
+        """
+        self._stop([need])
+
+    @property
+    def _tool(self) -> str:
+        return getattr(self.call, "name", "")
+
+    def _stop(self, needs: Sequence[Need]) -> NoReturn:
+        if self._refusal is not None:
+            raise self._refusal(self._tool)
+        raise CallStop(needs, self.progress)
+
+
+def _ended(tool: str) -> InvalidToolDecl:
+    return InvalidToolDecl(
+        "the tool has run already, so its call can no longer wait: it would run again",
+        code="nobody_to_ask",
+        tool=tool,
+        fix="Ask before the tool acts: in the tool, or in `before_tool`.",
+    )
+
+
+open_call: ContextVar[OpenCall | None] = ContextVar("open_call", default=None)
+"""The call whose tool is about to run here."""
+
+
+class TakesCall:
+    """A function that takes the call that runs: another function would leave it to the tools inside of it."""
+
+
+def call_for(function: object) -> OpenCall | None:
+    """Return the call whose tool begins to run here; clear the place, unless this function takes it."""
+    call = open_call.get()
+    if not isinstance(function, TakesCall):
+        take_open_call()
+    return call
+
+
+def take_open_call() -> OpenCall | None:
+    """Return the call whose tool begins to run here, and clear the place for the tools inside of it."""
+    call = open_call.get()
+    if call is not None:
+        open_call.set(None)
+    return call

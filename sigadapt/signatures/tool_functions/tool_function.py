@@ -1,0 +1,343 @@
+"""ToolFunction: the function of a tool, called with its context, and with the hooks around it.
+
+The order of one call:
+
+ a. A person has agreed already, if the tool requires it (`guards.py`, `ToolCalls.run`).
+ b. `before_tool` may give the value of the call, or change its arguments, which are checked as the model's
+    are. Arguments that nobody has agreed to stop the call again, so nothing runs that nobody was shown.
+ c. The function runs. What it raises goes to `on_tool_error`, what it returns to `after_tool`.
+ d. A hook that raises fails the call: nothing runs after a failed `before_tool`, and the model never reads a
+    result that a failed `after_tool` was to change.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from copy import deepcopy
+from functools import WRAPPER_ASSIGNMENTS, partial
+from inspect import Signature, isawaitable, signature, unwrap
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+
+import dspy
+from pydantic_core import to_jsonable_python
+
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.json_values import Json, cut, equal_json
+from sigadapt.signatures.binding import bound_arguments, types_of_function, without_own_defaults
+from sigadapt.signatures.confirmation import REJECTED, Confirmation, question_for
+from sigadapt.signatures.sources.runnable import by_name
+from sigadapt.signatures.tool_decl import ToolDecl
+from sigadapt.signatures.tool_functions.hooks import HookError, methods_of
+from sigadapt.signatures.tool_functions.open_call import OpenCall, TakesCall, take_open_call
+from sigadapt.signatures.tool_functions.pending import need_of, result_hint
+from sigadapt.signatures.tool_functions.stops import Need, stop_in
+from sigadapt.signatures.tool_functions.tool_context import ToolContext, cannot_wait
+from sigadapt.signatures.tool_results.content import text_of
+from sigadapt.signatures.tool_results.function_calls import (
+    HOME_LOOP,
+    arun_function,
+    is_async,
+    read_outcome,
+    sync_entry,
+)
+from sigadapt.signatures.tool_results.tool_output import output_of
+
+_LOG = logging.getLogger("sigadapt")
+
+_T = TypeVar("_T")
+
+calls: Any = None
+"""`signatures/calls`, whose ToolCall a context shows. It is above: `sigadapt/__init__.py` sets it."""
+
+
+class _Step(NamedTuple):
+    """Something to call, sync or async, before the steps go on."""
+
+    function: Callable[..., Any]
+    arguments: Json
+    may_block: bool = False  # whether async code runs it in a thread
+
+    def now(self) -> Any:
+        """Call it; what it returns may be awaitable."""
+        return sync_entry(self.function)(**self.arguments)
+
+    async def later(self) -> Any:
+        """Call it without blocking the loop."""
+        if self.may_block:
+            return await arun_function(self.function, self.arguments)
+        value = self.function(**self.arguments)
+        return await value if isawaitable(value) else value
+
+
+_Steps: TypeAlias = Generator[_Step, Any, _T]
+
+
+class _FinalValue(NamedTuple):
+    """The value of a call that no `after_tool` sees."""
+
+    value: Any
+
+
+def function_of(decl: ToolDecl, func: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Return what runs a call of a tool: its function, by name, with its context and its hooks.
+
+    Args:
+        decl: the declaration.
+        func: the function, if not that of the declaration.
+
+    Raises:
+        InvalidToolDecl: `no_function`, for a tool without one that is not external.
+    """
+    own = decl.func if func is None else func
+    if decl.external:
+        return ToolFunction(decl, _wait_elsewhere, None)
+    if own is None:
+        own = decl.raw.function  # which raises
+    plain = by_name(own)
+    context_name = types_of_function(own).context
+    if context_name is None and not decl.hooks:
+        return plain
+    kind = _AsyncToolFunction if is_async(own) else ToolFunction
+    return kind(decl, plain, context_name)
+
+
+def _wait_elsewhere(**_: Any) -> NoReturn:
+    raise NotImplementedError  # a ToolFunction stops before it would call this
+
+
+class ToolFunction(TakesCall):
+    """The function of a tool, with its context and hooks.
+
+    Args:
+        decl: the declaration.
+        func: the function, which takes all by name.
+        context_name: its parameter for the context, if it has one.
+    """
+
+    def __init__(self, decl: ToolDecl, func: Callable[..., Any], context_name: str | None) -> None:
+        for name in WRAPPER_ASSIGNMENTS:
+            with suppress(AttributeError):
+                setattr(self, name, getattr(func, name))
+        with suppress(TypeError, ValueError):
+            self.__signature__ = _without(signature(func), context_name)
+        if hasattr(func, HOME_LOOP):
+            setattr(self, HOME_LOOP, getattr(func, HOME_LOOP))
+        self._decl = decl
+        self._func = func
+        self._context_name = context_name
+
+    @property
+    def __globals__(self) -> dict[str, Any]:
+        """The names in which quoted annotations are read."""
+        function = unwrap(getattr(self._func, "__func__", self._func))
+        return getattr(function, "__globals__", {})
+
+    def __deepcopy__(self, _: Any) -> "ToolFunction":
+        return self  # as Python copies a function
+
+    def __call__(self, **arguments: Any) -> Any:
+        """Run the tool; what it returns may be awaitable."""
+        return _start(self._steps(arguments))
+
+    async def acall(self, **arguments: Any) -> Any:
+        """Run the tool without blocking the event loop."""
+        return await _finish(self._steps(arguments))
+
+    def _steps(self, arguments: Json) -> _Steps[Any]:
+        call = take_open_call() or call_by_hand(self._decl, arguments)
+        context = ToolContext[Any].of_call(call)
+        if call.source is not None:
+            call.end()
+            value: Any = yield _Step(call.source, {}, may_block=True)
+        else:
+            before = yield from self._before(call, context)
+            if isinstance(before, _FinalValue):
+                return before.value
+            value = yield from self._run(call, context, arguments if before is None else before)
+            if isinstance(value, _FinalValue):
+                return value.value
+        return (yield from self._after(call, context, value))
+
+    def _before(self, call: OpenCall, context: ToolContext) -> "_Steps[_FinalValue | Json | None]":
+        """Return the value that a hook gives, or the arguments that it changed; None if none does."""
+        call.agreed_args = deepcopy(call.call.args)
+        for hook in methods_of(self._decl.hooks, "before_tool"):
+            answer = yield from _ask_hook(hook, "before_tool", {"call": call.call, "context": context})
+            if isinstance(answer, dspy.ToolCalls.ToolCall):
+                return (yield from self._changed_arguments(call, answer))
+            if answer is not None:
+                return _FinalValue(answer)
+        return None
+
+    def _run(self, call: OpenCall, context: ToolContext, arguments: Json) -> "_Steps[Any]":
+        """Return what the function returns, or the `_FinalValue` of a hook that recovers."""
+        if self._decl.external:
+            call.wait([Need("result", result_hint(self._decl.name))])
+        try:
+            value = yield _Step(self._func, self._with_context(arguments, context), may_block=True)
+        except Exception as error:
+            call.end()
+            recovery = yield from self._recover(call, context, error)
+            if recovery is None:
+                raise
+            return recovery
+        except asyncio.CancelledError as error:
+            if methods_of(self._decl.hooks, "after_tool"):
+                read_outcome(error, _refuse_unread)
+            raise
+        except BaseException as error:
+            stop = stop_in(error)  # of a tool that asked in a task group
+            if stop is None:
+                raise
+            raise stop from None
+        call.end()
+        output = output_of(value)
+        if output is None or not output.failed or need_of(value, self._decl.name) is not None:
+            return value
+        recovery = yield from self._recover(call, context, RuntimeError(text_of(output.parts)))
+        return _FinalValue(value) if recovery is None else recovery
+
+    def _with_context(self, arguments: Json, context: ToolContext) -> Json:
+        name = self._context_name
+        if name is None:
+            return arguments
+        if name in arguments:  # as Python says of an argument that a function does not take
+            raise TypeError(f"{self._decl.name}() got an unexpected keyword argument {name!r}")
+        return {**arguments, name: context}
+
+    def _recover(
+        self, call: OpenCall, context: ToolContext, error: Exception
+    ) -> "_Steps[_FinalValue | None]":
+        """Return the value that a hook gives in place of a failure; None if none does."""
+        for hook in methods_of(self._decl.hooks, "on_tool_error"):
+            given = {"call": call.call, "error": error, "context": context}
+            with suppress(HookError):  # it is logged, and the failure remains
+                answer = yield from _ask_hook(hook, "on_tool_error", given)
+                if answer is not None:
+                    return _FinalValue(answer)
+        return None
+
+    def _after(self, call: OpenCall, context: ToolContext, value: Any) -> _Steps[Any]:
+        """Return a result as the hooks leave it."""
+        if need_of(value, self._decl.name) is not None:
+            return value
+        for hook in methods_of(self._decl.hooks, "after_tool"):
+            given = {"call": call.call, "result": value, "context": context}
+            answer = yield from _ask_hook(hook, "after_tool", given)
+            if answer is not None:
+                return answer
+        return value
+
+    def _changed_arguments(self, call: OpenCall, changed: dspy.ToolCalls.ToolCall) -> _Steps[Json]:
+        """Return the arguments that a hook changed, as the function takes them."""
+        decl = self._decl
+        if changed.name != call.call.name:
+            raise ValueError(f"its before_tool hook gave a call of another tool, {cut(repr(changed.name))}")
+        args = yield from self._agreed_arguments(call, dict(changed.args or {}))
+        arguments = without_own_defaults(decl, args)
+        flaw = decl.flaw_of(arguments)
+        values = bound_arguments(decl, arguments) if flaw is None else flaw
+        if isinstance(values, Flaw):
+            raise ValueError(f"its before_tool hook changed the arguments: {values.message}")  # noqa: TRY004
+        return values
+
+    def _agreed_arguments(self, call: OpenCall, args: Json) -> _Steps[Json]:
+        """Return changed arguments if no person has to agree to them any more; else ask, or stop the call."""
+        visible, question = question_for(self._decl, args)
+        is_approved = call.decision is not None
+        if question is None and not is_approved:
+            return args
+        if is_approved and equal_json(visible, call.agreed_args):
+            return args
+        for change in call.progress.changes:
+            # A default may be another one each time. Then the person saw that of the first time.
+            sent = {name: visible[name] for name in args}
+            if change.keys() == visible.keys() and equal_json(sent, {name: change[name] for name in args}):
+                return change
+        hint, payload = question or Confirmation(f"Run {self._decl.name}?")
+        need = Need("approval", hint, payload=payload, args=visible)
+        if call.agree is None:
+            call.wait([need])
+        verdict = yield _Step(call.agree, {"need": need}, may_block=True)
+        if verdict is not True:
+            raise PermissionError(REJECTED)
+        return visible
+
+
+class _AsyncToolFunction(ToolFunction):
+    """The same around an async function, for callers that ask what a function is before they call it."""
+
+    async def __call__(self, **arguments: Any) -> Any:
+        """Run the tool."""
+        return await self.acall(**arguments)
+
+
+def call_by_hand(decl: ToolDecl, arguments: Json) -> OpenCall:
+    """Return the call of a tool that is run without one: by hand, or by `dspy.ReAct`."""
+    args = to_jsonable_python(arguments, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
+    call = calls.ToolCall(id="", name=decl.name, args=args)
+    return OpenCall(call, refusal=cannot_wait_here)
+
+
+def cannot_wait_here(tool: str) -> InvalidToolDecl:
+    """Make the error of a call that waits, where nobody could go on with it."""
+    return cannot_wait("whatever runs it cannot go on with its call later", tool)
+
+
+def _refuse_unread(_: Any) -> None:
+    raise HookError("after_tool", RuntimeError("the run ended before it"))
+
+
+def _without(own: Signature, name: str | None) -> Signature:
+    return own.replace(parameters=[part for part in own.parameters.values() if part.name != name])
+
+
+def _ask_hook(hook: Callable[..., Any], name: str, given: Json) -> _Steps[Any]:
+    """Return what a hook answers.
+
+    Raises:
+        HookError: if it raises.
+    """
+    try:
+        return (yield _Step(partial(hook, *given.values()), {}))
+    except Exception as error:  # noqa: BLE001  (whatever the hook raises fails the call)
+        _LOG.exception("the hook %s of %s failed", name, given["call"].name)
+        raise HookError(name, error) from None
+
+
+def _start(steps: _Steps[_T]) -> "_T | Awaitable[_T]":
+    """Run steps until one has to be awaited; return their result, or what awaits the rest."""
+    advance: Callable[[], _Step] = partial(next, steps)
+    while True:
+        try:
+            step = advance()
+        except StopIteration as end:
+            return end.value
+        try:
+            value = step.now()
+        except BaseException as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
+            advance = partial(steps.throw, error)
+            continue
+        if isawaitable(value):
+            return _finish(steps, value)
+        advance = partial(steps.send, value)
+
+
+async def _finish(steps: _Steps[_T], waiting: "Awaitable[Any] | None" = None) -> _T:
+    """Run steps to their end, from the value of one that has to be awaited."""
+    while True:
+        advance: Callable[[], _Step] = partial(next, steps)
+        if waiting is not None:
+            try:
+                value = await waiting
+            except BaseException as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
+                advance = partial(steps.throw, error)
+            else:
+                advance = partial(steps.send, value)
+        try:
+            step = advance()
+        except StopIteration as end:
+            return end.value
+        waiting = step.later()

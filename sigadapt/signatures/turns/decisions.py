@@ -1,0 +1,208 @@
+"""Read what was decided about a run that waits: approvals, answers and results, each checked by its request.
+
+A rejection needs no tool, so it is taken by the request that was asked. Every other decision runs what the
+person was shown, so the tool must be declared as it was then.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sigadapt.errors import Declined, InputNeeded, InvalidHistory, InvalidOption
+from sigadapt.schemas.checking import check_json
+from sigadapt.schemas.json_values import cut, is_mapping, listed, type_of
+from sigadapt.signatures.calls import ToolCall
+from sigadapt.signatures.confirmation import REJECTED, pin_of
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_functions.pending import task_source
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, Reply
+from sigadapt.signatures.tool_results.result_check import flaw_of_value
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.turns.jobs import (
+    Decision,
+    Earlier,
+    changed_tool,
+    is_decision,
+    refuse_other_call,
+    unknown_decision,
+)
+
+_MOST_NAMED = 8
+
+
+@dataclass
+class Decided:
+    """What was decided, by the ids of the calls."""
+
+    approvals: dict[str, Decision] = field(default_factory=dict[str, Decision])  # by request.id
+    results: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
+    progress: dict[str, CallProgress] = field(default_factory=dict[str, CallProgress])
+    open_requests: dict[str, list[ToolCall]] = field(default_factory=dict[str, list[ToolCall]])
+    sources: dict[str, Any] = field(default_factory=dict[str, Any])  # of results that come from elsewhere
+
+    def earlier(self, *, partial: bool) -> Earlier:
+        """Return what the turn has brought so far, for the jobs of its calls."""
+        return Earlier(self.results, self.progress, self.open_requests, self.sources, may_wait=partial)
+
+    def update(self, call_id: str, **changes: Any) -> None:
+        """Change what is known of a call that waits."""
+        progress = self.progress.get(call_id, NO_PROGRESS)
+        self.progress[call_id] = progress.model_copy(update=changes)
+
+
+def decided(error: InputNeeded, decls: ToolDecls, decisions: object, *, partial: bool) -> Decided:
+    """Return what was decided about a run that waits.
+
+    Raises:
+        InvalidHistory: `undecided`, `unknown_decision`, `changed_tool`.
+        InvalidOption: `invalid_decision`.
+    """
+    by_request = _mapping_of(decisions)
+    all_decided = Decided(progress=dict(error.progress))
+    all_decided.results.update({result.call_id: result for result in error.results})
+    undecided_requests: list[ToolCall] = []
+    for request in error.requests:
+        if request.id in by_request:
+            _take(all_decided, request, by_request[request.id], decls)
+        elif not _is_plain_approval(request) and not _polls(all_decided, request, decls):
+            undecided_requests.append(request)
+            all_decided.open_requests.setdefault(request.call.id, []).append(request)
+    if undecided_requests and not partial:
+        raise _undecided(undecided_requests)
+    known = {request.id for request in error.requests}
+    for key in by_request.keys() - known:
+        if not is_decision(by_request[key]):
+            raise unknown_decision(key, [*error.calls], decls, sorted(known))
+        all_decided.approvals[key] = by_request[key]
+    return all_decided
+
+
+def _mapping_of(decisions: object) -> Mapping[str, Any]:
+    if decisions is None:
+        return {}
+    if is_mapping(decisions):
+        return decisions
+    reason = f"expected a mapping by request.id, such as {{request.id: True}}, got {type_of(decisions)}"
+    raise _invalid(reason, "Map request.id to what was decided.")
+
+
+def _is_plain_approval(request: ToolCall) -> bool:
+    """Return whether a request follows from the call and the tool alone, without the tool being run."""
+    return request.kind == "approval" and not request.args.get("changed")
+
+
+def _take(all_decided: Decided, request: ToolCall, decision: Any, decls: ToolDecls) -> None:
+    """Take the decision about one request."""
+    call = request.call
+    if request.kind == "approval" and (decision is False or isinstance(decision, str)):
+        all_decided.results[call.id] = ToolResult.failed(call, decision or REJECTED)
+        return
+    if request.kind == "approval" and not is_decision(decision):
+        fix = "Map request.id to True, to False or a reason to reject it, or to the edited ToolCall."
+        raise _invalid(f"{cut(repr(decision))} ({type_of(decision)}) does not decide about a call", fix)
+    _refuse_changed(request, decls)
+    if _is_plain_approval(request):
+        all_decided.approvals[request.id] = decision
+    elif request.kind == "approval":
+        _take_changed_call(all_decided, request, decision, decls)
+    elif request.kind == "answer":
+        _take_answer(all_decided, request, decision)
+    else:
+        all_decided.sources[call.id] = _source_of(call, decision)
+
+
+def _take_changed_call(
+    all_decided: Decided, request: ToolCall, decision: "bool | ToolCall", decls: ToolDecls
+) -> None:
+    """Take the decision about arguments that a hook changed."""
+    call = request.call
+    progress = all_decided.progress.get(call.id, NO_PROGRESS)
+    if not isinstance(decision, ToolCall):
+        all_decided.update(call.id, changes=(*progress.changes, call.args))
+        return
+    refuse_other_call(call, decision)
+    flaw = decls.flaw_of(call.name, decision.args)
+    if flaw is not None:
+        raise _invalid(f"the edited call does not fit: {flaw.message}", None, call.name)
+    all_decided.update(call.id, approved=decision.args, is_edited=True, changes=())
+
+
+def _take_answer(all_decided: Decided, request: ToolCall, decision: Any) -> None:
+    """Take the answer to a question of a tool or of an MCP server."""
+    call = request.call
+    question = str(request.args.get("question") or "")
+    if isinstance(decision, Declined):
+        reply = Reply(question=question, declined=decision.reason)
+    else:
+        fix = f"Answer {request.hint!r} with a value that fits request.schema, or with sigadapt.Declined()."
+        try:
+            check_json(decision, tool=call.name)
+        except Exception as error:
+            raise _invalid(f"an answer is no JSON value: {error}", fix, call.name) from error
+        flaw = flaw_of_value(decision, request.schema or {}, call.name)
+        if flaw is not None:
+            raise _invalid(f"the answer {cut(repr(decision))} does not fit: {flaw.message}", fix, call.name)
+        reply = Reply(question=question, value=decision)
+    progress = all_decided.progress.get(call.id, NO_PROGRESS)
+    member = request.args.get("member")
+    if member is None:
+        all_decided.update(call.id, replies=(*progress.replies, reply))
+    else:
+        replies = {**(progress.server_replies or {}), str(member): reply}
+        all_decided.update(call.id, server_replies=replies)
+
+
+def _source_of(call: ToolCall, decision: Any) -> Any:
+    """Return the result of a call as a ToolResult, or what gives its value."""
+    if isinstance(decision, Declined):
+        return ToolResult.failed(call, decision.reason)
+    if not isinstance(decision, ToolResult):
+        return lambda: decision
+    if (decision.call_id, decision.name) == (call.id, call.name):
+        return decision
+    raise _invalid(
+        f"the result of call {cut(repr(call.id))} of {cut(repr(call.name))} is of the call "
+        f"{cut(repr(decision.call_id))} of {cut(repr(decision.name))}",
+        "Give the value of this call, or a ToolResult with its id and name.",
+        call.name,
+    )
+
+
+def _polls(all_decided: Decided, request: ToolCall, decls: ToolDecls) -> bool:
+    """Ask the MCP server for the result of a task, once, if this request is for one."""
+    call = request.call
+    if request.kind != "result" or call.name not in decls:
+        return False
+    source = task_source(decls[call.name].func, request.pending)
+    if source is None:
+        return False
+    _refuse_changed(request, decls)
+    all_decided.sources[call.id] = source
+    return True
+
+
+def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
+    """Refuse a decision about a tool that is missing or declared otherwise than when the person was asked."""
+    name = request.call.name
+    pin = request.args.get("pin")
+    decision = f"there is a decision about {request.id!r}, and"
+    if pin is None:  # of an undeclared tool, or saved before requests had pins
+        return
+    if name not in decls:
+        raise changed_tool(decision, name, "is not declared")
+    if pin != pin_of(decls[name]):
+        raise changed_tool(decision, name, "is declared otherwise than when it was asked about")
+
+
+def _undecided(requests: list[ToolCall]) -> InvalidHistory:
+    names = listed((f"{request.id} ({cut(request.hint)})" for request in requests), _MOST_NAMED, ", ")
+    return InvalidHistory(
+        f"nobody decided about {names}",
+        code="undecided",
+        tool=requests[0].call.name,
+        fix="Give decisions by request.id, or leave them open: resume(tools, decisions, partial=True).",
+    )
+
+
+def _invalid(reason: str, fix: str | None, tool: str | None = None) -> InvalidOption:
+    return InvalidOption(reason, code="invalid_decision", field="decisions", tool=tool, fix=fix)

@@ -1,0 +1,323 @@
+"""Decide what to do with each call of a turn before any of them runs: run it, answer it, or let it wait."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple, TypeAlias
+
+from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
+from sigadapt.schemas.json_values import (
+    Json,
+    cut,
+    equal_json,
+    is_array,
+    is_mapping,
+    is_object,
+    listed,
+    type_of,
+)
+from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.calls.input_requests import question_about, request_for
+from sigadapt.signatures.calls.tool_call import (
+    function_of_call,
+    id_of_request,
+    in_agreement,
+    mark_approved,
+)
+from sigadapt.signatures.confirmation import REJECTED, Confirmation
+from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.signatures.tool_decl import ToolDecl
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_functions.open_call import OpenCall
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress
+from sigadapt.signatures.tool_functions.tool_function import function_of
+from sigadapt.signatures.tool_results.function_calls import is_timeout, least
+from sigadapt.signatures.tool_results.pairing import failed_result
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+_MOST_NAMED = 8
+
+Decision: TypeAlias = bool | str | ToolCall
+
+_Question: TypeAlias = tuple[Json, Confirmation | None]
+"""The arguments of a call as who decides sees them, and what to ask; None if it needs no yes."""
+
+
+class Job(NamedTuple):
+    """One call of the turn: the function that runs it, the result that it has, or what it waits for."""
+
+    call: ToolCall | InvalidToolCall
+    result: ToolResult | None = None  # known already: of a bad or a rejected call
+    requests: tuple[ToolCall, ...] = ()  # what is still to be decided
+    function: Callable[..., Any] = dict  # what to run otherwise
+    arguments: Mapping[str, Any] = {}
+    edit: ToolCall | None = None  # what a person made of the call
+    timeout: float | None = None  # in seconds
+    sequential: bool = False
+    decl: ToolDecl | None = None
+    open_call: OpenCall | None = None  # what its context shows
+
+    @property
+    def has_source(self) -> bool:
+        """Whether its result has come from elsewhere, so that no function runs."""
+        return self.open_call is not None and self.open_call.source is not None
+
+
+class Earlier(NamedTuple):
+    """What a turn that waited has brought so far, by the ids of its calls."""
+
+    results: Mapping[str, ToolResult] = {}
+    progress: Mapping[str, CallProgress] = {}
+    requests: Mapping[str, Sequence[ToolCall]] = {}  # those that stay open
+    sources: Mapping[str, Any] = {}  # results from elsewhere: a ToolResult, or a function that gives it
+    may_wait: bool = False  # whether calls without a decision go on to wait
+
+
+_NOTHING_EARLIER = Earlier()
+
+
+def jobs_of(
+    calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: Any, earlier: Earlier = _NOTHING_EARLIER
+) -> list[Job]:
+    """Say what to do with each call, or raise the first reason to run nothing."""
+    check_timeout(timeout)
+    by_request = decisions_of(decisions)
+    done = {*earlier.results, *earlier.requests, *earlier.sources}
+    to_decide = [call for call in calls if not isinstance(call, RefusedToolCall) and call.id not in done]
+    questions = {call.id: question_about(call, decls) for call in to_decide}
+    request_ids = _request_ids(to_decide, questions, by_request)
+    unknown = by_request.keys() - request_ids.values()
+    if unknown:
+        asking = {request_ids[call_id]: None for call_id, (_, question) in questions.items() if question}
+        raise unknown_decision(min(unknown, key=str), to_decide, decls, [*asking])
+    jobs: list[Job] = []
+    for call in calls.in_order():
+        if call.id in earlier.results:
+            jobs.append(Job(call, earlier.results[call.id]))
+        elif isinstance(call, (InvalidToolCall, RefusedToolCall)):
+            jobs.append(Job(call, failed_result(call)))
+        elif call.id in earlier.requests:
+            jobs.append(_waiting_job(call, earlier.requests[call.id], earlier))
+        elif call.id in earlier.sources:
+            jobs.append(_job_of_source(call, decls, earlier))
+        else:
+            decision = by_request.get(request_ids[call.id])
+            job = _job(call, decls, questions[call.id], decision, earlier)
+            jobs.append(job._replace(timeout=least(job.timeout, timeout)))
+    return [job._replace(sequential=_is_sequential(job, decls)) for job in jobs]
+
+
+def _is_sequential(job: Job, decls: ToolDecls) -> bool:
+    """Return whether the turn of a call runs one by one, also once this call has ended."""
+    return job.call.name in decls and decls[job.call.name or ""].sequential
+
+
+def _waiting_job(call: ToolCall, requests: Sequence[ToolCall], earlier: Earlier) -> Job:
+    """Return the job of a call that goes on to wait."""
+    state = OpenCall(call, earlier.progress.get(call.id, NO_PROGRESS))
+    return Job(call, requests=tuple(requests), open_call=state)
+
+
+def _job_of_source(call: ToolCall, decls: ToolDecls, earlier: Earlier) -> Job:
+    """Return the job of a call whose result comes from elsewhere: its hooks see it."""
+    source = earlier.sources[call.id]
+    if isinstance(source, ToolResult):
+        return Job(call, source)
+    if call.name not in decls:
+        raise changed_tool("there is a result of a call, and", call.name, "is not declared")
+    decl = decls[call.name]
+    state = OpenCall(call, earlier.progress.get(call.id, NO_PROGRESS))
+    state.source = source
+    function = function_of(decl, source) if decl.hooks else source
+    return Job(call, function=function, decl=decl, timeout=decl.timeout, open_call=state)
+
+
+def check_timeout(timeout: Any) -> None:
+    """Refuse a timeout that no thread can wait for."""
+    if timeout is None:
+        return
+    if not is_timeout(timeout):
+        raise InvalidOption("a timeout is a number of seconds above 0", field="timeout")
+
+
+def refuse_swapped(tools: object, decisions: object, method: str) -> None:
+    """Refuse decisions that are given as tools, as in `run(decisions, tools)`."""
+    are_decisions = is_mapping(tools) and tools and all(map(is_decision, tools.values()))
+    are_tools = decisions is not None and not is_mapping(decisions) and not is_decision(decisions)
+    if are_decisions and (are_tools or decisions is None):
+        raise InvalidOption(
+            "the decisions are given as the tools",
+            code="invalid_decision",
+            field="tools",
+            fix=f"Swap them: {method}(tools, decisions).",
+        )
+
+
+def decisions_of(decisions: object) -> Mapping[str, Decision]:
+    """Return decisions by the ids of their requests, or refuse what is none."""
+    if decisions is None:
+        return {}
+    fix = "Map request.id to True, to False or a reason to reject it, or to the edited ToolCall."
+    if not is_mapping(decisions):
+        kind = type_of(decisions)
+        reason = f"expected a mapping by request.id, such as {{request.id: True}}, got {kind}"
+        raise InvalidOption(reason, code="invalid_decision", field="decisions", fix=fix)
+    for decision in decisions.values():
+        if not is_decision(decision):
+            reason = f"{cut(repr(decision))} ({type_of(decision)}) does not decide about a call"
+            raise InvalidOption(reason, code="invalid_decision", field="decisions", fix=fix)
+    return decisions
+
+
+def is_decision(value: object) -> bool:
+    """Return whether a value decides about an approval."""
+    return isinstance(value, (bool, str, ToolCall))
+
+
+def _request_ids(
+    calls: list[ToolCall],
+    questions: Mapping[str, _Question],
+    decisions: Mapping[str, Decision],
+) -> dict[str, str]:
+    """Return the id of each call's request, by the id of the call."""
+    # A default may be another one each time, such as a new id. Then the call that was shown says what it was.
+    edits = {edit.id: (key, edit) for key, edit in decisions.items() if isinstance(edit, ToolCall)}
+    requests: dict[str, str] = {}
+    for call in calls:
+        args, _ = questions[call.id]
+        requests[call.id] = id_of_request(call, args)
+        key, edit = edits.get(call.id, ("", call))
+        edited_call = edit.model_copy(update={"turn": call.turn})
+        is_of_request = edit.name == call.name and id_of_request(edited_call, edit.args) == key
+        if is_of_request and _has_all(edit.args, call.args):
+            requests[call.id] = key
+    return requests
+
+
+def _has_all(decided: Any, sent: Any) -> bool:
+    """Return whether what a person saw is what the model sent, perhaps with defaults."""
+    if is_object(decided) and is_object(sent):
+        return all(key in decided and _has_all(decided[key], value) for key, value in sent.items())
+    if is_array(decided) and is_array(sent):
+        return len(decided) == len(sent) and all(map(_has_all, decided, sent))
+    return equal_json(decided, sent)
+
+
+def unknown_decision(
+    key: str, calls: list[ToolCall], decls: ToolDecls, requests: list[str]
+) -> InvalidHistory:
+    """Make the error of a decision about no request of the turn, with the requests that are undecided."""
+    missing = sorted({call.name for call in calls if call.name not in decls})
+    if missing:
+        return changed_tool(f"there is a decision about {cut(repr(key))}, and", missing[0], "is not declared")
+    return InvalidHistory(
+        f"there is a decision about {cut(repr(key))}, which is no request of this turn",
+        code="unknown_decision",
+        fix="Give decisions by request.id, with the requests of calls.awaiting_confirmation(decls). "
+        f"The ids of this turn's requests: {listed(map(repr, requests), _MOST_NAMED, ', ') or 'none'}.",
+    )
+
+
+def changed_tool(decision: str, tool: str, change: str) -> InvalidHistory:
+    """Make the error of a decision about a tool that is no longer what the person was asked about."""
+    return InvalidHistory(
+        f"{decision} the tool {cut(repr(tool))} {change}",
+        code="changed_tool",
+        tool=tool,
+        fix="Nothing ran, and the decision stays good: declare the tool as it was, or ask again.",
+    )
+
+
+def _job(call: ToolCall, decls: ToolDecls, question: _Question, decision: Any, earlier: Earlier) -> Job:
+    """Return the job of a call that runs, if a person agreed to it or nobody has to."""
+    if decision is False or isinstance(decision, str):
+        return Job(call, ToolResult.failed(call, decision or REJECTED))
+    if isinstance(decision, ToolCall):
+        refuse_other_call(call, decision)
+    if decision is not None and call.name not in decls:
+        raise changed_tool("there is a decision about a call, and", call.name, "is not declared")
+    progress = earlier.progress.get(call.id, NO_PROGRESS)
+    is_agreed = decision is not None or progress.approved is not None
+    asks_itself = call.name in decls and asking_of(decls[call.name].func) is not None
+    args, confirmation = question
+    if not is_agreed and confirmation is not None and call.name in decls and not asks_itself:
+        if earlier.may_wait:
+            return _waiting_job(call, [request_for(call, args, confirmation, decls)], earlier)
+        raise _undecided(call, confirmation.hint)
+    agreement = _agreement(call, args, decision, progress)
+    if is_agreed or not asks_itself:
+        mark_approved(agreement.call)
+    if is_agreed:
+        args_agreed_to = deepcopy(agreement.call.args)  # a hook or a tool may edit those of the call
+        changes = {"approved": args_agreed_to, "is_edited": agreement.edit is not None}
+        progress = progress.model_copy(update=changes)
+    return _job_of_agreement(call, decls, agreement, progress, is_agreed=is_agreed)
+
+
+class _Agreement(NamedTuple):
+    """A call as it runs, and what a person made of it, if that is another call."""
+
+    call: ToolCall
+    edit: ToolCall | None = None
+
+
+def _agreement(
+    call: ToolCall, args: Json, decision: "ToolCall | bool | None", earlier: CallProgress
+) -> _Agreement:
+    if earlier.approved is not None:  # before the call waited for something else
+        agreed_call = in_agreement(call.model_copy(update={"args": earlier.approved}))
+        return _Agreement(agreed_call, agreed_call if earlier.is_edited else None)
+    if isinstance(decision, ToolCall):
+        agreed_call = in_agreement(decision.model_copy())
+        return _Agreement(agreed_call, None if equal_json(decision.args, args) else decision)
+    update = {} if decision is None else {"args": args}
+    return _Agreement(in_agreement(call.model_copy(update=update)))
+
+
+def _job_of_agreement(
+    call: ToolCall, decls: ToolDecls, agreement: _Agreement, progress: CallProgress, *, is_agreed: bool
+) -> Job:
+    try:
+        arguments = agreement.call.bind(decls)
+    except UnboundToolCall as error:
+        if agreement.edit is None:
+            return Job(call, failed_result(error.call))
+        reason = f"the edited call does not fit: {error.reason}"
+        raise InvalidOption(reason, code="invalid_decision", field="decisions", tool=call.name) from error
+    function = function_of_call(agreement.call, decls)
+    decl = decls[call.name]
+    decision = None
+    if is_agreed:
+        decision = agreement.edit or True
+    return Job(
+        call,
+        function=function,
+        arguments=arguments,
+        edit=agreement.edit,
+        # A function that asks first keeps the limit itself, once a person has answered.
+        timeout=None if asking_of(function) else decl.timeout,
+        decl=decl,
+        open_call=OpenCall(agreement.call, progress, decision),
+    )
+
+
+def _undecided(call: ToolCall, hint: str) -> InvalidHistory:
+    """Make the error of a call that nobody decided about."""
+    return InvalidHistory(
+        f"call {cut(repr(call.id))} requires confirmation, and nobody decided: {cut(hint)}",
+        code="undecided",
+        tool=call.name,
+        fix="Give decisions by request.id, with the requests of calls.awaiting_confirmation(decls).",
+    )
+
+
+def refuse_other_call(call: ToolCall, edit: ToolCall) -> None:
+    """Refuse an edited call that is of another call or tool than what was asked about."""
+    if (edit.id, edit.name) == (call.id, call.name):
+        return
+    raise InvalidOption(
+        f"the decision about call {cut(repr(call.id))} of {cut(repr(call.name))} is the call "
+        f"{cut(repr(edit.id))} of {cut(repr(edit.name))}",
+        code="invalid_decision",
+        field="decisions",
+        fix="Give the same call with other arguments.",
+    )

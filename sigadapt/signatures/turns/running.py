@@ -1,0 +1,326 @@
+"""Run the calls of one turn with the declared functions, as the program and the person who decides say.
+
+`ToolCalls.run` and `arun` share every step but the wait: `jobs_of` checks everything before anything runs,
+`side_by_side.py` runs it, and `_results` makes a result of each outcome. No adapter comes here (nothing is
+executed): the program does.
+"""
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from functools import partial
+from inspect import isawaitable
+from typing import Any, NamedTuple
+
+import dspy
+
+from sigadapt.dspy_boundary.current_run import current_ledger, open_place
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.errors import InputNeeded
+from sigadapt.signatures.calls import ToolCall, ToolCalls
+from sigadapt.signatures.calls.input_requests import request_of_need
+from sigadapt.signatures.calls.tool_call import (
+    function_of_call,
+    is_approved,
+    with_watcher,
+)
+from sigadapt.signatures.tool_decls import ToolDecls
+from sigadapt.signatures.tool_functions.guards import waits_inside
+from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for, open_call
+from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, NotBegun
+from sigadapt.signatures.tool_results.content import json_of
+from sigadapt.signatures.tool_results.failures import message_of
+from sigadapt.signatures.tool_results.function_calls import (
+    LateError,
+    Outcome,
+    async_entry,
+    is_async,
+    least,
+    refuse_blocked,
+    sync_entry,
+)
+from sigadapt.signatures.tool_results.pairing import result_of
+from sigadapt.signatures.tool_results.result_check import unfit_error
+from sigadapt.signatures.tool_results.results import Round, ToolResults
+from sigadapt.signatures.tool_results.tool_output import edit_note, program_outputs
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.turns.jobs import Job, jobs_of
+from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
+
+_LOG = logging.getLogger("sigadapt")
+_MOST_NAMED = 8
+
+
+class TurnResults(NamedTuple):
+    """What the calls of a turn brought, and what those that wait need."""
+
+    calls: ToolCalls
+    results: list[ToolResult]
+    requests: list[ToolCall]
+    progress: dict[str, CallProgress]  # by the id of the call
+
+    def finished(self, *, parallel: bool = True) -> ToolResults:
+        """Return the results of a turn of which no call waits.
+
+        Raises:
+            InputNeeded: if a call waits.
+        """
+        if self.requests:
+            raise self.input_needed(dspy.History(messages=[]), parallel=parallel)
+        return ToolResults(rounds=(Round(calls=self.calls, results=tuple(self.results)),))
+
+    def input_needed(self, history: dspy.History, *, parallel: bool = True, **place: Any) -> InputNeeded:
+        """Make the error of a turn that waits.
+
+        Args:
+            history: the history before the turn.
+            parallel: whether its calls may run side by side.
+            place: where the turn has its place in the history, as InputNeeded takes it.
+        """
+        requests = ToolCalls(tool_calls=self.requests, turn=self.calls.turn)
+        error = InputNeeded(self.calls, requests, history, **place)
+        error.results = self.results
+        error.progress = self.progress
+        error.one_by_one = not parallel
+        error.state = current_state()
+        return error
+
+
+def current_state() -> dict[str, Any]:
+    """Return a copy of the state of the open run; empty without one."""
+    place = open_place()
+    if place is None or place.run is None:
+        return {}
+    with suppress(Exception):  # such as a lock among the values: JSON cannot hold it either
+        return deepcopy(place.run.state)
+    return dict(place.run.state)
+
+
+def run(
+    calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: float | None, *, parallel: bool = True
+) -> ToolResults:
+    """Run the calls of one turn from sync code."""
+    jobs = jobs_of(calls, decls, decisions, timeout)
+    return run_jobs(calls, decls, jobs, parallel=parallel).finished(parallel=parallel)
+
+
+async def arun(
+    calls: ToolCalls, decls: ToolDecls, decisions: object, timeout: float | None, *, parallel: bool = True
+) -> ToolResults:
+    """Run the calls of one turn from async code."""
+    jobs = jobs_of(calls, decls, decisions, timeout)
+    return (await arun_jobs(calls, decls, jobs, parallel=parallel)).finished(parallel=parallel)
+
+
+def run_jobs(calls: ToolCalls, decls: ToolDecls, jobs: list[Job], *, parallel: bool = True) -> TurnResults:
+    """Run what was checked, from sync code."""
+    parallel = parallel and not any(job.sequential for job in jobs)
+    to_run = _jobs_to_run(jobs, parallel=parallel)
+    for job in to_run:
+        refuse_blocked(job.function, job.call.name or "")
+    turn = [_turn_call(job, sync_entry) for job in to_run]
+    with _counting_calls(len(to_run)) as counted:
+        outcomes = run_turn(turn, parallel=parallel, on_begin=counted.add, on_end=counted.end)
+    return _turn_results(calls, decls, jobs, to_run, outcomes)
+
+
+async def arun_jobs(
+    calls: ToolCalls, decls: ToolDecls, jobs: list[Job], *, parallel: bool = True
+) -> TurnResults:
+    """Run what was checked, from async code."""
+    parallel = parallel and not any(job.sequential for job in jobs)
+    to_run = _jobs_to_run(jobs, parallel=parallel)
+    turn = [_turn_call(job, async_entry) for job in to_run]
+    with _counting_calls(len(to_run)) as counted:
+        outcomes = await arun_turn(turn, parallel=parallel, on_begin=counted.add, on_end=counted.end)
+    return _turn_results(calls, decls, jobs, to_run, outcomes)
+
+
+def _jobs_to_run(jobs: list[Job], *, parallel: bool) -> list[Job]:
+    """Return the jobs that can run now: of calls that run one by one, those before the first that waits."""
+    has_waiting = False
+    to_run: list[Job] = []
+    for job in jobs:
+        has_waiting = has_waiting or bool(job.requests)
+        is_open = job.result is None and not job.requests
+        if is_open and (job.has_source or parallel or not has_waiting):
+            to_run.append(job)
+    return to_run
+
+
+class _CountedCalls:
+    """The positions of the calls that began and did not stop to wait: those that count in the open run."""
+
+    def __init__(self) -> None:
+        self.positions: set[int] = set()
+
+    def add(self, position: int) -> None:
+        """Count a call that begins."""
+        self.positions.add(position)
+
+    def end(self, position: int, outcome: Outcome) -> None:
+        """Take back a call that waits: it counts when it runs again."""
+        if isinstance(outcome.error, CallStop):
+            self.positions.discard(position)
+
+
+@contextmanager
+def _counting_calls(count: int) -> Generator[_CountedCalls]:
+    """Count calls in the open run before one of them begins, or raise why they may not run.
+
+    Yields:
+        What takes the positions of the calls that begin and end. The others are not counted in the end.
+    """
+    ledger = current_ledger()
+    counted = _CountedCalls()
+    if ledger is None or not count:
+        yield counted
+        return
+    ledger.check_calls(count)
+    ledger.count_calls(count)
+    try:
+        yield counted
+    finally:
+        ledger.count_calls(len(counted.positions) - count)
+
+
+def _turn_call(job: Job, entry_of: Callable[[Any], Callable[..., Any]]) -> TurnCall:
+    entry = entry_of(job.function)
+    ledger = current_ledger()
+    left = None if ledger is None else ledger.seconds_left()
+    return TurnCall(
+        partial(_start, job, _watched(job, entry)),
+        is_async=is_async(entry),
+        timeout=least(job.timeout, left),
+    )
+
+
+def _start(job: Job, entry: Callable[..., Any]) -> Any:
+    """Start a call in its own thread or task, in a context that knows of it."""
+    open_call.set(job.open_call)
+    call_for(job.function)
+    return entry(**job.arguments)
+
+
+def execute(call: ToolCall, decls: ToolDecls) -> Any:
+    """Run one call: `ToolCall.execute`."""
+    arguments = call.bind(decls)
+    own_function = function_of_call(call, decls)
+    function = with_watcher(call, sync_entry(own_function))
+    ledger = current_ledger()
+    if ledger is not None:
+        ledger.count_calls(1)
+    decision = True if is_approved(call) else None
+
+    def start() -> Any:
+        open_call.set(OpenCall(call, decision=decision))
+        call_for(own_function)
+        return function(**arguments)
+
+    if is_async(function):
+        return _finish_alone(call, decls, start)
+    earlier_call = open_call.get()
+    try:
+        value = start()
+    except CallStop as stop:
+        raise _stopped(call, decls, stop) from None
+    finally:
+        open_call.set(earlier_call)
+    if isawaitable(value):
+        return _finish_alone(call, decls, lambda: value)
+    return _output(call, decls, value)
+
+
+async def _finish_alone(call: ToolCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:
+    """Await a call that is run alone."""
+    try:
+        value = await start()
+    except CallStop as stop:
+        raise _stopped(call, decls, stop) from None
+    return _output(call, decls, value)
+
+
+def _output(call: ToolCall, decls: ToolDecls, value: Any) -> Any:
+    need = need_of(value, call.name)
+    if need is not None:
+        raise _stopped(call, decls, CallStop([need]))
+    return program_outputs(value)
+
+
+def _stopped(call: ToolCall, decls: ToolDecls, stop: CallStop) -> InputNeeded:
+    """Make the error of a call that is run alone and waits."""
+    calls = ToolCalls(tool_calls=[call], turn=call.turn)
+    requests = requests_of_stop(call, stop, decls)
+    turn = TurnResults(calls, [], requests, {call.id: stop.progress})
+    return turn.input_needed(dspy.History(messages=[]))
+
+
+def requests_of_stop(call: ToolCall, stop: CallStop, decls: ToolDecls) -> list[ToolCall]:
+    """Return the requests for what a call waits for."""
+    position = len(stop.progress.replies)
+    return [request_of_need(call, need, position, decls) for need in stop.needs]
+
+
+def _watched(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call's function as the run around it watches it."""
+    return with_watcher(job.call, entry) if isinstance(job.call, ToolCall) else entry
+
+
+def _turn_results(
+    calls: ToolCalls, decls: ToolDecls, jobs: list[Job], to_run: list[Job], outcomes: list[Outcome]
+) -> TurnResults:
+    turn = TurnResults(calls, [], [], {})
+    by_id = {job.call.id: outcome for job, outcome in zip(to_run, outcomes, strict=True)}
+    for job in jobs:
+        outcome = by_id.get(job.call.id)
+        end = job.result if outcome is None else _result(job, outcome)
+        if end is None or isinstance(end, CallStop):
+            _add_waiting(turn, job, end, decls)
+            continue
+        if job.edit is not None:
+            end = end.model_copy(update={"note": edit_note(job.edit.args)})
+        turn.results.append(end)
+    return turn
+
+
+def _add_waiting(turn: TurnResults, job: Job, stop: CallStop | None, decls: ToolDecls) -> None:
+    """Note what a call waits for, if it is not one that has not begun; and what was decided about it."""
+    turn.requests.extend(job.requests)
+    progress = NO_PROGRESS if job.open_call is None else job.open_call.progress
+    if stop is not None and not isinstance(stop, NotBegun):
+        call: Any = job.call if job.open_call is None else job.open_call.call
+        turn.requests.extend(requests_of_stop(call, stop, decls))
+        progress = stop.progress
+    if progress != NO_PROGRESS:
+        turn.progress[job.call.id] = progress
+
+
+def _result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
+    """Return what a call gave, or why it failed, without a traceback and the errors that led to it."""
+    error = outcome.error
+    if isinstance(error, CallStop):
+        return error
+    if error is None:
+        try:
+            need = need_of(outcome.value, job.call.name or "")
+            if need is not None:
+                return CallStop([need], NO_PROGRESS if job.open_call is None else job.open_call.progress)
+            result = result_of(job.call, outcome.value)
+        except Exception as unsendable:  # noqa: BLE001  (the other calls have run, and keep their results)
+            _LOG.exception("the result of %s cannot be sent", job.call.name)
+            error = unsendable
+        else:
+            value = json_of(result.value) if result.is_content else result.value
+            error = None if result.is_error else unfit_error(job.decl, value)
+            if error is None:
+                return result
+    if isinstance(error, InputNeeded):
+        error = waits_inside(job.call.name)
+    result = ToolResult.failed(job.call, message_of(error))
+    if isinstance(error, LateError):
+        emit_result = getattr(settings.send_stream, "emit_result", None)  # of a run that is watched
+        if emit_result is not None:
+            emit_result(job.call.id, result)
+    return result

@@ -1,0 +1,324 @@
+"""MCP servers that ask in the middle of a call, and servers that run calls as tasks."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Literal
+
+import mcp
+import pydantic
+import pytest
+from asking import one, saved
+
+from sigadapt import Declined, InputNeeded, ToolCalls, ToolDecls, Toolset, WaitingRuns
+from sigadapt.errors import InvalidOption
+
+pytest.importorskip("mcp.server.mcpserver", reason="version 1 of the SDK has no such servers")
+types: Any = pytest.importorskip("mcp_types")
+extension: Any = pytest.importorskip("mcp.client.extension")
+Client: Any = mcp.Client  # pyright: ignore[reportAttributeAccessIssue]
+
+ASKING = r"""
+import sys
+from typing import Annotated
+import pydantic
+from mcp.server.mcpserver import Elicit, MCPServer, Resolve
+
+class Sure(pydantic.BaseModel):
+    confirm: bool
+
+class Reason(pydantic.BaseModel):
+    reason: str = pydantic.Field(min_length=3)
+
+server = MCPServer("db")
+done = []
+
+def ask_sure(table: str) -> Elicit[Sure]:
+    return Elicit(f"Delete {table}?", Sure)
+
+def ask_reason(table: str) -> Elicit[Reason]:
+    return Elicit("Why?", Reason)
+
+@server.tool()
+async def delete(
+    table: str, sure: Annotated[Sure, Resolve(ask_sure)], why: Annotated[Reason, Resolve(ask_reason)]
+) -> str:
+    "Delete a table."
+    if sure.confirm:
+        done.append([table, why.reason])
+    return "deleted" if sure.confirm else "kept"
+
+@server.tool()
+def deleted() -> list[list[str]]:
+    "What was deleted."
+    return done
+
+if __name__ == "__main__":
+    server.run(transport="streamable-http", port=int(sys.argv[1]))
+"""
+
+
+async def decline(context: Any, params: Any) -> Any:
+    """Say that this client can be asked: the SDK declares that for a client with a callback."""
+    return types.ElicitResult(action="decline")
+
+
+def client_of(server: Any) -> Any:
+    return Client(server, elicitation_callback=decline)
+
+
+DELETE = ToolCalls([{"id": "c1", "name": "delete", "args": {"table": "users"}}])
+DELETED = ToolCalls([{"id": "c2", "name": "deleted", "args": {}}])
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Generator[str]:
+    """The address of a server of the SDK, in a process of its own."""
+    path = tmp_path / "server.py"
+    path.write_text(ASKING, encoding="utf-8")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, str(path), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+
+
+CALLER = r"""
+import asyncio, json, os, signal, sys
+import mcp, mcp_types
+from sigadapt import InputNeeded, ToolCalls, Toolset, WaitingRuns
+async def decline(context, params):
+    return mcp_types.ElicitResult(action="decline")
+async def main():
+    async with mcp.Client(sys.argv[1], elicitation_callback=decline) as client:
+        calls = ToolCalls.model_validate_json(sys.argv[3])
+        try:
+            await calls.arun(await Toolset("db", client).aresolve())
+        except InputNeeded as error:
+            print(WaitingRuns(sys.argv[2]).put(error), flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("declines", [False, True], ids=["accepted", "declined"])
+def test_a_real_server_asks_and_the_client_is_killed(address: str, tmp_path: Path, declines: bool) -> None:
+    """tool-context: An MCP server that asks is asked on."""
+    store = WaitingRuns(tmp_path / "runs.db")
+    command = [sys.executable, "-c", CALLER, address, str(tmp_path / "runs.db"), DELETE.model_dump_json()]
+    killed = subprocess.run(command, capture_output=True, text=True)  # noqa: PLW1510, S603
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    error = store.take(killed.stdout.strip())
+    assert error is not None
+    by_hint = {request.hint: request for request in error.requests}
+    assert sorted(by_hint) == ["Delete users?", "Why?"]
+    sure, why = by_hint["Delete users?"], by_hint["Why?"]
+
+    async def go_on() -> tuple[Any, Any]:
+        async with client_of(address) as client:
+            tools = await Toolset("db", client).aresolve()
+            for unfit in ({"confirm": "perhaps"}, True, None):
+                with pytest.raises(InvalidOption):
+                    await error.aresults_of(tools, {sure.id: unfit}, partial=True)
+            with pytest.raises(InputNeeded) as waiting:
+                await error.aresults_of(tools, {sure.id: {"confirm": True}}, partial=True)
+            rest = saved(waiting.value)
+            answer = Declined("No reason.") if declines else {"reason": "It is old."}
+            results = await rest.aresults_of(tools, {one(rest).id: answer})
+            return list(results), list(await DELETED.arun(tools))
+
+    [result], [deleted] = asyncio.run(go_on())
+    assert why.schema["properties"]["reason"]["minLength"] == 3
+    assert (result.is_error, "deleted" in str(result.value)) == (declines, not declines)
+    assert ("It is old." in str(deleted.value)) == (not declines)
+
+
+def run_with(server: Any, steps: Any) -> Any:
+    async def main() -> Any:
+        async with client_of(server) as client:
+            return await steps(await Toolset("db", client).aresolve())
+
+    return asyncio.run(main())
+
+
+def asking_server(request: Any, log: list[Any]) -> Any:
+    from mcp.server.mcpserver import Context, MCPServer  # noqa: PLC0415
+
+    server = MCPServer("db")
+
+    @server.tool()
+    async def delete(table: str, ctx: Context) -> Any:
+        """Delete."""
+        if not ctx.input_responses:
+            return types.InputRequiredResult(
+                result_type="input_required", input_requests={"q": request}, request_state="s1"
+            )
+        log.append((ctx.input_responses["q"], ctx.request_state))
+        return "deleted"
+
+    return server
+
+
+def test_what_a_person_cannot_answer_is_refused() -> None:
+    """tool-context: An MCP server that asks is asked on."""
+    sampling = types.ListRootsRequest(method="roots/list")
+    log: list[Any] = []
+    [result] = run_with(asking_server(sampling, log), DELETE.arun)
+    assert result.is_error
+    assert "roots/list, which a person cannot answer" in result.value
+    assert log == []
+
+
+@pytest.mark.parametrize(("answer", "action"), [(True, "accept"), (False, "cancel")])
+def test_a_server_that_sends_the_person_to_an_address(answer: bool, action: str) -> None:
+    """tool-context: An MCP server that asks is asked on."""
+    params = types.ElicitRequestURLParams(message="Log in.", url="https://example.com/login")
+    log: list[Any] = []
+
+    async def steps(tools: ToolDecls) -> Any:
+        with pytest.raises(InputNeeded) as waiting:
+            await DELETE.arun(tools)
+        request = one(waiting.value)
+        assert (request.hint, request.payload) == ("Log in.", {"url": "https://example.com/login"})
+        return await waiting.value.aresults_of(tools, {request.id: answer})
+
+    [result] = run_with(asking_server(types.ElicitRequest(params=params), log), steps)
+    assert not result.is_error
+    assert [(each.action, each.content, state) for each, state in log] == [(action, None, "s1")]
+
+
+TASKS = r"""
+import json, pathlib, sys
+states, log = (pathlib.Path(name) for name in sys.argv[1:])
+TIMES = {"createdAt": "2026-11-24T00:00:00Z", "lastUpdatedAt": "2026-11-24T00:00:00Z", "ttlMs": None}
+TOOL = {"name": "build", "inputSchema": {"type": "object", "properties": {}}}
+
+def answer(method, params):
+    with log.open("a") as lines:
+        print(method, file=lines)
+    if method == "tools/list":
+        return {"resultType": "complete", "tools": [TOOL], "ttlMs": 0, "cacheScope": "private"}
+    if method == "tools/call":
+        return {"resultType": "task", "taskId": "t1", "status": "working", **TIMES}
+    state, *others = states.read_text().split()
+    states.write_text(" ".join(others))
+    task = {"resultType": "complete", "taskId": params["taskId"], "status": state, **TIMES}
+    if state == "completed":
+        task["result"] = {"content": [{"type": "text", "text": "built"}]}
+    if state == "failed":
+        task["error"] = {"code": -32000, "message": "the disk is full"}
+    return task
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = answer(message["method"], message.get("params"))
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+"""A server that runs its tool as a task, as SEP-2663 has it. The SDK's servers have no tasks."""
+
+
+class TaskHandle(types.Result):
+    result_type: Literal["task"] = pydantic.Field(alias="resultType")
+    task_id: str = pydantic.Field(alias="taskId")
+
+
+class TasksExtension(extension.ClientExtension):
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def claims(self) -> Any:
+        async def resolve(handle: Any, context: Any) -> Any:
+            raise NotImplementedError
+
+        return [extension.ResultClaim(result_type="task", model=TaskHandle, resolve=resolve)]
+
+
+class Ci:
+    """Such a server, in a new process for each connection, with its tasks in a file."""
+
+    def __init__(self, folder: Path, *states: str) -> None:
+        self._log = folder / "log"
+        (folder / "states").write_text(" ".join(states), encoding="utf-8")
+        (folder / "server.py").write_text(TASKS, encoding="utf-8")
+        args = [str(folder / name) for name in ("server.py", "states", "log")]
+        self.parameters = mcp.StdioServerParameters(command=sys.executable, args=args)
+
+    @property
+    def methods(self) -> list[str]:
+        lines = self._log.read_text(encoding="utf-8").split()
+        return [line for line in lines if line.startswith(("tools/call", "tasks/"))]
+
+    def run(self, steps: Any) -> Any:
+        async def main() -> Any:
+            async with Client(self.parameters, mode="2026-07-28", extensions=[TasksExtension()]) as client:
+                return await steps(await Toolset("ci", client).aresolve())
+
+        return asyncio.run(main())
+
+
+async def build(tools: ToolDecls) -> InputNeeded:
+    with pytest.raises(InputNeeded) as waiting:
+        await BUILD.arun(tools)
+    return saved(waiting.value)
+
+
+BUILD = ToolCalls([{"id": "c1", "name": "build", "args": {}}])
+
+
+def test_a_task_is_asked_for_its_result(tmp_path: Path) -> None:
+    """tool-context: An MCP task is asked for its result."""
+    ci = Ci(tmp_path, "working", "completed")
+    error = ci.run(build)
+    assert one(error).pending == {"mcp_task": "t1"}
+
+    async def poll(tools: ToolDecls) -> Any:
+        with pytest.raises(InputNeeded) as waiting:
+            await error.aresume(tools)
+        again = saved(waiting.value)
+        assert (again.id, one(again).id) == (error.id, one(error).id)
+        return await again.aresults_of(tools)
+
+    [result] = ci.run(poll)
+    assert (result.value, result.is_error) == ("built", False)
+    assert ci.methods == ["tools/call", "tasks/get", "tasks/get"]
+
+
+@pytest.mark.parametrize(("state", "reason"), [("cancelled", "no reason"), ("failed", "the disk is full")])
+def test_a_task_that_failed_is_a_failed_result(tmp_path: Path, state: str, reason: str) -> None:
+    """tool-context: An MCP task is asked for its result."""
+    ci = Ci(tmp_path, state)
+    error = ci.run(build)
+    [result] = ci.run(error.aresults_of)
+    assert result.is_error
+    assert f"is {state}: {reason}" in result.value
+
+
+def test_the_result_of_a_task_may_come_by_hand(tmp_path: Path) -> None:
+    """tool-context: An MCP task is asked for its result."""
+    ci = Ci(tmp_path)
+    error = ci.run(build)
+
+    async def deliver(tools: ToolDecls) -> Any:
+        return await error.aresults_of(tools, {one(error).id: "by a webhook"})
+
+    [result] = ci.run(deliver)
+    assert (result.value, ci.methods) == ("by a webhook", ["tools/call"])
