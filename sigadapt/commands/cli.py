@@ -21,6 +21,7 @@ from sigadapt.commands.demo import demo
 from sigadapt.commands.logs.adopt import adopt
 from sigadapt.commands.logs.compare import compare
 from sigadapt.commands.logs.improve import improve
+from sigadapt.commands.logs.rerun import rerun
 from sigadapt.commands.printing import complain
 from sigadapt.commands.read import read
 from sigadapt.commands.replay import replay
@@ -37,7 +38,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 # Typer writes bold and boxes into its help under `NO_COLOR`, too.
 _MARKUP_MODE: Literal["rich"] | None = None if os.environ.get("NO_COLOR") else "rich"
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=_MARKUP_MODE)
-for _verb in (demo, show, read, check, replay, adopt, compare, improve):
+for _verb in (demo, show, read, check, replay, adopt, compare, improve, rerun):
     app.command()(_verb)
 
 

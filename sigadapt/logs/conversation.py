@@ -7,6 +7,8 @@ A provider's file reads its wire (`Provider.request`); here, what was said becom
  c. What the model said without a result or an answer in between is one turn of the model.
  d. A turn under way that ends with the model stands in the history: nobody has asked since.
  e. What has no neutral form is on record, whether it stays in a turn's state or is left out (nothing silent).
+ f. Instructions inside of the conversation are parts of the question beside them, of the type `instructions`;
+    after results, they begin a turn of their own. So they go out in their place again.
 """
 
 import marshal
@@ -51,7 +53,7 @@ class Conversation:
         history: a row for each earlier turn, with `question`, `results` and `answer`, as far as there are
             such; calls that nobody answered stand in it as `calls`.
         question: what the user said last: a text, or a list of parts (`tool_results/content.py`) if it holds
-            images or files; None if nobody asked.
+            images or files, or instructions stand beside it; None if nobody asked.
         results: the results of the turn under way; None if the request ends with the question.
         settings: what else the request set, in sigadapt's words (`max_tokens`, `tool_choice`). Never a key.
         changes: a `Change` for each thing that has no neutral form.

@@ -1,28 +1,44 @@
-"""Exchanges in lines of a log: a request and its answer, whatever wrote the line.
+"""Exchanges in a log: requests and their answers, whatever wrote its lines.
 
-| form | a line has |
-|---|---|
-| pairs, a loopback provider's recordings | `request`, and `response`: a body, its text, or that of a stream |
-| LiteLLM's standard logging payload | `messages`, `response`, `model_parameters` |
-| a span of OpenTelemetry's conventions for GenAI | `attributes` with `gen_ai.input.messages` |
+`forms/` is the table of forms that a line may have. Rules:
 
-Sources: `StandardLoggingPayload` of litellm 1.106; "Semantic conventions for generative client AI spans" and
-its JSON schemas of messages, read on 2026-11-23. Secrets of a request are masked before it is read.
+ a. A log is read row by row. A row is a line; an entry of an array, which a line or a whole file holds; or a
+    file that is one JSON object.
+ b. A line that cannot be read costs that line alone, and has a reason without a secret.
+ c. A request and its answer on rows of their own are joined by their id, wherever they are. Without an id,
+    the answer follows the request in the same file. Two different requests of one id are not joined, because
+    nothing says which of them was answered (nothing silent).
+ d. Half of a surrogate pair, which no file can hold, is read as U+FFFD, on record. NaN and infinity are no
+    JSON.
+ e. Secrets of a request are masked before it is read.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import orjson
+
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_from_response, choice_from_stream
-from sigadapt.errors import InvalidHistory
+from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.logs.conversation import Conversation, conversation_from_request
-from sigadapt.providers.wire.values import objects
-from sigadapt.schemas.json_values import Json, compact, is_object
-from sigadapt.trust.masking import Masking
+from sigadapt.logs.forms import batches, pairs, raw_exchanges
+from sigadapt.logs.forms.form import RawExchange, seconds_of, value_in
+from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object, is_unicode, without_halves
+from sigadapt.signatures.places import printable
+from sigadapt.trust.echoes import Echoes
+from sigadapt.trust.masking import Masking, secrets_in
 
-_SUCCEEDED = ("200", "success")
+_T = TypeVar("_T")
+
+LogSource: TypeAlias = "str | PathLike[str] | Json"
+"""A file, a line of a log (a text that begins with `{` or `[`), or a row."""
 
 
 class LoggedExchange(NamedTuple):
@@ -35,15 +51,242 @@ class LoggedExchange(NamedTuple):
     secrets: frozenset[str]  # of the request
 
 
+class UnreadLine(NamedTuple):
+    """A line that holds no exchange: where it is (`log.jsonl:4`, or the number of a line), and why."""
+
+    line: str
+    reason: str
+
+
+class _LogRow(NamedTuple):
+    """A row of a log: the number of its source, its place there, and its value or why it has none."""
+
+    source: int
+    line: str
+    value: Any = None
+    error: Exception | None = None
+
+
+def read_log(sources: Iterable[LogSource]) -> Iterator[LoggedExchange | UnreadLine]:
+    """Yield the exchanges of a log, and what could not be read of it.
+
+    Args:
+        sources: files, lines or rows.
+
+    Raises:
+        InvalidOption: for a file that cannot be opened.
+
+    Example:
+        >>> request = {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
+        >>> answer = {"choices": [{"message": {"content": "Hello."}}]}
+        >>> exchange, unread = read_log([{"request": request, "response": answer}, '{"prompt": "Hi."}'])
+        >>> exchange.conversation.question, exchange.choice.text, unread.line
+        ('Hi.', 'Hello.', '2')
+    """
+    halves = _Halves()
+    digests = set[str]()
+    for row in _rows(sources):
+        if row.error is not None:
+            yield _unread_line(row, row.error)
+            continue
+        raws = _attempt(partial(_raw_exchanges_in, row))
+        if isinstance(raws, Exception):
+            yield _unread_line(row, raws)
+            continue
+        for raw in raws:
+            if raw.digest is not None and raw.digest in digests:
+                continue
+            if raw.digest is not None:
+                digests.add(raw.digest)
+            for place, whole in halves.join(row, raw):
+                yield _read(place, whole)
+    for place, whole in halves.rest():
+        yield _read(place, whole)
+
+
 def exchange_in(line: str) -> LoggedExchange:
-    """Read a line; a SigadaptError or a ValueError says why it is no exchange."""
-    row: Any = json.loads(line)
-    status = row.get("status") if is_object(row) else "no object"
-    if status is not None and str(status) not in _SUCCEEDED and not is_object(status):
-        raise InvalidHistory(f"it holds no exchange that succeeded ({status})", code="unreadable_request")
-    request, response = _request_and_response(row)
-    if not is_object(request):
+    """Read a line that holds an exchange; a SigadaptError or a ValueError says why it holds none."""
+    row = _LogRow(1, "1", value_in(line))
+    return _exchange_of(_raw_exchanges_in(row)[0])
+
+
+def _rows(sources: Iterable[LogSource]) -> Iterator[_LogRow]:
+    for number, source in enumerate(sources, 1):
+        # Lines and rows that are given as such follow one another, as in one file.
+        if is_object(source):
+            yield _LogRow(0, str(number), source if _is_sayable(source) else _with_whole_characters(source))
+        elif isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
+            yield from (row._replace(line=str(number)) for row in _rows_in(source, 0, ""))
+        else:
+            path = Path(str(source))
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                reason = f"{cut(str(source))!r} cannot be read: {error.strerror}"
+                fix = "Give files, or lines that begin with { or [."
+                raise InvalidOption(reason, field="lines_or_paths", fix=fix) from None
+            text = content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+            yield from _rows_in(text, number, f"{path.name}:")
+
+
+def _rows_in(text: str, source: int, prefix: str) -> Iterator[_LogRow]:
+    """Yield the rows of a text: of its lines, or of the one value that it is."""
+    # A line feed alone ends a line: a JSON text may hold U+2028 and other characters that `splitlines` knows.
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if len(lines) > 1 and not _is_json(lines[0][1]) and _is_json(text):
+        lines = [(lines[0][0], text)]
+    for number, line in lines:
+        place = f"{prefix}{number}"
+        value = _attempt(partial(_line_value, line))
+        if isinstance(value, Exception):
+            yield _LogRow(source, place, error=value)
+        elif is_array(value) and value:
+            for entry_number, entry in enumerate(value, 1):
+                yield _LogRow(source, f"{place}, entry {entry_number}", entry)
+        else:
+            yield _LogRow(source, place, value)
+
+
+def _attempt(work: Callable[[], _T]) -> _T | Exception:
+    """Return what work gives, or why it failed: a log may hold anything."""
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001  (the caller reports it)
+        return error
+
+
+def _line_value(line: str) -> Any:
+    """Return the value of a line, without halves of surrogate pairs."""
+    value = value_in(line)
+    may_hold_half = not is_unicode(line) or "\\ud" in line or "\\uD" in line
+    return _with_whole_characters(value) if may_hold_half else value
+
+
+def _is_json(text: str) -> bool:
+    try:
+        value_in(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_sayable(value: Any) -> bool:
+    """Return whether no text in a value has half of a surrogate pair."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+class _MendedRow(dict[str, Any]):
+    """A row that held half of a surrogate pair."""
+
+
+def _with_whole_characters(value: Any) -> Any:
+    """Return a value without halves of surrogate pairs; a row that had any as `_MendedRow`."""
+    if is_array(value):
+        return [_with_whole_characters(entry) for entry in value]
+    if not is_object(value):
+        return without_halves(value)
+    mended = without_halves(value)
+    return value if compact(mended) == compact(value) else _MendedRow(mended)
+
+
+def _raw_exchanges_in(row: _LogRow) -> list[RawExchange]:
+    if is_object(row.value):
+        return raw_exchanges(row.value)
+    reason = f"it holds no exchange, but a {type(row.value).__name__}: an object with a request is missing"
+    raise InvalidHistory(reason, code="unreadable_request")
+
+
+class _Halves:
+    """Requests and answers that are still to be joined."""
+
+    def __init__(self) -> None:
+        self._open: tuple[_LogRow, RawExchange] | None = None  # the latest request without an id
+        self._by_key: dict[str, list[tuple[_LogRow, RawExchange]]] = {}
+
+    def join(self, row: _LogRow, raw: RawExchange) -> Iterator[tuple[_LogRow, RawExchange]]:
+        """Yield what is whole now, and the halves that nothing can follow any more."""
+        if self._open is not None and self._open[0].source != row.source:
+            yield self._open
+            self._open = None
+        is_whole = raw.request is not None and raw.response is not None
+        is_unusable = raw.request is not None and not is_object(raw.request)
+        if is_whole or is_unusable:
+            yield row, raw
+        elif raw.key is not None:
+            self._by_key.setdefault(raw.key, []).append((row, raw))
+        elif raw.request is not None:
+            if self._open is not None:
+                yield self._open
+            self._open = row, raw
+        elif raw.response is not None and self._open is not None:
+            _, asked = self._open
+            self._open = None
+            yield (
+                row,
+                asked._replace(
+                    response=raw.response, name=asked.name or raw.name, time=asked.time or raw.time
+                ),
+            )
+        else:
+            yield row, raw
+
+    def rest(self) -> Iterator[tuple[_LogRow, RawExchange]]:
+        """Yield what is joined by its id, and the halves that are left."""
+        if self._open is not None:
+            yield self._open
+        for halves in self._by_key.values():
+            yield from _joined_by_key(halves)
+
+
+def _joined_by_key(halves: list[tuple[_LogRow, RawExchange]]) -> Iterator[tuple[_LogRow, RawExchange]]:
+    """Yield the exchanges of one id, and the halves that have no other half, or more than one."""
+    asked = {compact(raw.request): raw for _, raw in halves if raw.request is not None}
+    answers = [(row, raw) for row, raw in halves if raw.response is not None]
+    if len(asked) > 1:
+        reason = f", because {len(asked)} different requests have this id"
+        yield from ((row, raw._replace(failure=reason)) for row, raw in halves)
+        return
+    request = next(iter(asked.values()), None)
+    failures = [raw.failure for _, raw in halves if raw.failure is not None]
+    if request is not None:
+        for row, raw in answers:
+            yield row, raw._replace(request=request.request)
+    for row, raw in halves:
+        if raw.failure is not None or (request is None and raw.response is not None):
+            yield row, raw
+        elif raw.request is not None and not answers:
+            yield row, raw._replace(failure=next(iter(failures), None))
+
+
+def _read(row: _LogRow, raw: RawExchange) -> LoggedExchange | UnreadLine:
+    """Return an exchange, or why it is none."""
+    exchange = _attempt(partial(_exchange_of, raw))
+    if isinstance(exchange, Exception):
+        return _unread_line(row, exchange)
+    if not isinstance(row.value, _MendedRow):
+        return exchange
+    change = Change("", "lowered", "half of a surrogate pair is read as U+FFFD")
+    changes = (*exchange.conversation.changes, change)
+    return exchange._replace(conversation=replace(exchange.conversation, changes=changes))
+
+
+def _unread_line(row: _LogRow, error: Exception) -> UnreadLine:
+    sentence = " ".join(str(error).split()) or type(error).__name__
+    return UnreadLine(row.line, printable(Echoes(secrets_in({"": sentence})).hidden(sentence)))
+
+
+def _exchange_of(raw: RawExchange) -> LoggedExchange:
+    request = raw.request
+    response: Any = raw.response
+    if request is not None and not is_object(request):
         raise InvalidHistory("its request is no object", code="unreadable_request")
+    if request is None or response is None:
+        reason = pairs.reason_alone(raw) if raw.key is None else batches.reason_alone(raw)
+        raise InvalidHistory(reason, code="unreadable_request")
     masking = Masking({}, "")
     conversation = conversation_from_request(masking.request(request))
     if isinstance(response, str):
@@ -52,103 +295,11 @@ def exchange_in(line: str) -> LoggedExchange:
     read: Any = choice_from_response if is_object(response) else choice_from_stream
     choice = read(response)
     answer: Json = response if is_object(response) else {}
-    times = (row.get("startTime"), answer.get("created"), answer.get("created_at"))
+    moments = [seconds_of(moment) for moment in (raw.time, answer.get("created"), answer.get("created_at"))]
     return LoggedExchange(
         conversation,
         choice,
-        name=_name_in(row),
-        time=next((float(time) for time in times if isinstance(time, (int, float))), 0.0),
+        name=raw.name,
+        time=next(filter(None, moments), 0.0),
         secrets=frozenset(masking.secrets),
     )
-
-
-def _request_and_response(row: Json) -> tuple[Any, Any]:
-    attributes = row.get("attributes")
-    if is_object(attributes):
-        return _of_span(attributes)
-    request = row.get("request")
-    if request is None:
-        settings: Json = row.get("model_parameters") or {}
-        request = {"model": row.get("model"), **settings, "messages": row.get("messages")}
-    return request, row.get("response")
-
-
-def _name_in(row: Json) -> str | None:
-    """Return the id that a line gives its conversation."""
-    attributes: Any = row.get("attributes") or {}
-    name = row.get("conversation") or attributes.get("gen_ai.conversation.id")
-    return None if name is None else str(name)
-
-
-# {"attributes": {"gen_ai.input.messages": "[{\"role\": \"user\", \"parts\": [{\"type\": \"text\",
-#   \"content\": \"Weather?\"}]}]", "gen_ai.output.messages": ..., "gen_ai.tool.definitions": ...}}
-# https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
-def _of_span(attributes: Json) -> tuple[Json, Json]:
-    """Return a span's request and answer as those of chat completions."""
-
-    def objects_in(name: str) -> list[Json]:
-        value = attributes.get(f"gen_ai.{name}")
-        if isinstance(value, str):
-            value = json.loads(value)
-        return objects(value)
-
-    system = "\n\n".join(str(part.get("content")) for part in objects_in("system_instructions"))
-    messages = [{"role": "system", "content": system}] if system else []
-    for message in objects_in("input.messages"):
-        messages += _rows(message)
-    request: Json = {"messages": messages}
-    if tools := [*_functions(objects_in("tool.definitions"))]:
-        request["tools"] = tools
-    for name in ("model", "temperature", "top_p", "max_tokens", "seed"):
-        if (value := attributes.get(f"gen_ai.request.{name}")) is not None:
-            request[name] = value
-    choices: list[Json] = []
-    for message in objects_in("output.messages"):
-        reason = message.get("finish_reason")
-        if reason == "tool_call":
-            reason = "tool_calls"
-        choices += [{"message": row, "finish_reason": reason} for row in _rows(message)]
-    return request, {"choices": choices}
-
-
-def _functions(definitions: list[Json]) -> Iterator[Json]:
-    """Yield a span's definitions of tools as those of chat completions; those without a type are none."""
-    for definition in definitions:
-        function = dict(definition.get("function") or definition)
-        if function.pop("type", 1):
-            yield {"type": "function", "function": function}
-
-
-def _rows(message: Json) -> Iterator[Json]:
-    """Yield a span's message as messages of chat completions."""
-    content: list[Json] = []
-    calls: list[Json] = []
-    for part in objects(message.get("parts")):
-        kind = part.get("type")
-        if kind == "tool_call_response":
-            response = part.get("response", part.get("result"))
-            yield {"role": "tool", "tool_call_id": part.get("id"), "content": _text_of(response)}
-        elif kind == "tool_call":
-            arguments = part.get("arguments")
-            if arguments is None:
-                arguments = {}
-            function = {"name": part.get("name"), "arguments": _text_of(arguments)}
-            calls.append({"id": part.get("id"), "type": "function", "function": function})
-        elif kind == "text":
-            content.append({"type": "text", "text": str(part.get("content") or "")})
-        elif kind in ("blob", "uri"):
-            address = part.get("uri") or f"data:{part.get('mime_type')};base64,{part.get('content')}"
-            content.append({"type": "image_url", "image_url": {"url": address}})
-    if not content and not calls:
-        return
-    row: Json = {"role": message.get("role"), "content": content}
-    texts = [part.get("text") for part in content]
-    if None not in texts:
-        row["content"] = "".join(map(str, texts))
-    if calls:
-        row["tool_calls"] = calls
-    yield row
-
-
-def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else compact(value)

@@ -1,6 +1,7 @@
 """Talk: a DSPy program that says what it is given and nothing else, on whatever wire the model has."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import dspy
@@ -9,6 +10,7 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.request.messages import assistant_message, read, result_message
 from sigadapt.errors import InvalidHistory
+from sigadapt.providers.wire.recorded import INSTRUCTIONS
 from sigadapt.schemas.json_values import is_array
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -47,7 +49,7 @@ class PlainAdapter(ChatAdapter):
         if not rows:
             reason = "the conversation holds nothing to say to a model"
             raise InvalidHistory(reason, code="unreadable_history", fix="Give a question, or a history.")
-        if rows[-1]["role"] == "system":  # every provider requires a message to answer
+        if len(rows) == 1 and inputs.get("system"):  # every provider requires a message to answer
             rows.append({"role": "user", "content": rows[-1]["content"]})
         return rows
 
@@ -56,7 +58,7 @@ def _event_messages(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the messages of one row: its question, its rounds, and its answer."""
     question = event.get("question")
     if is_array(question):
-        yield {"role": "user", "content": text_of(question), "parts": question}
+        yield from _question_messages(question)
     elif question:
         yield {"role": "user", "content": question}
     results = event.get("results")
@@ -70,6 +72,19 @@ def _event_messages(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from map(result_message, turn.results)
     if event.get("answer") or (not last_calls and last_calls.turn.state is not None):
         yield assistant_message((), last_calls.turn, event.get("answer"))
+
+
+def _question_messages(parts: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a question's parts: instructions in their place, and what the user said."""
+    for is_instruction, group in groupby(parts, lambda part: part["type"] == INSTRUCTIONS):
+        run = [*group]
+        if is_instruction:
+            for part in run:
+                yield {"role": "system", "content": part["value"]}
+        elif all(part["type"] == "text" for part in run):
+            yield {"role": "user", "content": "\n\n".join(part["text"] for part in run)}
+        else:
+            yield {"role": "user", "content": text_of(run), "parts": run}
 
 
 class PlainTurn(dspy.Signature):

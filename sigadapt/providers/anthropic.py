@@ -33,10 +33,11 @@ from sigadapt.providers.route import (
     ToolRules,
     TurnRules,
 )
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written
-from sigadapt.providers.wire.recorded import Recording
+from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
@@ -103,6 +104,10 @@ _TEXT_FIELDS = frozenset(("type", "text"))
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 
 
+_RESULT_FIELDS = frozenset(("type", "tool_use_id", "content", "is_error", "toolset_name"))
+_FILE_FIELDS = frozenset(("type", "source", "title"))
+
+
 def ran_itself(call_id: Any) -> bool:
     """Return whether a call with this id is one that Claude made of its own tools, and LiteLLM hands out."""
     # Anthropic's ids of server tools begin with `srvtoolu_`, those of MCP tools with `mcptoolu_`.
@@ -143,6 +148,13 @@ def _whole_block(block: Block, *, ended: bool) -> Json:
     if whole.get("type") == "tool_use" and not (ended or block.ended):
         whole["input"] = CutOff(whole.get("input") or JsonText())
     return whole
+
+
+def _count(message: Json, counts: Json) -> None:
+    """Put the counts of a `message_delta` over those of the start: they count from the beginning."""
+    if counts:
+        news = {name: count for name, count in counts.items() if count is not None}
+        message["usage"] = {**an_object(message.get("usage")), **news}
 
 
 # {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "weather"}}
@@ -256,6 +268,16 @@ class Anthropic(Provider):
         find(findings, blocks)
         return findings.work()
 
+    # {"usage": {"input_tokens": 6, "cache_creation_input_tokens": 574, "cache_read_input_tokens": 20443,
+    #   "output_tokens": 489, "output_tokens_details": {"thinking_tokens": 77}}}
+    # https://platform.claude.com/docs/en/build-with-claude/prompt-caching#tracking-cache-performance
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = an_object(body.get("usage"))
+        read = sum_in(counts, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        written = count_in(counts, "output_tokens")
+        cached = count_in(counts, "cache_read_input_tokens")
+        return answer_usage(counts, read=read, written=written, cached=cached)
+
     def without_calls(self, body: Json) -> Json:
         content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]
         return {**body, "content": content}
@@ -291,6 +313,7 @@ class Anthropic(Provider):
                 blocks.at(index).ended = True
             elif kind == "message_delta":
                 message.update(an_object(event.get("delta")))
+                _count(message, an_object(event.get("usage")))
             elif kind == "message_stop":
                 break
         ended = is_text(message.get("stop_reason"))
@@ -313,13 +336,14 @@ class Anthropic(Provider):
     #   {"role": "user", "content": "Weather?"}], "tools": [{"name": "f", "input_schema": {...}}]}
     # https://platform.claude.com/docs/en/api/messages
     def request(self, body: Json) -> Recording:
-        record = Recording(NAME, _part)
+        record = Recording(NAME, _part, _more_in)
         record.tools = [*objects(body.get("tools"))]
         record.set(body, {"stop_sequences": "stop"}, ("messages", "system", "tools"))
         record.instruct(body.get("system"), ("system",))
         for place, message in enumerate(objects(body["messages"])):
             where = ("messages", place, "content")
             content = message.get("content")
+            record.lose_members(message, PLAIN_MESSAGE, ("messages", place))
             if message.get("role") == "assistant":
                 record.turns += self.read({"type": "message", "content": content})
                 continue
@@ -328,6 +352,7 @@ class Anthropic(Provider):
                 continue
             for at, block in enumerate(content_parts(content)):
                 if kind_of(block) == "tool_result":
+                    record.lose_members(block, _RESULT_FIELDS, (*where, at))
                     call = block.get("tool_use_id"), None
                     failed = block.get("is_error") is True
                     record.tell(call, block.get("content") or "", (*where, at), failed=failed)
@@ -564,6 +589,11 @@ _OVER_LITELLM = frozenset({"text", "image_url", "document", "file"})
 """What `anthropic_messages_pt` of litellm 1.106 writes of a question. It leaves out all else in silence."""
 
 
+def _more_in(block: Json) -> str:
+    """Return the names of what a content block holds beside its text or its file."""
+    return more_than(block, _TEXT_FIELDS if "text" in block else _FILE_FIELDS)
+
+
 def _part(block: Json) -> Json | None:
     """Return a content block as a part; None if it is no image, and no document with a source."""
     source = an_object(block.get("source"))
@@ -611,7 +641,7 @@ _ROUTE = Route(
     NAME,
     "lm15",
     models=RouteModels(adapter="AnthropicLM"),
-    turns=TurnRules(takes=frozenset({NAME})),
+    turns=TurnRules(takes=frozenset({NAME}), takes_instructions=False),
     results=ResultRules(marks_failed=True, text_failures=True, inside=block_of, behind=block_of),
     choices=ChoiceRules(forms=NO_SUBSET | {"own"}, forces_with_thinking=False),
     tools=ToolRules(fields=_FIELDS, strict=True, strict_rules=_STRICT),

@@ -24,10 +24,11 @@ from sigadapt.providers.route import (
     ToolRules,
     TurnRules,
 )
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
-from sigadapt.providers.wire.recorded import Recording
+from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording, Where
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
@@ -172,6 +173,17 @@ class BedrockConverse(Provider):
         message["content"] = [_whole_block(block, ended=ended) for block in blocks.all]
         return body
 
+    # {"usage": {"inputTokens": 675, "cacheReadInputTokens": 0, "cacheWriteInputTokens": 0,
+    #   "outputTokens": 84, "totalTokens": 759}}
+    # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = an_object(body.get("usage"))
+        read = sum_in(counts, "inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+        written = count_in(counts, "outputTokens")
+        return answer_usage(
+            counts, read=read, written=written, cached=count_in(counts, "cacheReadInputTokens")
+        )
+
     def is_request(self, body: Json) -> bool:
         messages = objects(body.get("messages"))
         blocks = [block for message in messages for block in objects(message.get("content"))]
@@ -189,15 +201,18 @@ class BedrockConverse(Provider):
         record.set({**body, **an_object(body.get("inferenceConfig"))}, _SETTINGS, left_out)
         record.set({"tool_choice": config.get("toolChoice")}, {})
         record.instruct([block for block in objects(body.get("system")) if "text" in block], ("system",))
+        for at, block in enumerate(objects(body.get("system"))):
+            if "text" not in block:
+                self._lose_block(record, block, ("system", at))
         for place, message in enumerate(objects(body["messages"])):
             where = ("messages", place, "content")
+            record.lose_members(message, PLAIN_MESSAGE, ("messages", place))
             blocks = content_parts(message.get("content"))
             if message.get("role") == "assistant":
                 record.turns += self.read({"output": {"message": message}})
                 for at, block in enumerate(blocks):
-                    if not _is_call(block) and "text" not in block and "cachePoint" not in block:
-                        kind = next(iter(block), "an empty block")
-                        record.lose((*where, at), f"{kind!r} has no neutral form, and is left out")
+                    if not _is_call(block) and "text" not in block:
+                        self._lose_block(record, block, (*where, at))
                 continue
             for at, block in enumerate(blocks):
                 result = an_object(block.get("toolResult"))
@@ -205,9 +220,15 @@ class BedrockConverse(Provider):
                     call = (result.get("toolUseId"), None)
                     failed = result.get("status") == "error"
                     record.tell(call, result.get("content"), (*where, at), failed=failed)
-                elif "cachePoint" not in block:
+                elif "cachePoint" in block:
+                    self._lose_block(record, block, (*where, at))
+                else:
                     record.ask(block, (*where, at))
         return record
+
+    def _lose_block(self, record: Recording, block: Json, where: Where) -> None:
+        kind = next(iter(block), "an empty block")
+        record.lose(where, f"{kind!r} has no neutral form, and is left out")
 
 
 def _part(block: Json) -> Json | None:
@@ -247,7 +268,7 @@ PROVIDER = BedrockConverse(
         "litellm",
         as_chat=True,
         models=RouteModels(prefixes=frozenset({"bedrock"})),
-        turns=TurnRules(takes=frozenset({anthropic.NAME}), writes_arguments=True),
+        turns=TurnRules(takes=frozenset({anthropic.NAME}), writes_arguments=True, takes_instructions=False),
         results=ResultRules(inside=result_block),
         choices=ChoiceRules(
             forms=frozenset({"auto", "required", "named"}), parallel=False, forces_with_thinking=False

@@ -11,6 +11,7 @@ from typing import Any
 
 from sigadapt.providers.provider import Provider, Reading
 from sigadapt.providers.route import NO_SUBSET, ChoiceRules, Route, RouteModels
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.stream_parts import Block, Blocks
@@ -90,6 +91,15 @@ class Cohere(Provider):
         text = join_texts(part.get("text") for part in parts)
         thinking = join_texts([message.get("tool_plan"), *(part.get("thinking") for part in parts)])
         return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
+
+    # {"usage": {"billed_units": {"input_tokens": 41, "output_tokens": 25}, "cached_tokens": 144,
+    #   "tokens": {"input_tokens": 1441, "output_tokens": 54}}}
+    # https://docs.cohere.com/reference/chat
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = an_object(body.get("usage"))
+        read = count_in(counts, "tokens.input_tokens", "billed_units.input_tokens")
+        written = count_in(counts, "tokens.output_tokens", "billed_units.output_tokens")
+        return answer_usage(counts, read=read, written=written, cached=count_in(counts, "cached_tokens"))
 
     def is_event(self, event: Json) -> bool:
         return kind_of(event) in _EVENTS

@@ -32,6 +32,7 @@ from sigadapt.providers.route import (
     ToolRules,
     TurnRules,
 )
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
@@ -82,6 +83,7 @@ _CALLED = frozenset(("functionCall", "thoughtSignature"))
 _CALL_FIELDS = frozenset(("id", "name", "args", "partialArgs", "willContinue"))
 _SAFE = str.maketrans("-_", "+/")  # Google's SDK writes the base64 of addresses
 _MEDIA = frozenset(("inlineData", "fileData"))
+_CONTENT = frozenset(("role", "parts"))
 _INPUT = frozenset(("args", "partialArgs", "willContinue"))
 
 
@@ -361,6 +363,18 @@ class Gemini(Provider):
                 body["candidates"].append(_with_parts(_merge(pieces), parts))
         return body
 
+    # {"usageMetadata": {"promptTokenCount": 32, "toolUsePromptTokenCount": 4610, "candidatesTokenCount": 20,
+    #   "thoughtsTokenCount": 37, "cachedContentTokenCount": 0, "totalTokenCount": 4699}}
+    # https://ai.google.dev/api/generate-content#UsageMetadata
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = an_object(body.get("usageMetadata"))
+        read = sum_in(counts, "promptTokenCount", "toolUsePromptTokenCount")
+        written = sum_in(counts, "candidatesTokenCount", "thoughtsTokenCount")
+        if read is not None:
+            written = written or 0  # Google leaves out a member that is 0
+        cached = count_in(counts, "cachedContentTokenCount")
+        return answer_usage(counts, read=read, written=written, cached=cached)
+
     # {"role": "assistant", "content": "Hi.", "provider_specific_fields": {"thought_signatures": ["CiQB..."]},
     #   "tool_calls": [{"id": "call_1", "provider_specific_fields": {"thought_signature": "CiQB..."}, ...}]}
     # https://docs.litellm.ai/docs/providers/gemini
@@ -398,7 +412,12 @@ class Gemini(Provider):
         record.instruct(instruction_parts, ("systemInstruction",))
         for place, content in enumerate(content_parts(body["contents"])):
             where = ("contents", place, "parts")
-            parts = [*map(_in_camel_case, _parts({"content": content}))]
+            is_part = content.keys().isdisjoint(
+                ("parts", "role")
+            )  # a text or a part alone, as the SDK takes it
+            turn = {"parts": [content]} if is_part else content
+            record.lose_members(turn, _CONTENT, ("contents", place))
+            parts = [*map(_in_camel_case, _parts({"content": turn}))]
             if content.get("role") == "model":
                 record.turns += self.read({"candidates": [{"content": {"parts": parts}}]})
                 continue
@@ -652,7 +671,7 @@ _ROUTE = Route(
     NAME,
     "lm15",
     models=RouteModels(adapter="GeminiLM"),
-    turns=TurnRules(takes=frozenset({NAME}), stand_in=stand_in),
+    turns=TurnRules(takes=frozenset({NAME}), stand_in=stand_in, takes_instructions=False),
     results=ResultRules(marks_failed=True, as_objects=True, inside=result_part, behind=content_part),
     choices=ChoiceRules(forms=ALL_CHOICES | {"validated"}, parallel=False, formats_beside_tools=False),
     tools=ToolRules(

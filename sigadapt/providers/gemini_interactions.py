@@ -12,6 +12,7 @@ step ends with its `step.stop`, or with an interaction that says that it ended.
 from collections.abc import Iterable
 
 from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.ends import UNENDED, details_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import TurnBlock, state
@@ -91,6 +92,17 @@ class GeminiInteractions(Provider):
         thinking = join_texts(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
         why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
         return [Reading(text, thinking, calls, finish, state(NAME, map(self.describe, steps)), why)]
+
+    # {"usage": {"total_input_tokens": 19, "total_tool_use_tokens": 0, "total_cached_tokens": 0,
+    #   "total_output_tokens": 11, "total_thought_tokens": 206, "total_tokens": 236}}
+    # https://ai.google.dev/api/interactions-api
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = an_object(body.get("usage"))
+        read = sum_in(counts, "total_input_tokens", "total_tool_use_tokens")
+        written = sum_in(counts, "total_output_tokens", "total_thought_tokens")
+        return answer_usage(
+            counts, read=read, written=written, cached=count_in(counts, "total_cached_tokens")
+        )
 
     def is_event(self, event: Json) -> bool:
         kind = event.get("event_type")

@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from sigadapt.providers.provider import CutOff, JsonText, Provider, RawCall, Reading
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.turn_state import TurnBlock, state
 from sigadapt.providers.wire.values import (
+    an_object,
     content_parts,
     in_paragraphs,
     join_texts,
@@ -79,6 +81,13 @@ class MistralConversations(Provider):
             finish = None
         saved_state = state(NAME, map(self.describe, entries))
         return [Reading(in_paragraphs(texts), thinking, calls, finish, saved_state)]
+
+    # {"usage": {"prompt_tokens": 188, "completion_tokens": 55, "connector_tokens": 7112,
+    #   "total_tokens": 7355}}
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = an_object(body.get("usage"))
+        read = sum_in(counts, "prompt_tokens", "connector_tokens")
+        return answer_usage(counts, read=read, written=count_in(counts, "completion_tokens"))
 
     def is_event(self, event: Json) -> bool:
         return kind_of(event).startswith(_EVENTS)

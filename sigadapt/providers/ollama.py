@@ -12,6 +12,7 @@ from typing import Any
 from sigadapt.providers import openai_chat
 from sigadapt.providers.provider import Provider, RawCall, Reading
 from sigadapt.providers.route import ChoiceRules, ResultRules, Route, RouteModels, ToolRules, TurnRules
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
 from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
@@ -37,6 +38,9 @@ _IMAGES = {"/9j/": "jpeg", "iVBOR": "png", "R0lG": "gif", "UklG": "webp"}
 """How the base64 of an image begins, which comes without its type."""
 
 
+_MESSAGE_MEMBERS = frozenset(
+    ("role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id", "name")
+)
 _MEMBERS = DocumentedMembers(
     body=member_names("model messages system prompt format think stream options keep_alive"),
     tool_lists=member_names("tools"),
@@ -67,6 +71,12 @@ class Ollama(Provider):
         text = text_of(message.get("content"))
         thinking = text_of(message.get("thinking"))
         return [Reading(text, thinking, mark_last_cut_off(calls, finish), finish)]
+
+    # {"prompt_eval_count": 26, "eval_count": 298, "prompt_eval_duration": 325953000, ...}
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = {name: body[name] for name in body if name.endswith(("_count", "_duration"))}
+        read = count_in(counts, "prompt_eval_count")
+        return answer_usage(counts, read=read, written=count_in(counts, "eval_count"))
 
     def assemble(self, events: Iterable[Json]) -> Json:
         body: Json = {"done": False}
@@ -99,6 +109,7 @@ class Ollama(Provider):
             where = ("messages", place)
             role = message.get("role")
             content = message.get("content")
+            record.lose_members(message, _MESSAGE_MEMBERS, where)
             if role == "system":
                 record.instruct(content, where)
             elif role == "assistant":

@@ -36,6 +36,7 @@ from sigadapt.providers.route import (
     ToolRules,
     TurnRules,
 )
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, price_in
 from sigadapt.providers.wire.ends import (
     CUTTING,
     MALFORMED_CALLS,
@@ -46,7 +47,7 @@ from sigadapt.providers.wire.ends import (
 )
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written, named_chat_block, only
-from sigadapt.providers.wire.recorded import Recording
+from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.result_blocks import chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
 from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
@@ -58,6 +59,7 @@ from sigadapt.providers.wire.values import (
     is_text,
     join_texts,
     json_text,
+    kind_of,
     named_part,
     objects,
     text_of,
@@ -127,6 +129,30 @@ _SAME_PART = {"reasoning_details": ("type", "index"), "executed_tools": ("index"
 _GROWING = ("text", "summary", "data", "thinking")
 _SETTINGS = {"max_completion_tokens": "max_tokens", "function_call": "tool_choice"}
 """sigadapt's names for settings of a request."""
+
+
+_MEMBERS_OF_ROLES: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("system", "developer", "user"), PLAIN_MESSAGE),
+    **dict.fromkeys(("tool", "function"), PLAIN_MESSAGE | {"tool_call_id", "name"}),
+    "assistant": PLAIN_MESSAGE | {"refusal", "tool_calls", "function_call"} | _MORE,
+}
+"""The members of a recorded message that are read."""
+_FIELDS_OF_BLOCKS = {
+    "image_url": frozenset(("url",)),
+    "input_audio": frozenset(("data", "format")),
+    "file": frozenset(("filename", "file_data", "file_id")),
+}
+
+
+def _more_in(block: Json) -> str:
+    """Return the names of what a block of a message holds beside its text, image, audio or file."""
+    kind = kind_of(block) or "text"
+    content = an_object(block.get(kind))
+    if content.get("detail") == "auto":  # which is what OpenAI does without it
+        content = {name: value for name, value in content.items() if name != "detail"}
+    beside = more_than(block, frozenset(("type", kind)))
+    inside = more_than(content, _FIELDS_OF_BLOCKS.get(kind, frozenset()))
+    return ", ".join(filter(None, (beside, inside)))
 
 
 def _candidate(choice: Json, body: Json) -> Reading:
@@ -490,11 +516,32 @@ class OpenAIChat(Provider):
         body: Json = {}
         choices: dict[int, list[Json]] = {}
         for event in events:
+            counts = event.get("usage") or body.get("usage")
             body.update(event)
+            body["usage"] = counts  # most chunks have null there, in some servers' streams those at the end
             for choice in objects(event.get("choices")):
                 index = choice.get("index")
                 choices.setdefault(index if isinstance(index, int) else 0, []).append(choice)
         return {**body, "choices": [_whole_choice(chunks) for _, chunks in sorted(choices.items())]}
+
+    # {"usage": {"prompt_tokens": 304, "completion_tokens": 49, "total_tokens": 353, "cost": 0.0076,
+    #   "prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 23}}}
+    # In a stream, Groq has it in the last chunk's `x_groq`. DeepSeek and Moonshot count cached tokens in
+    # members of their own; `cost` is OpenRouter's.
+    # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = an_object(body.get("usage")) or an_object(an_object(body.get("x_groq")).get("usage"))
+        read = count_in(counts, "prompt_tokens")
+        written = count_in(counts, "completion_tokens")
+        thinking = count_in(counts, "completion_tokens_details.reasoning_tokens")
+        if read is not None and written is not None and thinking:
+            # xAI counts the thinking beside what was written, others count it among that.
+            total = count_in(counts, "total_tokens")
+            written += thinking if total == read + written + thinking else 0
+        cached = count_in(
+            counts, "prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"
+        )
+        return answer_usage(counts, read=read, written=written, cached=cached, cost=price_in(counts, "cost"))
 
     def is_request(self, body: Json) -> bool:
         return is_array(body.get("messages"))
@@ -502,7 +549,7 @@ class OpenAIChat(Provider):
     # {"model": "gpt-5", "messages": [{"role": "user", "content": "Weather?"}], "tools": [...]}
     # https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
     def request(self, body: Json) -> Recording:
-        record = Recording(NAME, part_of_chat)
+        record = Recording(NAME, part_of_chat, _more_in)
         record.tools = [*objects(body.get("tools"))]
         record.tools += [{"type": "function", "function": each} for each in objects(body.get("functions"))]
         record.set(body, _SETTINGS, ("messages", "tools", "functions"))
@@ -510,8 +557,9 @@ class OpenAIChat(Provider):
             where = ("messages", place)
             role = message.get("role")
             content = message.get("content")
+            record.lose_members(message, _MEMBERS_OF_ROLES.get(str(role), frozenset(message)), where)
             if role in ("system", "developer"):
-                record.instruct(content, where)
+                record.instruct(content, (*where, "content"))
             elif role == "user":
                 record.ask(content, (*where, "content"))
             elif role == "assistant":

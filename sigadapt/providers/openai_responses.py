@@ -44,6 +44,7 @@ from sigadapt.providers.route import (
     ToolRules,
     TurnRules,
 )
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
 from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
@@ -278,11 +279,22 @@ def _record_result(record: Recording, item: Json, call_id: Any, number: int) -> 
     record.tell((call_id, None), content, ("input", number), failed=failed)
 
 
+_BLOCK_FIELDS = frozenset(("type", "text", "image_url", "file_url", "file_data", "file_id", "filename"))
+
+
+def _more_in(block: Json) -> str:
+    """Return the names of what a content block holds beside its text or its file."""
+    more = more_than(block, _BLOCK_FIELDS)
+    return "" if more == "detail" and block["detail"] == "auto" else more
+
+
 def _record_message(record: Recording, item: Json, number: int) -> None:
     where = ("input", number)
     role = item.get("role")
+    if "content" in item:
+        record.lose_members(item, _MESSAGE_FIELDS, where)
     if role in ("system", "developer") and "content" in item:
-        record.instruct(item["content"], where)
+        record.instruct(item["content"], (*where, "content"))
     elif role == "user":
         record.ask(item.get("content"), (*where, "content"))
     else:
@@ -385,6 +397,17 @@ class OpenAIResponses(Provider):
             body["output"] = [_whole_item(item, ended=ended) for item in items.all]
         return body
 
+    # {"usage": {"input_tokens": 652, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 44,
+    #   "output_tokens_details": {"reasoning_tokens": 19}, "total_tokens": 696}}
+    # https://developers.openai.com/api/reference/resources/responses/methods/create
+    def usage(self, body: Json) -> AnswerUsage | None:
+        counts = an_object(body.get("usage"))
+        # LiteLLM may hand out the counts of a chat.
+        read = count_in(counts, "input_tokens", "prompt_tokens")
+        written = count_in(counts, "output_tokens", "completion_tokens")
+        cached = count_in(counts, "input_tokens_details.cached_tokens", "prompt_tokens_details.cached_tokens")
+        return answer_usage(counts, read=read, written=written, cached=cached)
+
     def is_request(self, body: Json) -> bool:
         value = body.get("input", body.get("prompt"))
         if is_array(value):
@@ -397,7 +420,7 @@ class OpenAIResponses(Provider):
     #   {"type": "function_call_output", "call_id": "call_1", "output": "18 C"}], "tools": [...]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create
     def request(self, body: Json) -> Recording:
-        record = Recording(NAME, _part)
+        record = Recording(NAME, _part, _more_in)
         record.tools = [*objects(body.get("tools"))]
         record.set(body, {"max_output_tokens": "max_tokens"}, ("input", "instructions", "tools"))
         for key in body.keys() & {"previous_response_id", "conversation", "prompt"}:

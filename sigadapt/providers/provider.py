@@ -30,6 +30,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.providers.route import Route
+from sigadapt.providers.usage import AnswerUsage
 from sigadapt.providers.wire.members import DocumentedMembers
 from sigadapt.providers.wire.turn_state import TurnBlock
 from sigadapt.schemas.arguments import CutOff
@@ -149,6 +150,10 @@ class Provider:
     def assemble(self, events: Iterable[Json]) -> Json:
         """Return the whole body that a stream's events make."""
         raise NotImplementedError
+
+    def usage(self, body: Json) -> AnswerUsage | None:
+        """Return what the provider counted, as a body says; None if it does not."""
+        return None
 
     def without_calls(self, body: Json) -> Json:
         """Return a body without its calls, for readers that refuse a body because of a call."""

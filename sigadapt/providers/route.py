@@ -45,6 +45,7 @@ class TurnRules(NamedTuple):
     # and its word for the role of instructions inside of a conversation.
     empty_reasoning: bool = False
     developer_role: str = "system"
+    takes_instructions: bool = True  # whether instructions inside of a conversation have a role of their own
     writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
     # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,
     # given the turn's state and the model's name.

@@ -5,7 +5,7 @@ import gzip
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -387,13 +387,207 @@ def test_on_record() -> None:
         ],
     }
     conversation = sigadapt.logs.conversation_from_request(body)
-    assert [change.what for change in conversation.changes] == ["dropped", "lowered", "lowered"]
+    assert [change.what for change in conversation.changes] == ["lowered", "lowered"]
+    assert conversation.question == [
+        {"type": "instructions", "value": "Be kind."},
+        {"type": "text", "text": "More."},
+    ]
     sent = sent_again(conversation, "anthropic")["messages"]
     own = [{**row, "content": row["content"]} for row in body["messages"] if row["role"] != "system"]
     assert sent[:4] == own[:4]
     other = json.dumps(sent_again(conversation)["messages"])
     assert not any(word in other for word in ("EqQB", "container_upload", "search_result"))
     assert "Sunny." in other
+
+
+def later_instructions(*before: Any) -> dict[str, Any]:
+    """A request of OpenAI's with instructions after these messages."""
+    rows: list[Any] = [user("Hi."), *before, {"role": "system", "content": "The user is a guest."}]
+    return {"model": "m", "messages": [{"role": "system", "content": "Help."}, *rows, user("Who am I?")]}
+
+
+CALLED: list[Any] = [
+    {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+    ]},
+    {"role": "tool", "tool_call_id": "c1", "content": "18 C"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("before", [[], [{"role": "assistant", "content": "Hello."}], CALLED])
+def test_instructions_inside_of_the_conversation(before: list[Any]) -> None:
+    """logs: Instructions inside of the conversation go out in their place"""
+    body = later_instructions(*before)
+    conversation = sigadapt.logs.conversation_from_request(body)
+    assert conversation.changes == ()
+    for ended in (body, {**body, "messages": body["messages"][:-1]}):
+        conversation = sigadapt.logs.conversation_from_request(ended)
+        sent = sent_again(conversation)["messages"]
+        assert [(row["role"], row["content"]) for row in sent] == [
+            (row["role"], row["content"]) for row in ended["messages"]
+        ]
+    for wire in ("anthropic", "gemini"):
+        with LoopbackProvider([Answer(text="ok")]) as provider:
+            lm = dspy.LM(**provider.lm_options(wire))
+            with dspy.context(lm=lm):
+                conversation.program()(**conversation.inputs())
+        entry = cast("dict[str, Any]", lm.history[-1])
+        (change,) = [each for each in entry["changes"] if "instructions" in each.why]
+        assert change.what == "lowered"
+        assert "The user is a guest." in json.dumps(provider.received[0].body)
+    saved = json.loads(conversation.history.model_dump_json())
+    again = {**conversation.inputs(), "history": saved}
+    with (
+        LoopbackProvider([Answer(text="ok")]) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options("openai"))),
+    ):
+        conversation.program()(**again)
+    assert provider.received[0].body["messages"] == sent
+
+
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+CACHED = {"cache_control": {"type": "ephemeral"}}
+UNSAID: list[tuple[str, dict[str, Any], str, str]] = [
+    (
+        "image",
+        {"messages": [user([{"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}}])]},
+        "/messages/0/content/0",
+        "detail",
+    ),
+    ("name", {"messages": [{**user("Hi."), "name": "ada"}]}, "/messages/0/name", "name"),
+    (
+        "name of a model",
+        {"messages": [user("Hi."), {"role": "assistant", "content": "Ho.", "name": "bot"}]},
+        "/messages/1/name",
+        "name",
+    ),
+    (
+        "instructions",
+        {"messages": [{"role": "system", "content": "Help.", "x": 1}, user("Hi.")]},
+        "/messages/0/x",
+        "'x'",
+    ),
+    (
+        "result",
+        {"messages": [user("Hi."), CALLED[0], {**CALLED[1], "x_trace": "t"}]},
+        "/messages/2/x_trace",
+        "x_trace",
+    ),
+    ("unknown", {"messages": [{**user("Hi."), "x_trace": "t-17"}]}, "/messages/0/x_trace", "x_trace"),
+    (
+        "a text's mark",
+        {"system": [{"type": "text", "text": "Help.", **CACHED}], "messages": [user("Hi.")]},
+        "/system/0",
+        "cache_control",
+    ),
+    (
+        "a question's mark",
+        {"system": "Help.", "messages": [user([{"type": "text", "text": "Hi.", **CACHED}])]},
+        "/messages/0/content/0",
+        "cache_control",
+    ),
+    (
+        "a document's mark",
+        {
+            "system": "Help.",
+            "messages": [
+                user(
+                    [
+                        {
+                            "type": "document",
+                            "source": {"type": "url", "url": "https://a.test/a.pdf"},
+                            "citations": {"enabled": True},
+                        }
+                    ]
+                )
+            ],
+        },
+        "/messages/0/content/0",
+        "citations",
+    ),
+    (
+        "a result's mark",
+        {
+            "system": "Help.",
+            "messages": [
+                user("Hi."),
+                {"role": "assistant", "content": [use("t1", "Rome")]},
+                user([{"type": "tool_result", "tool_use_id": "t1", "content": "18 C", **CACHED}]),
+            ],
+        },
+        "/messages/2/content/0/cache_control",
+        "cache_control",
+    ),
+    (
+        "Anthropic's message",
+        {"system": "Help.", "messages": [{**user("Hi."), "x_trace": "t"}]},
+        "/messages/0/x_trace",
+        "x_trace",
+    ),
+    ("Responses", {"model": "m", "input": [{**user("Hi."), "x_trace": "t"}]}, "/input/0/x_trace", "x_trace"),
+    (
+        "Responses' image",
+        {"model": "m", "input": [user([{"type": "input_image", "image_url": PIXEL, "detail": "high"}])]},
+        "/input/0/content/0",
+        "detail",
+    ),
+    (
+        "Gemini",
+        {"contents": [{"role": "user", "parts": [{"text": "Hi."}], "x_trace": "t"}]},
+        "/contents/0/x_trace",
+        "x_trace",
+    ),
+    (
+        "Ollama",
+        {"options": {}, "messages": [{**user("Hi."), "x_trace": "t"}]},
+        "/messages/0/x_trace",
+        "x_trace",
+    ),
+    (
+        "Bedrock's mark",
+        {
+            "inferenceConfig": {},
+            "messages": [{"role": "user", "content": [{"text": "Hi."}, {"cachePoint": {"type": "default"}}]}],
+        },
+        "/messages/0/content/1",
+        "cachePoint",
+    ),
+    (
+        "Bedrock's instructions",
+        {
+            "inferenceConfig": {},
+            "system": [{"text": "Help."}, {"cachePoint": {}}],
+            "messages": [{"role": "user", "content": [{"text": "Hi."}]}],
+        },
+        "/system/1",
+        "cachePoint",
+    ),
+]
+
+
+@pytest.mark.parametrize(("_", "body", "place", "word"), UNSAID, ids=[row[0] for row in UNSAID])
+def test_what_is_left_out_is_on_record(_: str, body: dict[str, Any], place: str, word: str) -> None:
+    """logs: What a message holds beside its content is on record"""
+    changes = sigadapt.logs.conversation_from_request(body).changes
+    (change,) = [each for each in changes if "no result" not in each.why]
+    assert (change.where, change.what, word in change.why) == (place, "dropped", True), change
+
+
+def test_what_says_nothing_is_not_on_record() -> None:
+    image = {"type": "image_url", "image_url": {"url": PIXEL, "detail": "auto"}}
+    empty: dict[str, Any] = {
+        "refusal": None,
+        "annotations": [],
+        "audio": None,
+        "function_call": None,
+        "tool_calls": None,
+    }
+    rows: list[Any] = [
+        user([image]),
+        {"role": "assistant", "content": "Ho.", **empty},
+        {**user("Hi."), "name": None},
+    ]
+    assert sigadapt.logs.conversation_from_request({"model": "m", "messages": rows}).changes == ()
 
 
 def test_tools_of_one_wire() -> None:

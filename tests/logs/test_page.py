@@ -29,7 +29,7 @@ def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) 
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delitem(sys.modules, "my_models", raising=False)
-    assert len(SHOWN) == 3
+    assert len(SHOWN) == 4
     for words, printed in SHOWN:
         assert main(shlex.split(words)[1:]) == 0
         assert lines(capsys.readouterr().out) == lines(printed)

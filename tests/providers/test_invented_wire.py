@@ -18,6 +18,7 @@ import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
 from sigadapt.providers.provider import Provider, RawCall, Result, Role
 from sigadapt.providers.route import RouteModels
+from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
 from sigadapt.providers.wire.writing import arguments_of, functions_chosen
 from sigadapt.schemas.json_values import Json
 
@@ -44,12 +45,17 @@ class Acme(Provider):
         finish = {"wants": "tool_calls", "done": "stop"}.get(str(body.get("end")))
         return [Reading(body.get("says"), None, calls, finish)]
 
+    def usage(self, body: Json) -> AnswerUsage | None:
+        spent: Json = body.get("spent") or {}
+        return answer_usage(spent, read=count_in(spent, "in"), written=count_in(spent, "out"))
+
     def assemble(self, events: Iterable[Json]) -> Json:
         whole: Json = {"acme": 1, "says": "", "wants": []}
         for event in events:
             whole["says"] += event.get("says", "")
             whole["wants"] += event.get("wants", [])
             whole["end"] = event.get("end")
+            whole["spent"] = event.get("spent")
         return whole
 
     def message(self, role: Role, content: str | Sequence[Json], route: Route) -> Json:
@@ -114,6 +120,7 @@ def in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 CALL = {"acme": 1, "says": "Let me look.", "wants": [{"ref": "c1", "tool": "f", "with": {"city": "Paris"}}]}
 ANSWERS = [{**CALL, "end": "wants"}, {"acme": 1, "says": "[[ ## answer ## ]]\nSunny.", "end": "done"}]
+SPENT = {"in": 90, "out": 10}
 
 
 def pieces(answer: Mapping[str, Any]) -> list[bytes]:
@@ -122,9 +129,19 @@ def pieces(answer: Mapping[str, Any]) -> list[bytes]:
         {"says": says[:6]},
         {"says": says[6:]},
         {"wants": answer.get("wants", [])},
-        {"end": answer["end"]},
+        {"end": answer["end"], "spent": SPENT},
     ]
     return [f"data: {json.dumps({'acme': 1, **event})}\n\n".encode() for event in events]
+
+
+class Count:
+    """A hook that keeps the tokens of each answer."""
+
+    def __init__(self) -> None:
+        self.totals: list[int | None] = []
+
+    def after_choice(self, choice: sigadapt.Choice, context: Any) -> None:
+        self.totals.append(choice.usage and choice.usage.total_tokens)
 
 
 def f(city: str) -> str:
@@ -137,13 +154,14 @@ def f(city: str) -> str:
 def test_one_file_is_enough_to_send(*, is_streamed: bool) -> None:
     """request-shaping: A wire of its own is sent from one file."""
     sent: list[tuple[str, Json]] = []
+    count = Count()
 
     async def respond(_: str, path: str, __: Mapping[str, str], content: bytes) -> Response:
         answer = ANSWERS[len(sent)]
         sent.append((path, json.loads(content)))
         if json.loads(content).get("stream"):
             return Response(200, "text/event-stream", pieces(answer))
-        return Response(200, "application/json", [json.dumps(answer).encode()])
+        return Response(200, "application/json", [json.dumps({**answer, "spent": SPENT}).encode()])
 
     server = Server(respond)
     access = lm15.AccessPolicy(provider=NAME, base_url=server.url, env_keys=("ACME_API_KEY",))
@@ -151,7 +169,7 @@ def test_one_file_is_enough_to_send(*, is_streamed: bool) -> None:
     lm15.register_provider(definition, replace=True)
     try:
         lm = dspy.LM(f"{NAME}/m", api_key="k", max_tokens=77, cache=False, num_retries=0)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", hooks=[count])):
             first = asked(is_streamed=is_streamed, question="Weather?", tools=[f])
             results = ToolResults.of(first.calls, ["sunny"])
             last = asked(is_streamed=is_streamed, question="Weather?", tools=[f], results=results)
@@ -160,6 +178,7 @@ def test_one_file_is_enough_to_send(*, is_streamed: bool) -> None:
         lm15.unregister_provider(NAME)
     assert [(call.id, call.name, call.args) for call in first.calls] == [("c1", "f", {"city": "Paris"})]
     assert (first.calls.text, last.answer) == ("Let me look.", "Sunny.")
+    assert count.totals == [100, 100]
     (first_path, _), (path, body) = sent
     assert (first_path, path) == ("/talk", "/talk")
     assert body["talk"] == [

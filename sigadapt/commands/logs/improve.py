@@ -1,21 +1,16 @@
 """Rewrite the descriptions of adopted tools by failure, and write what helps into one file to review."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Group
-from rich.table import Table
 
-from sigadapt.commands.logs.compare import FolderOption, adopted_program, model_of, rows_in
-from sigadapt.commands.printing import AsJson, complain, draw, emit, page, quiet, waiting
-from sigadapt.errors import InvalidOption
-from sigadapt.logs.compare import sign_test
-from sigadapt.logs.improve import improve as improve_texts
-from sigadapt.signatures.places import printable
-from sigadapt.testing.private_files import open_private
-from sigadapt.tool_texts import texts_of
+from sigadapt.commands.logs.compare import FolderOption, adopted_in, language_model
+from sigadapt.commands.printing import AsJson, complain, draw, emit, quiet, waiting
+from sigadapt.logs import improve as improve_texts
+from sigadapt.logs.tables import html_page
+from sigadapt.trust.private_files import open_private
 
 
 def improve(
@@ -33,38 +28,17 @@ def improve(
     It learns from train.jsonl, and asks heldout.jsonl before and after. Review the file before you use it.
     """
     quiet()
-    _, tools = adopted_program(folder)
-    train = rows_in(folder / "train.jsonl")
-    heldout = rows_in(folder / "heldout.jsonl")
-    if not train:
-        reason = "there are no rows to learn from"
-        raise InvalidOption(reason, field="folder", fix="Run sigadapt adopt first.")
-    lm = model_of(model)
-    reflection = model_of(reflection_model) if reflection_model else lm
-    start = texts_of(texts, tools) if texts else {}
+    adopted = adopted_in(folder)
+    lm = language_model(model)
+    reflection = language_model(reflection_model) if reflection_model else lm
     complain(f"at most {budget:,} requests")
     with waiting("rewriting texts ..."):
-        result = improve_texts(
-            tools, train, heldout, lm=lm, reflection=reflection, budget=budget, texts=start
-        )
-    document = result.document()
-    measures = {key: value for key, value in document.items() if key != "texts"} | {"model": model}
-    measures["p"] = sign_test(document["better"], document["worse"])
-    text_file = {"format": 1, "texts": result.texts, "made_for": tools.fingerprint(), "measured": measures}
-    path = output or folder / "tool_texts.json"
-    path.write_text(json.dumps(text_file, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    counts = Table("", "count", title="Held-out rows: the same call as recorded")
-    for key in ("rows", "before", "after", "better", "worse", "requests"):
-        counts.add_row(key, f"{document[key]:,}")
-    steps = Table("text", "before", "now", "rows", "", title="Texts, in the order in which they were tried")
-    for step in result.steps:
-        cells = (printable(str(step.get(key, ""))) for key in ("text", "before", "now", "rows"))
-        outcome = "kept" if step["kept"] else f"undone: {step['why']}"
-        steps.add_row(*cells, outcome)
-    rendering = Group(counts, steps, *(printable(f"{name}: {text}") for name, text in result.texts.items()))
+        improved = improve_texts(adopted, lm, reflection_model=reflection, budget=budget, texts=texts)
+    improved.model = model
+    path = improved.save(output or folder / "tool_texts.json")
     with open_private(report or folder / "report.html", "w") as file:
-        file.write(page(rendering))
+        file.write(html_page(improved))
     if as_json:
-        emit("improve", **document)
+        emit("improve", **improved.document())
     else:
-        draw(Group(rendering, f"Written: {path}. Review it before you use it."))
+        draw(Group(*improved.tables(), f"Written: {path}. Review it before you use it."))

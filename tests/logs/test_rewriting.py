@@ -11,6 +11,7 @@ from internals import main
 
 from sigadapt import ToolDecls, ToolTexts
 from sigadapt.errors import InvalidOption
+from sigadapt.logs import adopt, improve
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received, Reply
 
 TOWNS = {"Salem": "OR", "Reno": "NV", "Elko": "NV", "Aspen": "CO", "Tampa": "FL", "Lowell": "MA"}
@@ -80,8 +81,8 @@ def improved(shop: Path, monkeypatch: Any, capsys: Any, reflect: Any, *words: st
         providers = [stack.enter_context(LoopbackProvider(script)) for script in (model, reflect)]
         for name, provider in zip(("WORLD", "REFLECT"), providers, strict=True):
             lm = dspy.LM(**provider.lm_options("openai"))
-            monkeypatch.setattr(f"logs.test_improve.{name}", lm, raising=False)
-        names = ["--model", "logs.test_improve:WORLD", "--reflection-model", "logs.test_improve:REFLECT"]
+            monkeypatch.setattr(f"logs.test_rewriting.{name}", lm, raising=False)
+        names = ["--model", "logs.test_rewriting:WORLD", "--reflection-model", "logs.test_rewriting:REFLECT"]
         assert main(["improve", str(shop), *names, "--json", *words]) == 0
     document = json.loads(capsys.readouterr().out)
     held = json.loads((shop / "tool_texts.json").read_text(encoding="utf-8"))
@@ -173,8 +174,8 @@ def test_table(shop: Path, monkeypatch: Any, capsys: Any) -> None:
     """logs: Held-out rows gain and none gets worse."""
     with LoopbackProvider(world) as provider:
         lm = dspy.LM(**provider.lm_options("openai"))
-        monkeypatch.setattr("logs.test_improve.WORLD", lm, raising=False)
-        words = ["improve", str(shop), "--model", "logs.test_improve:WORLD", "-o", str(shop / "t.json")]
+        monkeypatch.setattr("logs.test_rewriting.WORLD", lm, raising=False)
+        words = ["improve", str(shop), "--model", "logs.test_rewriting:WORLD", "-o", str(shop / "t.json")]
         assert main([*words, "--budget", "12"]) == 0
         assert "Written:" in capsys.readouterr().out
     (shop / "train.jsonl").write_text("", encoding="utf-8")
@@ -211,3 +212,24 @@ def test_file(tmp_path: Path) -> None:
             decls.with_texts(wrong)
     with pytest.raises(InvalidOption, match="nobody"):
         decls.with_texts({**held, "texts": {"nobody": "x"}})
+
+
+def test_in_python(tmp_path: Path) -> None:
+    """logs: Texts are improved in Python as in the shell"""
+    adopted = adopt(map(json.dumps, ROWS))
+    with LoopbackProvider(world) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        improved = improve(adopted, lm, budget=100)
+        assert (improved.rows, improved.before, improved.after, improved.worse) == (3, 0, 3, 0)
+        assert improved.requests == len(provider.received)
+        adopted.save(tmp_path)
+        again = improve(tmp_path, lm, texts=improved.save(tmp_path / "texts.json"))
+    assert again.texts == improved.texts
+    assert adopted.tools.with_texts(tmp_path / "texts.json")["weather"].parameters != {}
+    assert "weather.city" in str(improved)
+    adopted.program = dspy.Predict("question -> calls")
+    with pytest.raises(InvalidOption, match="no `tools`"):
+        improve(adopted, lm)
+    adopted.train = []
+    with pytest.raises(InvalidOption, match="no rows to learn from"):
+        improve(adopted, lm)

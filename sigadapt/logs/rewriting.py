@@ -1,26 +1,33 @@
-"""Rewrite descriptions of tools by failure: one text at a time, kept if its rows gain and no row gets worse.
+"""improve: rewrite descriptions of tools by failure, one text at a time; keep what gains without a loss.
 
 A failed row points at texts: a wrong argument at its parameter's, a wrong tool at the tool's and at that of
 the tool that was called. After each text that is kept, failures are counted anew. The held-out rows are asked
 before and after, and a result that makes one of them worse is dropped as a whole.
 """
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import dspy
+from rich.console import RenderableType
 
-from sigadapt.logs.compare import Reply, ask
-from sigadapt.logs.talk import Talk
+from sigadapt.errors import InvalidOption
+from sigadapt.logs.adoption.adopted import Adopted
+from sigadapt.logs.agreement import SKIPPED, AdoptedLog, Model, Reply, adopted_of, ask, model_of, sign_test
+from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.metrics import Credit, compare
 from sigadapt.schemas.json_values import Json, compact, equal_json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.tool_texts import ToolTexts, split_name, with_texts
+from sigadapt.tool_texts import ToolTexts, split_name, texts_of, with_texts
 from sigadapt.trust.echoes import MASK
 from sigadapt.trust.masking import secrets_in
 
@@ -42,59 +49,154 @@ class Rewrite(dspy.Signature):
     text: str = dspy.OutputField(desc="the new text")
 
 
-@dataclass
-class Improvement:
-    """What came of it: the texts that changed, each step, and the held-out rows before and after."""
+@dataclass(repr=False)
+class Improved(Report):
+    """What came of rewriting texts, over held-out rows. It prints as tables.
+
+    Args:
+        texts: the texts that changed, by the name of a tool or of a parameter (`find_events.city`).
+        steps: each text that was tried: `text`, `before`, `now`, `rows`, `kept` and `why`.
+        requests: how many requests it took.
+        made_for: the fingerprint of the tools that the texts are for.
+        model: the name of the model that read them.
+    """
 
     texts: dict[str, str]
     steps: list[Json] = field(default_factory=list[Json])
+    requests: int = 0
+    made_for: str = ""
+    model: str = ""
     old_replies: list[Reply] = field(default_factory=list[Reply])
     new_replies: list[Reply] = field(default_factory=list[Reply])
-    requests: int = 0
+
+    def _right(self) -> list[tuple[bool, bool]]:
+        """Return for each held-out row whether the model made the recorded call before, and after."""
+        pairs = zip(self.old_replies, self.new_replies, strict=True)
+        return [(old.outcome == "same_call", new.outcome == "same_call") for old, new in pairs]
+
+    @property
+    def rows(self) -> int:
+        """How many held-out rows were asked."""
+        return len(self.old_replies)
+
+    @property
+    def before(self) -> int:
+        """In how many of them the model made the recorded calls before."""
+        return sum(was_right for was_right, _ in self._right())
+
+    @property
+    def after(self) -> int:
+        """In how many of them it does now."""
+        return sum(is_right for _, is_right in self._right())
+
+    @property
+    def better(self) -> int:
+        """How many of them got right."""
+        return self._right().count((False, True))
+
+    @property
+    def worse(self) -> int:
+        """How many of them got wrong: always 0, because such texts are dropped."""
+        return self._right().count((True, False))
 
     def document(self) -> Json:
         """Return the counts of held-out rows, the requests and the texts as JSON."""
-        right: list[tuple[bool, bool]] = []
-        for old, new in zip(self.old_replies, self.new_replies, strict=True):
-            right.append((old.outcome == "same_call", new.outcome == "same_call"))
-        return {
-            "rows": len(right),
-            "before": sum(was_right for was_right, _ in right),
-            "after": sum(is_right for _, is_right in right),
-            "better": right.count((False, True)),
-            "worse": right.count((True, False)),
-            "requests": self.requests,
-            "texts": self.texts,
-        }
+        names = ("rows", "before", "after", "better", "worse", "requests", "texts")
+        return {name: getattr(self, name) for name in names}
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the file that `ToolDecls.with_texts` and `ToolTexts.load` take, for a person to review.
+
+        Args:
+            path: the path of the file.
+
+        Returns:
+            The path.
+        """
+        document = self.document()
+        measures = {key: value for key, value in document.items() if key != "texts"} | {"model": self.model}
+        measures["p"] = sign_test(self.better, self.worse)
+        text_file = {"format": 1, "texts": self.texts, "made_for": self.made_for, "measured": measures}
+        file = Path(path)
+        file.write_text(json.dumps(text_file, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        return file
+
+    def tables(self) -> Sequence[RenderableType]:
+        """Return the counts, the texts that were tried, and those that changed."""
+        names = ("rows", "before", "after", "better", "worse", "requests")
+        rows = [(name, getattr(self, name)) for name in names]
+        tables: list[RenderableType] = [
+            table_of("Held-out rows: the same call as recorded", ("", "count"), rows)
+        ]
+        if self.steps:
+            heads = ("text", "before", "now", "rows", "")
+            tables.append(
+                table_of("Texts, in the order in which they were tried", heads, map(_cells, self.steps))
+            )
+        if self.texts:
+            tables.append(table_of("Texts that changed", ("text", "now"), self.texts.items()))
+        return tables
+
+
+def _cells(step: Json) -> list[object]:
+    outcome = "kept" if step["kept"] else f"undone: {step['why']}"
+    return [*(step.get(key, "") for key in ("text", "before", "now", "rows")), outcome]
 
 
 def improve(
-    tools: ToolDecls,
-    train: list[Json],
-    heldout: list[Json],
+    adopted: AdoptedLog,
+    model: Model,
     *,
-    lm: Any,
-    reflection: Any,
-    budget: int,
-    texts: Mapping[str, str],
-) -> Improvement:
-    """Rewrite texts until no failure points at one that may help, or the budget of requests is spent."""
-    heldout = heldout[: budget // 4]  # which are asked twice: half of the budget at most
+    reflection_model: Model | None = None,
+    budget: int = 200,
+    texts: Any = None,
+) -> Improved:
+    """Rewrite texts of tools until no failure points at one that may help, or the budget is spent.
+
+    It learns from `train`, and asks `heldout` before and after. A result that makes a held-out row worse is
+    dropped.
+
+    Args:
+        adopted: an Adopted, or the folder of one.
+        model: the language model that reads the texts, or its name as `dspy.LM` takes it.
+        reflection_model: the one that writes them; None for the same.
+        budget: the most requests, reflections included.
+        texts: what to begin with: a file of an earlier run, or its path.
+
+    Returns:
+        An Improved.
+
+    Raises:
+        InvalidOption: if there are no rows to learn from, what is given is no model, or the texts are of
+            other tools.
+    """
+    log = adopted_of(adopted)
+    if not log.train:
+        raise InvalidOption("there are no rows to learn from", field="adopted", fix="Adopt a log with calls.")
+    if not hasattr(log.program, "tools"):
+        fix = "Keep `self.tools = TOOLS` in program.py, and use it in forward."
+        raise InvalidOption("the program has no `tools` whose texts could change", field="adopted", fix=fix)
+    lm = model_of(model)
+    reflection = lm if reflection_model is None else model_of(reflection_model)
+    start = {} if texts is None else texts_of(texts, log.tools)
+    heldout = log.heldout[: budget // 4]  # which are asked twice: half of the budget at most
     remaining = budget - 2 * len(heldout)
     # Spread over the log, and so few that asking each of them once takes a third of what is left.
-    rows = train[:: max(1, -(-3 * len(train) // max(1, remaining)))]
-    run = _Improvement(tools, rows, lm, reflection, texts)
+    rows = log.train[:: max(1, -(-3 * len(log.train) // max(1, remaining)))]
+    run = _Improvement(log, rows, lm, reflection, start)
     result = run.result
+    result.made_for = log.tools.fingerprint()
+    result.model = str(lm.model)
     result.old_replies = result.new_replies = run.ask_all(heldout, result.texts)
     run.replies = run.ask_all(rows, result.texts)
     cost = 1 + len(rows) + len(heldout)
     while (target := run.next_target()) is not None and result.requests + cost <= budget:
         run.try_rewrite(target)
-    if result.texts != dict(texts):
+    if result.texts != dict(start):
         result.new_replies = run.ask_all(heldout, result.texts)
-    if result.document()["worse"]:  # back to the texts before
+    if result.worse:  # back to the texts before
         result.steps.append({"text": "all", "kept": False, "why": "a held-out row gets worse"})
-        result.texts = dict(texts)
+        result.texts = dict(start)
         result.new_replies = result.old_replies
     return result
 
@@ -103,22 +205,31 @@ class _Improvement:
     """The rows, their replies with the texts so far, and how often each text was tried."""
 
     def __init__(
-        self, tools: ToolDecls, rows: list[Json], lm: Any, reflection: Any, texts: Mapping[str, str]
+        self,
+        adopted: Adopted,
+        rows: list[dspy.Example],
+        lm: Any,
+        reflection: Any,
+        texts: Mapping[str, str],
     ) -> None:
-        self.result = Improvement(dict(texts))
+        self.result = Improved(dict(texts))
         self.replies: list[Reply] = []
-        self._tools = tools
+        self._program: Any = adopted.program
+        self._tools = adopted.tools
         self._rows = rows
         self._lm = lm
         self._reflection = reflection
         self._attempts: Counter[str] = Counter()
-        self._targets = _text_names(tools)
+        self._targets = _text_names(adopted.tools)
 
-    def ask_all(self, rows: Iterable[Json], texts: Mapping[str, str]) -> list[Reply]:
+    def ask_all(self, rows: Iterable[dspy.Example], texts: Mapping[str, str]) -> list[Reply]:
         """Ask the model about each row, with declarations that have these texts."""
-        decls = with_texts(self._tools, texts)
+        program = copy(self._program)
+        program.tools = with_texts(self._tools, texts)
+        some_rows = [*rows]
         with ThreadPoolExecutor(4) as pool:
-            replies = [*pool.map(partial(ask, Talk(decls), self._lm, tools=decls), rows)]
+            answers = pool.map(partial(ask, program, self._lm, tools=program.tools), some_rows)
+            replies = [*progress(answers, "Asking", len(some_rows))]
         self.result.requests += sum(reply.requests for reply in replies)
         return replies
 
@@ -184,9 +295,9 @@ def _text_names(tools: ToolDecls) -> set[str]:
     return names
 
 
-def _guilty(row: Json, reply: Reply, tools: ToolDecls) -> set[str]:
+def _guilty(row: Any, reply: Reply, tools: ToolDecls) -> set[str]:
     """Return the names of the texts that a row's failure points at."""
-    if reply.outcome in ("same_call", "error"):
+    if reply.outcome in ("same_call", "error", SKIPPED):
         return set()
     wrong = [call for call in reply.calls if call not in row["calls"]]
     names: set[str] = set()
@@ -203,7 +314,7 @@ def _guilty(row: Json, reply: Reply, tools: ToolDecls) -> set[str]:
     return names
 
 
-def _credit(row: Json, reply: Reply) -> float:
+def _credit(row: dspy.Example, reply: Reply) -> float:
     """Return how far a row is right, from 0 to 1."""
     if reply.outcome == "same_call":
         return 1.0
@@ -212,7 +323,7 @@ def _credit(row: Json, reply: Reply) -> float:
 
 
 def _new_text(
-    name: str, old_text: str, tools: ToolDecls, failures: list[tuple[Json, Reply]], reflection: Any
+    name: str, old_text: str, tools: ToolDecls, failures: list[tuple[dspy.Example, Reply]], reflection: Any
 ) -> tuple[str, str]:
     """Return a new text, and why it cannot be used if so."""
     examples: list[Json] = []

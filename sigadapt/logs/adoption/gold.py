@@ -1,0 +1,232 @@
+"""Which calls of an answer were right, by what came later in the same turn.
+
+a. A call with a result that is no failure is gold. So is one without a result yet, unconfirmed.
+b. A call that does not fit its declaration, or whose result is a failure, is none. The first right call of
+   the same tool after it in the turn is, if its arguments are others.
+c. So it is where the words of a failure are not known, and the model says between the two calls that it was
+   wrong (`ADMISSIONS`). The call that has the most arguments in common is the one that was corrected.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from sigadapt.logs.adoption.failures import FailureRule, is_outage
+from sigadapt.logs.adoption.transcript import (
+    AnyCall,
+    RoundPlace,
+    Rounds,
+    Transcript,
+    has_result,
+    identity_of,
+    random_id,
+)
+from sigadapt.logs.conversation import Conversation
+from sigadapt.logs.exchanges import LoggedExchange
+from sigadapt.schemas.json_values import compact, equal_json, is_array, is_object
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+
+Reason: TypeAlias = Literal["result", "corrected", "unconfirmed"]
+Failure: TypeAlias = tuple[str, str | None, str | None]
+"""The code of a call that was not right, its tool, and the place in its arguments."""
+
+_WEAKEST_FIRST: tuple[Reason, ...] = ("unconfirmed", "corrected", "result")
+
+ADMISSIONS = (
+    *("sorry", "apolog", "mistake", "my bad", "oops", "wrong", "incorrect", "error", "fail"),
+    *("invalid", "let me correct", "let me fix", "try again", "retry", "didn't work", "did not work"),
+)
+"""The words with which a model says, between two calls, that the earlier one was wrong."""
+
+_ADMISSION = re.compile("|".join(map(re.escape, ADMISSIONS)), re.IGNORECASE)
+# Sympathy is no admission.
+_SYMPATHY = re.compile(
+    r"(?:sorry|apologi[sz]e|apologies)[\w ,]{0,20}?"
+    r" (?:to hear|about (?:your|that)|for (?:the|any|your) (?:inconvenience|delay|wait|trouble|frustration))",
+    re.IGNORECASE,
+)
+
+
+class Gold(NamedTuple):
+    """The calls of an answer that were right, why they are taken for it, and what was not right."""
+
+    calls: list[ToolCall]
+    reason: Reason
+    failures: list[Failure]
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether a later request shows that the calls were right."""
+        return self.reason != "unconfirmed"
+
+
+class LaterRounds:
+    """Where a log shows the results of an answer's calls, by what both have in common."""
+
+    def __init__(self, transcripts: Sequence[Transcript], names: Sequence[str]) -> None:
+        self._places: dict[tuple[object, ...], RoundPlace] = {}
+        for transcript, name in zip(transcripts, names, strict=True):
+            for place in transcript.places:
+                before = transcript.steps[place.position - 1].chain if place.position else transcript.seed
+                self._keep((name, before), place)
+                turn = (name, place.question, place.number)
+                for call in place.first.calls.in_order():
+                    identity = identity_of(call)
+                    self._keep((name, before, identity), place)
+                    self._keep((*turn, identity), place)
+                    if (call_id := random_id(call)) is not None:
+                        self._keep((call_id, identity), place)
+
+    def _keep(self, key: tuple[object, ...], place: RoundPlace) -> None:
+        """Keep the place of the longest turn, which knows the most."""
+        earlier = self._places.get(key)
+        if earlier is None or earlier.length < place.length:
+            self._places[key] = place
+
+    def place_of(self, transcript: Transcript, name: str, calls: Sequence[AnyCall]) -> RoundPlace | None:
+        """Return where the results of calls are; without their results, the rounds that came instead."""
+        before = (name, transcript.end)
+        turn = (name, transcript.question, transcript.round_count)
+        keys: list[tuple[object, ...]] = []
+        keys += [(*before, identity_of(call)) for call in calls]
+        keys += [(random_id(call), identity_of(call)) for call in calls]
+        keys += [(*turn, identity_of(call)) for call in calls]
+        keys.append(before)
+        places = [self._places[key] for key in keys if key in self._places]
+        return places[0] if places else None
+
+
+def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: FailureRule) -> Gold:
+    """Tell the calls of an answer that were right from those that were not."""
+    if exchange.choice.tool_calls is None:
+        return Gold([], "unconfirmed", [])
+    tools = exchange.conversation.tools
+    calls = exchange.choice.tool_calls.validated(tools).in_order()
+    turn = _Turn(place, exchange.conversation, is_failure)
+    results = turn.results_of({*map(identity_of, calls)})
+    gold_calls: list[ToolCall] = []
+    failures: list[Failure] = []
+    reasons: set[Reason] = set()
+    for call in calls:
+        result = results.get(identity_of(call))
+        correction = None
+        if isinstance(call, ToolCall) and not (result is not None and is_failure(result)):
+            correction = turn.admitted_correction(call, calls) if result is not None else None
+            if correction is None:
+                gold_calls.append(call)
+                reasons.add("unconfirmed" if result is None else "result")
+                continue
+        if isinstance(call, InvalidToolCall):
+            failures.append((call.code, call.name, call.path))
+        else:
+            failures.append(("tool_failed", call.name, None))
+        if correction is None and not (result is not None and is_outage(result)):
+            used = {*map(identity_of, calls), *map(identity_of, gold_calls)}
+            correction = turn.correction(call, used)
+        if correction is not None:
+            gold_calls.append(correction)
+            reasons.add("corrected")
+    for reason in _WEAKEST_FIRST:
+        if reason in reasons:
+            return Gold(gold_calls, reason, failures)
+    return Gold(gold_calls, "unconfirmed", failures)
+
+
+class _Turn:
+    """What a turn holds from an answer on."""
+
+    def __init__(self, place: RoundPlace | None, conversation: Conversation, is_failure: FailureRule) -> None:
+        self._rounds: Rounds = () if place is None else place.rounds[place.number :]
+        self._tools = conversation.tools
+        self._is_failure = is_failure
+        self._question = compact(conversation.question).lower()
+
+    def results_of(self, identities: set[str]) -> Mapping[str, ToolResult]:
+        """Return the results of an answer's calls, as far as the turn shows them."""
+        results: dict[str, ToolResult] = {}
+        for turn in self._rounds[:1]:
+            for call, result in turn.pairs:
+                identity = identity_of(call)
+                if identity in identities and has_result(call, result):
+                    results[identity] = result
+        return results
+
+    def correction(self, call: AnyCall, used: set[str]) -> ToolCall | None:
+        """Return the first right call of the same tool that is not among those that were used."""
+        for right_call in self._right_calls(self._rounds):
+            if right_call.name != call.name or identity_of(right_call) in used:
+                continue
+            return None if self._asks_for_both(call, right_call) else right_call
+        return None
+
+    def _asks_for_both(self, call: AnyCall, other: ToolCall) -> bool:
+        """Return whether the user named what two calls differ in: then each is what was asked for."""
+        if not isinstance(call, ToolCall):
+            return False
+        differing = [name for name in {**call.args, **other.args} if not _is_equal_in(name, call, other)]
+        values = [each.args.get(name) for name in differing for each in (call, other)]
+        return bool(values) and all(self._names(value) for value in values)
+
+    def _names(self, value: Any) -> bool:
+        """Return whether the question holds a value as a word."""
+        if value is None or is_object(value) or is_array(value):
+            return False
+        return _has_word(self._question, str(value).lower())
+
+    def admitted_correction(self, call: ToolCall, calls: Sequence[AnyCall]) -> ToolCall | None:
+        """Return the call with which a model corrected this one, if it says so in words."""
+        for number, turn in enumerate(self._rounds[1:], 1):
+            new_calls = [each for each in turn.calls.tool_calls if each.name == call.name]
+            if not new_calls:
+                continue
+            texts = " ".join(each.text or "" for each in self._rounds[1 : number + 1])
+            if not _ADMISSION.search(_SYMPATHY.sub("", texts)):
+                return None
+            if not any(_is_corrected_by(call, new_call, calls) for new_call in new_calls):
+                return None
+            later_calls = self._right_calls(self._rounds[number:])
+            identity = identity_of(call)
+            for later_call in later_calls:
+                if later_call.name == call.name and identity_of(later_call) != identity:
+                    return None if self._asks_for_both(call, later_call) else later_call
+            return None
+        return None
+
+    def _right_calls(self, rounds: Rounds) -> Iterator[ToolCall]:
+        """Yield the calls of rounds that fit their declarations and did not fail."""
+        for turn in rounds:
+            for call, result in turn.pairs:
+                if not isinstance(call, ToolCall) or self._is_failure(result):
+                    continue
+                if not self._tools.flaw_of(call.name, call.args):
+                    yield call
+
+
+def _is_corrected_by(call: ToolCall, new_call: ToolCall, calls: Sequence[AnyCall]) -> bool:
+    """Return whether no call of the same answer is more like a new one than this one is."""
+    if equal_json(call.args, new_call.args):
+        return False
+    rivals = [each for each in calls if isinstance(each, ToolCall) and each.name == call.name]
+    return _likeness(call, new_call) == max(_likeness(rival, new_call) for rival in rivals)
+
+
+def _likeness(call: ToolCall, other: ToolCall) -> int:
+    """Return how many arguments two calls have in common."""
+    return sum(_is_equal_in(name, call, other) for name in call.args)
+
+
+def _is_equal_in(name: str, call: ToolCall, other: ToolCall) -> bool:
+    """Return whether two calls have the same argument."""
+    return equal_json(call.args.get(name, ...), other.args.get(name, ...))
+
+
+def _has_word(text: str, word: str) -> bool:
+    """Return whether a text has a word, or words, that are no part of a longer one."""
+    start = text.find(word)
+    while start >= 0:
+        around = text[start - 1 : start] + text[start + len(word) :][:1]
+        if not any(char.isalnum() or char == "_" for char in around):
+            return True
+        start = text.find(word, start + 1)
+    return False

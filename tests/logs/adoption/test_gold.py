@@ -1,0 +1,132 @@
+"""Gold is right, or is no gold."""
+
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownLambdaType=false
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportPrivateUsage=false
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from logs.made_logs import REFUND, WEATHER, asks, log, model, result, user, weather_log
+
+from sigadapt.logs import adopt
+from sigadapt.logs.adoption.gold import ADMISSIONS
+
+FAILED = '{"error": "amount exceeds the order"}'
+
+
+def golds(lines: list[Any]) -> list[tuple[list[Any], str]]:
+    """The gold arguments of each row, in order, and why they are gold."""
+    return [([call["args"] for call in row.calls], row.why) for row in adopt(lines).rows]
+
+
+def two_calls(first: Any, value: str, text: str | None, second: Any, question: str = "Refund it") -> Any:
+    name = "refund" if "order" in first else "get_weather"
+    events = [
+        user(question),
+        model(None, ("k1", name, first)),
+        result("k1", value),
+        model(text, ("k2", name, second)),
+        result("k2", "done"),
+        model("Done."),
+    ]
+    return log(events, [REFUND, WEATHER])
+
+
+WRONG, RIGHT = {"order": 1, "cents": 1200}, {"order": 1, "cents": 12}
+
+
+def test_a_failed_call_is_corrected() -> None:
+    """logs: The gold of a row is the call that was right"""
+    lines = two_calls(WRONG, FAILED, None, RIGHT)
+    assert golds(lines) == [([RIGHT], "corrected"), ([RIGHT], "result")]
+    assert adopt(lines).failures == [{"code": "tool_failed", "tool": "refund", "path": None, "count": 1}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, I made a mistake with the amount. Let me correct it.",
+        "I apologize for the confusion, that was the wrong order.",
+        "The tool reports an error.",
+    ],
+)
+def test_a_model_admits_a_mistake(text: str) -> None:
+    """logs: A model's own words correct a call"""
+    lines = two_calls(WRONG, "The amount is larger than the order.", text, RIGHT)
+    assert golds(lines) == [([RIGHT], "corrected"), ([RIGHT], "result")]
+    assert [failure["code"] for failure in adopt(lines).failures] == ["tool_failed"]
+
+
+@pytest.mark.parametrize("text", [None, "And Oslo.", "I'm sorry to hear that. Now Oslo."])
+def test_another_call_corrects_nothing(text: str | None) -> None:
+    """logs: A model's own words correct a call"""
+    lines = two_calls({"city": "Lima"}, "18 C", text, {"city": "Oslo"}, "Weather, please")
+    assert golds(lines) == [([{"city": "Lima"}], "result"), ([{"city": "Oslo"}], "result")]
+
+
+def test_what_the_user_asked_for_both() -> None:
+    """logs: The gold of a row is the call that was right"""
+    asked = "Weather in Lima and Oslo?"
+    failed = two_calls({"city": "Lima"}, "Error: no data", None, {"city": "Oslo"}, asked)
+    assert golds(failed) == [([{"city": "Oslo"}], "result")]
+    admitted = two_calls({"city": "Lima"}, "18 C", "Sorry, an error.", {"city": "Oslo"}, asked)
+    assert golds(admitted)[-1] == ([{"city": "Oslo"}], "result")
+
+
+def test_an_outage_corrects_nothing() -> None:
+    """logs: The gold of a row is the call that was right"""
+    lines = two_calls({"order": 7, "cents": 5}, "Error: 503 Service Unavailable", None, RIGHT)
+    assert golds(lines) == [([RIGHT], "result")]
+
+
+def test_the_call_that_was_meant() -> None:
+    """logs: A model's own words correct a call"""
+    both = [("a", "refund", {"order": 1, "cents": 5}), ("b", "refund", {"order": 2, "cents": 900})]
+    events = [
+        user("Refund both"),
+        model(None, *both),
+        result("a", "done"),
+        result("b", "more than was paid"),
+        model("Sorry, the amount was wrong.", ("c", "refund", {"order": 2, "cents": 9})),
+        result("c", "done"),
+        model("Done."),
+    ]
+    first, last = golds(log(events, [REFUND]))
+    assert first == ([{"order": 1, "cents": 5}, {"order": 2, "cents": 9}], "corrected")
+    assert last == ([{"order": 2, "cents": 9}], "result")
+
+
+def test_a_result_that_never_came() -> None:
+    """logs: The gold of a row is the call that was right"""
+    [row] = adopt(log(asks("?", "get_weather", {"city": "Rome"}))[:1]).rows
+    assert (row.why, row.confirmed) == ("unconfirmed", False)
+    [row, *_] = adopt(log(asks("?", "get_weather", {"city": "Rome"}))).rows
+    assert (row.why, row.confirmed) == ("result", True)
+    interrupted = [user("?"), model(None, ("c1", "get_weather", {"city": "Rome"})), user("Well?"), model(".")]
+    [row] = adopt(log(interrupted)).rows
+    assert (row.why, row.confirmed) == ("unconfirmed", False)
+
+
+def test_results_of_another_conversation() -> None:
+    """logs: The gold of a row is the call that was right"""
+    bad = log([user("Weather?"), model(None, ("c1", "get_weather", {"zip": 1}))])
+    others = [log(asks("Weather?", "get_weather", {"city": city})) for city in ("Lima", "Oslo")]
+    adopted = adopt([*bad, *others[0], *others[1]])
+    assert sorted(row.calls[0]["args"]["city"] for row in adopted.rows) == ["Lima", "Oslo"]
+
+
+def test_every_row_of_a_good_log() -> None:
+    """logs: The gold of a row is the call that was right"""
+    adopted = adopt(weather_log())
+    assert {row.question: row.calls[0]["args"]["city"] for row in adopted.rows} == {
+        f"Weather in {city}?": city
+        for city in ["Lima", "Oslo", "Bonn", "Kyiv", "Riga", "Cork", "Graz", "Pisa"]
+    }
+    assert {row.why for row in adopted.rows} == {"result"}
+
+
+def test_the_page_lists_the_words() -> None:
+    """logs: A model's own words correct a call"""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "guides" / "logs.md").read_text("utf-8")
+    assert [word for word in ADMISSIONS if f"`{word}`" not in page] == []
