@@ -73,9 +73,9 @@ if TYPE_CHECKING:
     from sigadapt.runs.react import ReAct as ReAct
     from sigadapt.runs.run import Run as Run
     from sigadapt.runs.run import run_of as run_of
+    from sigadapt.runs.stores.waiting_runs import WaitingRuns as WaitingRuns
     from sigadapt.runs.stream import stream as stream
     from sigadapt.runs.stream import stream_sync as stream_sync
-    from sigadapt.runs.waiting_runs import WaitingRuns as WaitingRuns
 
 _MODULES = (
     *("adapters", "columns", "errors", "events", "listeners", "logs", "metrics", "response"),
@@ -88,7 +88,7 @@ _LATER = {
     "ReAct": "sigadapt.runs.react",
     "Run": "sigadapt.runs.run",
     "Usage": "sigadapt.providers.usage",
-    "WaitingRuns": "sigadapt.runs.waiting_runs",
+    "WaitingRuns": "sigadapt.runs.stores.waiting_runs",
     "run_of": "sigadapt.runs.run",
     "stream": "sigadapt.runs.stream",
     "stream_sync": "sigadapt.runs.stream",

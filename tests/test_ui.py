@@ -215,7 +215,7 @@ def test_the_ai_sdk_reads(name: str, tmp_path: Path) -> None:
         "a failure": {"c1": "output-error"},
         "a bad call": {"c2": "output-error"},
         "a wait": {"c1": "approval-requested"},
-        "an error": {"c1": "input-streaming"},
+        "an error": {"c1": "output-error"},
         "what a provider ran": {
             "s1": "output-available",
             "server-2": "output-error",

@@ -141,7 +141,7 @@ async def _events(program: Any, inputs: dict[str, Any], context: Context) -> Asy
         set_here(news)
 
     watch = Watch(deliver)
-    if _blocks(program):
+    if runs_in_thread(program):
         _start_thread(program, lambda: context.run(_run, program, inputs, watch), partial(set_here, over))
         cancel = _nothing
     else:
@@ -255,8 +255,8 @@ def _start_loop(
     return cancel
 
 
-def _blocks(program: dspy.Module) -> bool:
-    """Return whether a program would block a loop: it is sync, or all its tools are."""
+def runs_in_thread(program: dspy.Module) -> bool:
+    """Return whether `stream` runs a program in a thread, since it would block a loop: rule a."""
     return not hasattr(type(program), "aforward") or (
         _can_run_sync(program) and bool(_tool_functions(program))
     )

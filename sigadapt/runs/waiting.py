@@ -5,7 +5,7 @@ here: which calls need a yes follows from the calls and the tools, as in `ToolCa
 while it ran cannot be found again without running it, so for answers and results the requests count.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, NamedTuple
@@ -208,6 +208,11 @@ def _finished(error: InputNeeded, turn: TurnResults) -> ToolResults:
         if call.id not in by_id:
             by_id[call.id] = ToolResult.failed(call, _NOT_TAKEN)
     return ToolResults.of(error.calls, by_id)
+
+
+def with_results(error: InputNeeded, results: Mapping[str, ToolResult]) -> dspy.History:
+    """Return the history with the turn that waited, and these results, by the ids of its calls."""
+    return _with_turn(error, ToolResults.of(error.calls, results))
 
 
 def _without_submit(calls: ToolCalls, decls: ToolDecls) -> ToolCalls:

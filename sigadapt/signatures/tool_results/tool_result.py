@@ -1,5 +1,6 @@
 """ToolResult: the result of one call, or the reason why it failed."""
 
+import re
 from typing import Any, Protocol
 
 import dspy
@@ -8,9 +9,11 @@ import pydantic
 from sigadapt.schemas.json_values import is_array, is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of, order_of
 from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of
+from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.tool_output import for_agent, output_of
 
 _SELDOM = ("altered", "note", "blocks")
+_EXCEPTION = re.compile(r"([A-Z]\w*)(?=: |\Z)")  # of `ExceptionType: message`
 
 
 class _AnyCall(Protocol):
@@ -95,6 +98,19 @@ class ToolResult(OwnErrors):
         fields = {key: part for key, part in vars(self).items() if key not in _SELDOM}
         fields |= {key: part for key in ("altered", "note") if (part := getattr(self, key))}
         return fields if text is None else {**fields, "text": text}
+
+    @property
+    def error_type(self) -> str | None:
+        """The type of the exception that failed the call; None if it did not fail, or the reason names none.
+
+        Example:
+            >>> ToolResult(call_id="c", name="f", value="KeyError: 'x'", is_error=True).error_type
+            'KeyError'
+        """
+        if not self.is_error or not isinstance(self.value, str):
+            return None
+        named = _EXCEPTION.match(message_in(self.value, self.name))
+        return None if named is None else named[1]
 
     @classmethod
     def unanswered(cls, call: _AnyCall) -> "ToolResult":

@@ -6,16 +6,12 @@ file can be read by its owner alone.
 
 import os
 import sqlite3
-from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Protocol
 
 from sigadapt.errors import InputNeeded, InvalidOption
+from sigadapt.runs.stores.sqlite_file import SqliteFile
 
 _TABLE = "CREATE TABLE IF NOT EXISTS waiting_runs (id TEXT PRIMARY KEY, owner TEXT, run TEXT NOT NULL)"
-_PATIENCE = 30.0
-"""How many seconds a process waits for another one to finish writing."""
 
 
 class WaitingStore(Protocol):
@@ -74,7 +70,7 @@ class WaitingRuns:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        self._file = SqliteFile(path, _TABLE, holds="runs", made_by="WaitingRuns")
 
     def put(self, error: InputNeeded, owner: str | None = None) -> str:
         """Keep a run under its `error.id`, in place of an earlier one of that id.
@@ -91,7 +87,7 @@ class WaitingRuns:
             InvalidOption: `unusable_store`; `other_owner`, if a run of this id is of another owner.
         """
         text = error.model_dump_json()
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             owners = connection.execute("SELECT owner FROM waiting_runs WHERE id = ?", (error.id,)).fetchall()
             if any(known != owner for (known,) in owners):
                 reason = f"the run {error.id!r} is kept for another owner"
@@ -102,12 +98,12 @@ class WaitingRuns:
 
     def get(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
         """Return a run and leave it; None if this owner has none of this id."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             return _run_of(connection, run_id, owner)
 
     def take(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
         """Return a run and remove it; None if this owner has none of this id, or if it was taken."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             run = _run_of(connection, run_id, owner)
             connection.execute("DELETE FROM waiting_runs WHERE id = ? AND owner IS ?", (run_id, owner))
             return run
@@ -115,34 +111,9 @@ class WaitingRuns:
     def for_owner(self, owner: str | None) -> list[InputNeeded]:
         """Return the runs of an owner, the one that was put first at the beginning."""
         query = "SELECT run FROM waiting_runs WHERE owner IS ? ORDER BY rowid"
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             texts = [text for (text,) in connection.execute(query, (owner,))]
         return [InputNeeded.model_validate_json(text) for text in texts]
-
-    def _make_file(self) -> None:
-        """Make the file if it is not there: one that SQLite makes can be read by others."""
-        # Never opened if it is there: to close it would drop the locks of this process on it.
-        # https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_
-        with suppress(FileExistsError):
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-
-    @contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
-        """Open the file for one transaction, which no other process can read or write between."""
-        try:
-            self._make_file()
-            with closing(sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute(_TABLE)
-                yield connection
-                connection.execute("COMMIT")
-        except (sqlite3.Error, OSError) as error:
-            raise InvalidOption(
-                f"{self._path} cannot be used as a store of runs: {error}",
-                code="unusable_store",
-                field="path",
-                fix="Give the path of a file that WaitingRuns made, or of one that is not there.",
-            ) from error
 
 
 def _run_of(connection: sqlite3.Connection, run_id: str, owner: str | None) -> InputNeeded | None:

@@ -1,0 +1,186 @@
+"""Chat: one conversation as the store keeps it, and what each thing that happens makes of it.
+
+A chat is idle, runs, or waits:
+
+- A message begins a run. So does a reply to a run that waits.
+- A run ends in an answer or in an error. Both leave the chat idle, with all that the run did in its history.
+- A run that needs a person, or a result from elsewhere, leaves the chat waiting.
+- A run renews its lease while it lives. One whose lease has ended has died with its process: calls that had
+  begun have results that say so, since nobody knows whether they ran. None of them runs again.
+"""
+
+import time
+from typing import Any
+from uuid import uuid4
+
+import dspy
+import pydantic
+
+from sigadapt.errors import InputNeeded
+from sigadapt.runs.rounds import rounds
+from sigadapt.runs.waiting import with_results
+from sigadapt.signatures.confirmation import REJECTED
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.ui.page_requests import Message
+
+UNKNOWN_OUTCOME = (
+    "It is not known whether this ran: the process that ran it has ended. Check before you run it again."
+)
+_NOT_RUN = "This call was not run: nobody had decided about it when the process that ran the turn ended."
+
+Events = list[dict[str, Any]]
+
+
+class Turn(pydantic.BaseModel):
+    """A message of the user, and what the program did about it, as events of its history."""
+
+    message_id: str
+    text: str
+    events: Events = []
+    denied: dict[str, str | None] = {}
+    """The calls that the user rejected, by their ids on the page, with the reason."""
+
+
+class RunUnderWay(pydantic.BaseModel):
+    """A run of the last turn, as far as it has come."""
+
+    id: str
+    until: float
+    """The end of its lease, in seconds since 1970."""
+    decided: dict[str, str | None] = {}
+    """By the ids of requests that were decided: the reason of a rejection; None for any other decision."""
+    results: list[ToolResult] = []
+    """Of the turn that waited, until it is over."""
+    has_begun: bool = False
+    """Whether the program has begun: the turn has its events as far as they have come."""
+
+
+class Chat(pydantic.BaseModel):
+    """One conversation."""
+
+    format: int = 1
+    turns: list[Turn] = []
+    shortened: Events | None = None
+    """The history that the program goes on with, if it is not that of all turns."""
+    waiting: str | None = None
+    """The run that waits, or whose decisions are being carried out, as InputNeeded saves it."""
+    page_ids: dict[str, str] = {}
+    """The ids on the page of the calls of the turn that waits."""
+    run: RunUnderWay | None = None
+    state: dict[str, Any] = {}
+
+    def page_id_of(self, call: Any) -> str:
+        """Return the id on the page of a call of the turn that waits."""
+        call_id: str = call.id
+        return self.page_ids.get(call_id, call_id)
+
+    def is_running(self) -> bool:
+        """Return whether a run is under way in a process that lives."""
+        return self.run is not None and time.time() < self.run.until
+
+    def error(self) -> InputNeeded | None:
+        """Return the run that waits."""
+        return None if self.waiting is None else InputNeeded.model_validate_json(self.waiting)
+
+    def history(self) -> dspy.History:
+        """Return the history that the program goes on with, before the last turn if that is under way."""
+        if self.shortened is not None:
+            return dspy.History(messages=[*self.shortened])
+        return dspy.History(messages=[event for turn in self.turns for event in turn.events])
+
+    def has_message(self, message: Message) -> bool:
+        """Return whether a message is one of the chat: a page may send it twice."""
+        return any((turn.message_id, turn.text) == (message.id, message.text) for turn in self.turns)
+
+    # What happens.
+
+    def begin_message(self, message: Message, lease: float) -> RunUnderWay:
+        """Begin a run about a message."""
+        self.turns.append(Turn(message_id=message.id, text=message.text))
+        return self._begin(lease)
+
+    def begin_replies(self, decided: dict[str, str | None], lease: float) -> RunUnderWay:
+        """Begin to carry out decisions. The run that waits stays until its turn is over."""
+        run = self._begin(lease)
+        run.decided = decided
+        return run
+
+    def _begin(self, lease: float) -> RunUnderWay:
+        self.run = RunUnderWay(id=uuid4().hex, until=time.time() + lease)
+        return self.run
+
+    def begin_again(self, message: Message, lease: float) -> RunUnderWay | None:
+        """Begin another answer to the last message; None if tools ran for it, which must not run again."""
+        last = self.turns[-1] if self.turns else None
+        if last is None or last.text != message.text or self.waiting is not None or self.shortened:
+            return None
+        if any(call.name != "submit" for turn in rounds(last.events) for call in turn.calls.in_order()):
+            return None
+        self.turns.pop()
+        return self.begin_message(message, lease)
+
+    def go_on(self, events: Events, field: str) -> None:
+        """Keep how far the program has come."""
+        self._keep_events(events, field)
+        self.waiting = None
+        self.page_ids = {}
+        if self.run is not None:
+            self.run.has_begun = True
+
+    def end_turn(self, events: Events, field: str) -> None:
+        """End the run with the history that it left."""
+        self.go_on(events, field)
+        self.run = None
+
+    def wait(self, error: InputNeeded, page_ids: dict[str, str], field: str) -> None:
+        """End the run with what it waits for."""
+        self._keep_events(error.history.messages, field)
+        self.waiting = error.model_dump_json()
+        self.page_ids = page_ids
+        self.run = None
+
+    def put_back(self) -> None:
+        """End a run that was refused before anything ran: the decisions are good again."""
+        self.run = None
+
+    def _keep_events(self, events: Events, field: str) -> None:
+        """Keep the last turn's events, which begin where its message does."""
+        last = self.turns[-1]
+        earlier_count = len(self._events_before_last())
+        begins = [number for number, event in enumerate(events) if event.get(field) == last.text]
+        start = earlier_count if len(events) >= earlier_count else 0
+        if begins:
+            start = begins[-1]
+        last.events = [*events[start:]]
+        whole_length = sum(len(turn.events) for turn in self.turns)
+        self.shortened = [*events] if len(events) != whole_length else None
+
+    def _events_before_last(self) -> Events:
+        return [event for turn in self.turns[:-1] for event in turn.events]
+
+    def recover(self, field: str) -> None:
+        """End the run of a process that has died."""
+        run = self.run
+        error = self.error()
+        if run is None:
+            return
+        if run.has_begun:
+            self.run = None
+        elif error is not None:
+            self.end_turn(events_of_lost_turn(error, run), field)
+        else:
+            self.end_turn([*self.history().messages, {field: self.turns[-1].text}], field)
+
+
+def events_of_lost_turn(error: InputNeeded, run: RunUnderWay) -> Events:
+    """Return the history of a turn whose end nobody saw, each call with what is known of it."""
+    by_id = {result.call_id: result for result in [*error.results, *run.results]}
+    for request in error.requests:
+        reason = run.decided.get(request.id)
+        if request.id not in run.decided:
+            by_id.setdefault(request.call.id, ToolResult.failed(request.call, _NOT_RUN))
+        elif reason is not None:
+            by_id.setdefault(request.call.id, ToolResult.failed(request.call, reason or REJECTED))
+    for call in error.calls.in_order():
+        by_id.setdefault(call.id, ToolResult.failed(call, UNKNOWN_OUTCOME))
+    return with_results(error, by_id).messages

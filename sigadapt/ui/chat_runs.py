@@ -1,0 +1,351 @@
+"""Run the program of a chat, save how far it has come, and hand its rows to the page, if that still reads.
+
+A run does not end with its reader: a page that is closed or reloaded finds the end in the store. A program
+whose tools are all sync runs in a thread, any other as a task of the loop, as `sigadapt.stream` runs it.
+Each event that changes what happened is saved before its rows are written, so what a page has seen is in
+the store.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
+
+import dspy
+
+from sigadapt.errors import InputNeeded, LimitExceeded, SigadaptError
+from sigadapt.runs import events as run_events
+from sigadapt.runs.events import Event
+from sigadapt.runs.run import Run
+from sigadapt.runs.stream import runs_in_thread, stream, stream_sync
+from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.ui.chat import Chat
+from sigadapt.ui.chat_store import ChatStore
+from sigadapt.ui.writer import Rows, Writer, row_text
+
+_SAVED = (run_events.CallReady, run_events.ResultReady)
+
+
+class LeaseLostError(Exception):
+    """Another process has taken the chat, because this one did not renew its lease in time."""
+
+
+class ChatKeeper:
+    """One chat of the store, which this process may change: each save replaces the version before it."""
+
+    def __init__(self, store: ChatStore, chat_id: str, owner: str, lease: float) -> None:
+        self._store = store
+        self._chat_id = chat_id
+        self.owner = owner
+        self._version = 0
+        self._lock = threading.RLock()
+        self.lease = lease
+        self.chat = Chat()
+        self.load()
+
+    def load(self) -> Chat:
+        """Read the chat as it is now."""
+        with self._lock:
+            kept = self._store.load(self._chat_id, self.owner)
+            self._version, text = kept or (0, "{}")
+            self.chat = Chat.model_validate_json(text)
+            return self.chat
+
+    def save(self) -> bool:
+        """Write the chat; return False if another process or request has changed it since."""
+        with self._lock:
+            text = self.chat.model_dump_json()
+            if not self._store.save(self._chat_id, self.owner, self._version, text):
+                return False
+            self._version += 1
+            return True
+
+    def renew(self) -> bool:
+        """Renew the lease of the run under way."""
+        with self._lock:
+            if self.chat.run is None:
+                return True
+            self.chat.run.until = time.time() + self.lease
+            return self.save()
+
+    def change(self, change: Callable[[], None]) -> None:
+        """Change the chat and save it.
+
+        Raises:
+            LeaseLostError: another process has changed it.
+        """
+        with self._lock:
+            change()
+            if self.chat.run is not None:
+                self.chat.run.until = time.time() + self.lease
+            if not self.save():
+                raise LeaseLostError
+
+
+class GoingOn(dspy.Module):
+    """The program of a chat that goes on with a run that waited: first its turn, then the program."""
+
+    def __init__(
+        self, program: dspy.Module, error: InputNeeded, tools: Any, decisions: Mapping[str, Any]
+    ) -> None:
+        super().__init__()
+        self.program = program
+        self.error = error
+        self.resumed: dspy.History | None = None
+        self._tools_of_turn = tools
+        self._decisions = decisions
+
+    def go_on(self) -> Any:
+        """Carry out the decisions in sync code, and run the program."""
+        self.resumed = self.error.resume(self._tools_of_turn, self._decisions, partial=True)
+        return self.program(history=self.resumed)
+
+    async def ago_on(self) -> Any:
+        """Carry out the decisions in async code, and run the program."""
+        self.resumed = await self.error.aresume(self._tools_of_turn, self._decisions, partial=True)
+        return await self.program.acall(history=self.resumed)
+
+
+class _SyncGoingOn(GoingOn):
+    def forward(self) -> Any:
+        return self.go_on()
+
+
+class _AsyncGoingOn(GoingOn):
+    async def aforward(self) -> Any:
+        return await self.ago_on()
+
+
+def going_on(program: dspy.Module, error: InputNeeded, tools: Any, decisions: Mapping[str, Any]) -> GoingOn:
+    """Return the program that goes on; it runs where the program itself would."""
+    kind = _SyncGoingOn if runs_in_thread(program) else _AsyncGoingOn
+    return kind(program, error, tools, decisions)
+
+
+class RowFeed:
+    """Texts for one reader in a loop, from any thread. What comes after the reader has left is dropped."""
+
+    def __init__(self) -> None:
+        self._texts: deque[str] = deque()
+        self._news = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._is_over = False
+        self._is_left = False
+
+    def put(self, text: str) -> None:
+        """Hand over a text."""
+        if not self._is_left:
+            self._texts.append(text)
+            self._wake()
+
+    def close(self) -> None:
+        """Say that no more comes."""
+        self._is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so nobody reads
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def texts(self) -> AsyncIterator[str]:
+        """Yield the texts."""
+        try:
+            while True:
+                self._news.clear()
+                while self._texts:
+                    yield self._texts.popleft()
+                if self._is_over and not self._texts:
+                    return
+                await self._news.wait()
+        finally:
+            self._is_left = True
+            self._texts.clear()
+
+
+class ChatRun:
+    """One run of a chat."""
+
+    def __init__(
+        self, keeper: ChatKeeper, writer: Writer, field: str, program: dspy.Module, run: Run
+    ) -> None:
+        self._keeper = keeper
+        self._writer = writer
+        self._field = field
+        self._program = program
+        self._run = run
+        self._results: dict[str, ToolResult] = {}  # of the turn that waited
+        self._is_lost = threading.Event()
+        self.feed = RowFeed()
+
+    def start(self, inputs: dict[str, Any], begun: "set[Any]") -> None:
+        """Run the program. `begun` holds the task, which a loop alone would forget."""
+        threading.Thread(target=self._renew, name="lease of a chat", daemon=True).start()
+        if runs_in_thread(self._program):
+            context = copy_context()
+            work = lambda: context.run(self._run_here, inputs)  # noqa: E731
+            threading.Thread(target=work, name="run of a chat", daemon=True).start()
+        else:
+            task = asyncio.get_running_loop().create_task(self._run_in_loop(inputs))
+            begun.add(task)
+            task.add_done_callback(begun.discard)
+
+    def _renew(self) -> None:
+        """Renew the lease until the run is over."""
+        while not self._is_lost.wait(self._keeper.lease / 4):
+            if not self._keeper.renew():
+                self._is_lost.set()
+
+    def _run_here(self, inputs: dict[str, Any]) -> None:
+        self._write(self._writer.begin())
+        try:
+            with self._run:
+                for event in stream_sync(self._program, **inputs):
+                    self._on(event)
+        except BaseException as error:  # noqa: BLE001  (kept, and written for the page)
+            self._fail(error)
+        finally:
+            self._close()
+
+    async def _run_in_loop(self, inputs: dict[str, Any]) -> None:
+        self._write(self._writer.begin())
+        try:
+            with self._run:
+                async for event in stream(self._program, **inputs):
+                    if isinstance(event, (*_SAVED, run_events.Ended)):
+                        await asyncio.to_thread(self._on, event)
+                    else:
+                        self._on(event)
+        except BaseException as error:  # noqa: BLE001  (as above)
+            self._fail(error)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self._is_lost.set()
+        for text in self._writer.closing_texts:
+            self.feed.put(text)
+        self.feed.close()
+
+    def _write(self, rows: Rows) -> None:
+        for row in rows:
+            self.feed.put(row_text(row))
+
+    def _on(self, event: Event) -> None:
+        """Save what an event changes, and write it."""
+        if self._is_lost.is_set():
+            raise LeaseLostError
+        self._write_rest_of_turn()
+        if isinstance(event, run_events.Ended):
+            self._keeper.change(lambda: self._end(event.prediction))
+        elif isinstance(event, run_events.Failed):
+            return  # raised next
+        elif isinstance(event, _SAVED) and event.within is None:
+            self._note(event)
+            self._keeper.change(self._keep_progress)
+        if not isinstance(event, run_events.Confirm):  # written when it is saved
+            self._write(self._writer.on(event))
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, run_events.ResultReady):
+            self._results[event.call_id] = event.result
+
+    def _write_rest_of_turn(self) -> None:
+        """Write the results of calls that no tool ran, such as rejected ones, once the turn is over."""
+        program = self._program
+        if not isinstance(program, GoingOn) or program.resumed is None or self._keeper.chat.waiting is None:
+            return
+        history = program.resumed
+        self._keeper.change(lambda: self._keeper.chat.go_on(history.messages, self._field))
+        for result in results_of_turn(program.error, history):
+            if result.call_id not in self._results:
+                self._write(self._writer.on(run_events.ResultReady(result.call_id, result, step=1)))
+
+    def _keep_progress(self) -> None:
+        chat = self._keeper.chat
+        messages = self._run.history.messages
+        if messages:
+            chat.go_on(messages, self._field)
+            chat.state = self._run.state
+        elif chat.run is not None:
+            chat.run.results = [*self._results.values()]
+
+    def _end(self, prediction: Any) -> None:
+        chat = self._keeper.chat
+        chat.state = self._run.state
+        chat.end_turn(self._events_after(prediction), self._field)
+
+    def _events_after(self, prediction: Any) -> list[dict[str, Any]]:
+        """Return the history of the chat after a run that ended in an answer."""
+        outputs: Json = {}
+        if isinstance(prediction, dspy.Prediction):
+            outputs = dict(prediction.items())  # pyright: ignore[reportUnknownArgumentType]
+        history: object = outputs.get("history")
+        if isinstance(history, dspy.History):
+            return history.messages
+        events = self._run.history.messages
+        if events:  # of an agent inside, whose answer the program may have replaced
+            return [*events[:-1], {**events[-1], **outputs}]
+        chat = self._keeper.chat
+        return [*chat.history().messages, {self._field: chat.turns[-1].text, **outputs}]
+
+    def _fail(self, error: BaseException) -> None:
+        """Save and write how a run ended that has no answer."""
+        program = self._program
+        failure: BaseException = error
+        try:
+            if isinstance(error, InputNeeded):
+                self._keeper.change(lambda: self._wait(error))
+                self._write(self._writer.on(run_events.Confirm(error.requests, step=self._writer.last_step)))
+            elif isinstance(program, GoingOn) and program.resumed is None and _ran_nothing(error):
+                self._keeper.change(self._keeper.chat.put_back)
+                self._write(self._writer.requests(program.error.requests))
+            elif not isinstance(error, LeaseLostError):
+                self._keeper.change(self._end_failed)
+        except Exception as fault:  # noqa: BLE001  (the store failed, or another process has the chat)
+            failure = fault
+        self._write(self._writer.end(failure))
+
+    def _wait(self, error: InputNeeded) -> None:
+        chat = self._keeper.chat
+        ids = [call.id for call in error.calls.in_order()]
+        page_ids = {call_id: self._writer.page_id_of(call_id) for call_id in ids}
+        chat.state = dict(error.state) or self._run.state
+        chat.wait(error, page_ids, self._field)
+
+    def _end_failed(self) -> None:
+        chat = self._keeper.chat
+        chat.state = self._run.state
+        messages = self._run.history.messages
+        program = self._program
+        if not messages and isinstance(program, GoingOn) and program.resumed is not None:
+            messages = program.resumed.messages
+        if messages:
+            chat.end_turn(messages, self._field)
+            return
+        if chat.run is not None:
+            chat.run.results = [*self._results.values()]
+        chat.recover(self._field)
+
+
+def _ran_nothing(error: BaseException) -> bool:
+    """Return whether `resume` refused the decisions: it checks them before it runs anything."""
+    return isinstance(error, SigadaptError) and not isinstance(error, LimitExceeded)
+
+
+def results_of_turn(error: InputNeeded, history: dspy.History) -> list[ToolResult]:
+    """Return the results of the turn that waited, which is the last of a history."""
+    event = history.messages[-1]
+    if error.results_field is not None:
+        return [*event[error.results_field].rounds[-1].results]
+    rows: list[Any] = event[error.field].tool_call_results.tool_call_results
+    results: list[ToolResult] = []
+    for row in rows:
+        name = row.name or "unnamed"
+        is_error = bool(row.is_error)
+        results.append(ToolResult(call_id=row.call_id, name=name, value=row.value, is_error=is_error))
+    return results

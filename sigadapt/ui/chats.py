@@ -1,0 +1,370 @@
+"""Chats: a program behind a web page, in one line for each protocol.
+
+A page sends a body; `ai_sdk` and `ag_ui` check it, and return the texts to send back. What a body does
+depends on the chat in the store (`chat.py`), never on the history that the page sends:
+
+| the chat | a message | replies to what it waits for |
+|---|---|---|
+| is idle | is run | decide nothing: the page gets the chat as it is |
+| waits | is refused, and the requests are shown again | are carried out, known ones alone |
+| runs | is refused; the same message gets the end of its run | get the end of the run |
+
+The same message twice is one. Nothing is taken or run before the iterator is read.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from copy import deepcopy
+from typing import Any, Literal
+
+import dspy
+
+from sigadapt.errors import Declined, InvalidOption
+from sigadapt.runs.limits import Limits, check_limits
+from sigadapt.runs.run import Run
+from sigadapt.schemas.json_values import is_mapping, is_object, type_of
+from sigadapt.signatures.confirmation import REJECTED
+from sigadapt.ui.chat import Chat
+from sigadapt.ui.chat_messages import (
+    Transcript,
+    ag_ui_messages,
+    ai_sdk_messages,
+    answer_id,
+    earlier_ids,
+)
+from sigadapt.ui.chat_runs import ChatKeeper, ChatRun, going_on
+from sigadapt.ui.chat_store import ChatStore, SqliteChats
+from sigadapt.ui.page_requests import (
+    Approval,
+    Dropped,
+    Output,
+    PageRequest,
+    Reply,
+    read_ag_ui,
+    read_ai_sdk,
+)
+from sigadapt.ui.page_values import ErrorText, type_of_error
+from sigadapt.ui.pages import AgUiPage, AiSdkPage, Page
+from sigadapt.ui.program_inputs import question_field, takes_history, text_outputs
+from sigadapt.ui.writer import ShownCall, row_text
+
+_RUNS = "A run is under way in this chat. Wait for its end, or reload the page."
+_WAITS = "This chat waits for a decision. Decide first."
+_LOOK_AGAIN = 0.1
+"""How many seconds pass between two looks at a run of another request."""
+
+
+class Chats:
+    """A program's chats with the people of a web page, in a store.
+
+    Args:
+        program: an agent, or any module that takes the user's text.
+        store: the path of a SQLite file, or a `ChatStore`.
+        tools: the tools of the program, if it has no `.tools` as agents have.
+        field: the input that takes the user's text; None for the first one.
+        deps: an object for the tools (`ToolContext.deps`), or a function of the owner that returns it.
+        state: the state (`ToolContext.state`) that a chat begins with, plain JSON. A chat keeps its state.
+        limits: what one run may use.
+        error_text: returns what the page reads of an error; by default, its type, because the message may
+            hold secrets. For a tool that failed it gets an exception of that type without the message.
+        lease: after how many seconds without a sign of life a run's process is dead. The chat then goes on;
+            calls that had begun have results that say that nobody knows whether they ran.
+
+    Raises:
+        InvalidOption: for an argument of another kind, or a program whose first input is unknown.
+
+    A chat belongs to its owner: the id of one that belongs to another finds nothing. Take the owner from
+    your session, never from the body. Set an adapter with `confirm="raise"`, so that calls wait for a yes.
+
+    Example:
+        >>> import asyncio, os, tempfile, dspy, sigadapt
+        >>> from sigadapt.testing import Answer, LoopbackProvider
+        >>> async def post(chats, body):
+        ...     return [text async for text in chats.ai_sdk(body, owner="ada")]
+        >>> text = {"type": "text", "text": "Hello?"}
+        >>> body = {"id": "c1", "messages": [{"id": "m1", "role": "user", "parts": [text]}]}
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> chats = Chats(dspy.Predict("question -> answer"), os.path.join(folder.name, "chats.db"))
+        >>> with LoopbackProvider([Answer(text="[[ ## answer ## ]] Hi.")]) as net:
+        ...     with dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()):
+        ...         texts = asyncio.run(post(chats, body))
+        >>> [message["parts"][0]["text"] for message in chats.messages("c1", owner="ada")]
+        ['Hello?', 'Hi.']
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        program: dspy.Module,
+        store: "str | os.PathLike[str] | ChatStore",
+        *,
+        tools: Any = None,
+        field: str | None = None,
+        deps: Any = None,
+        state: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        error_text: ErrorText | None = None,
+        lease: float = 30.0,
+    ) -> None:
+        if not isinstance(program, dspy.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
+            reason = f"Chats serves a DSPy module, not a {type(program).__name__}"
+            raise InvalidOption(reason, field="program", fix="Give an agent: sigadapt.ReAct(...).")
+        if isinstance(lease, bool) or not isinstance(lease, (int, float)) or not lease > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidOption(f"expected seconds above 0, got {lease!r}", field="lease")
+        check_limits(limits)
+        self._program = program
+        self._field = question_field(program, field)
+        self._takes_history = takes_history(program)
+        self.store: ChatStore = SqliteChats(store) if isinstance(store, (str, os.PathLike)) else store
+        self._tools = tools
+        self._deps = deps
+        self._state = dict(state or {})
+        self._limits = limits
+        self._error_text = error_text or type_of_error
+        self._lease = float(lease)
+        self._tasks: set[Any] = set()  # a loop keeps no task alive
+
+    def ai_sdk(self, body: object, owner: str) -> AsyncIterator[str]:
+        """Take a body of `useChat`, and return the texts to send back, with `ui.AI_SDK_HEADERS`.
+
+        Args:
+            body: the request's JSON.
+            owner: whose chat it is: the user of your session.
+
+        Raises:
+            InvalidOption: `invalid_body`, at once, for a body that is none: answer with the status 400.
+        """
+        request = read_ai_sdk(body)
+        return self._texts(request, _checked_owner(owner), AiSdkPage(request, self._error_text))
+
+    def ag_ui(self, body: object, owner: str) -> AsyncIterator[str]:
+        """Take a `RunAgentInput` of AG-UI, and return the texts to send back. Otherwise as `ai_sdk`."""
+        request = read_ag_ui(body)
+        return self._texts(request, _checked_owner(owner), AgUiPage(request, self._error_text))
+
+    def messages(
+        self, chat_id: str, owner: str, form: Literal["ai_sdk", "ag_ui"] = "ai_sdk"
+    ) -> list[dict[str, Any]]:
+        """Return a chat as messages of a page, for after a reload; `[]` for a chat that is none yet.
+
+        Args:
+            chat_id: the chat.
+            owner: whose it is.
+            form: `ai_sdk` for messages of `useChat`. `ag_ui` for AG-UI's; what the chat waits for is an
+                activity message of the type `interrupt` at the end.
+        """
+        if form not in {"ai_sdk", "ag_ui"}:
+            raise InvalidOption(f"{form!r} is no form of messages", field="form", fix="'ai_sdk' or 'ag_ui'.")
+        chat = ChatKeeper(self.store, chat_id, _checked_owner(owner), self._lease).chat
+        transcript = self._transcript(chat)
+        return ai_sdk_messages(transcript) if form == "ai_sdk" else ag_ui_messages(transcript)
+
+    async def deliver(self, chat_id: str, owner: str, request_id: str, value: Any) -> bool:
+        """Bring a result from elsewhere, such as a webhook's, and go on with the run that waits for it.
+
+        Args:
+            chat_id: the chat.
+            owner: whose it is.
+            request_id: the id of the request, or the handle that the tool gave to `Pending`.
+            value: the result, or a `ToolResult`, or `Declined`.
+
+        Returns:
+            Whether the chat waited for it. It is False the second time, and for a chat that is none.
+
+        The run goes on by itself; this returns when it has ended, or waits again.
+        """
+        keeper = await self._keeper_when_idle(chat_id, _checked_owner(owner))
+        error = keeper.chat.error()
+        matches = [request for request in error.requests if _is_for(request, request_id)] if error else []
+        if not matches:
+            return False
+        page = AiSdkPage(PageRequest(chat_id, message_id=None), self._error_text)
+        run = await self._replies_run(keeper, page, {matches[0].id: value})
+        if run is None:
+            return False
+        async for _ in run.feed.texts():
+            pass
+        return True
+
+    # One body.
+
+    async def _texts(self, request: PageRequest, owner: str, page: Page) -> AsyncIterator[str]:
+        """Do what a body asks for, and yield what the page reads."""
+        keeper = await asyncio.to_thread(self._keeper, request.chat_id, owner)
+        run: ChatRun | None = None
+        refusal: str | None = None
+        if self._is_new(request, keeper.chat):
+            refusal = _refusal(keeper.chat)
+            if refusal is None:
+                run = await self._message_run(keeper, page, request)
+        else:
+            keeper = await self._keeper_when_idle(request.chat_id, owner)
+            decisions = self._decisions(keeper.chat, request)
+            run = await self._replies_run(keeper, page, decisions) if decisions else None
+        if run is not None:
+            async for text in run.feed.texts():
+                yield text
+            return
+        keeper = await asyncio.to_thread(self._keeper, request.chat_id, owner)
+        if refusal is None and self._is_new(request, keeper.chat) and not request.again:
+            refusal = _refusal(keeper.chat) or _RUNS  # another request was faster
+        if refusal is None and keeper.chat.is_running():
+            keeper = await self._keeper_when_idle(request.chat_id, owner)
+        transcript = self._transcript(keeper.chat)
+        rows = page.as_it_is(transcript) if refusal is None else page.refuse(transcript, refusal)
+        for row in rows:
+            yield row_text(row)
+        for text in page.writer.closing_texts:
+            yield text
+
+    def _is_new(self, request: PageRequest, chat: Chat) -> bool:
+        """Return whether a body asks for a run about a message."""
+        return request.message is not None and (request.again or not chat.has_message(request.message))
+
+    def _keeper(self, chat_id: str, owner: str) -> ChatKeeper:
+        """Return a chat. If the process of its run has died, end that run first."""
+        keeper = ChatKeeper(self.store, chat_id, owner, self._lease)
+        while keeper.chat.run is not None and not keeper.chat.is_running():
+            keeper.chat.recover(self._field)
+            if keeper.save():
+                break
+            keeper.load()
+        return keeper
+
+    async def _keeper_when_idle(self, chat_id: str, owner: str) -> ChatKeeper:
+        """Return a chat when no run is under way."""
+        while True:
+            keeper = await asyncio.to_thread(self._keeper, chat_id, owner)
+            if not keeper.chat.is_running():
+                return keeper
+            await asyncio.sleep(_LOOK_AGAIN)
+
+    async def _message_run(self, keeper: ChatKeeper, page: Page, request: PageRequest) -> ChatRun | None:
+        """Begin a run about a message; None if another request was faster, or nothing can be run again."""
+        chat = keeper.chat
+        message = request.message
+        if message is None:
+            return None
+        if not chat.turns:
+            chat.state = deepcopy(self._state)
+        if not request.again:
+            chat.begin_message(message, self._lease)
+        elif chat.begin_again(message, self._lease) is None:
+            return None
+        history = chat.history()
+        ids = earlier_ids(chat)
+        if not await asyncio.to_thread(keeper.save):
+            return None
+        inputs: dict[str, Any] = {self._field: message.text}
+        if self._takes_history:
+            inputs["history"] = history
+        page.begin_answer(answer_id(message.id))
+        page.writer.know_earlier_calls(ids)
+        return self._started(keeper, page, self._program, inputs)
+
+    async def _replies_run(self, keeper: ChatKeeper, page: Page, decisions: dict[str, Any]) -> ChatRun | None:
+        """Begin to carry out decisions; None if another request was faster."""
+        chat = keeper.chat
+        error = chat.error()
+        if error is None:
+            return None
+        reasons = {key: _reason_of(decision) for key, decision in decisions.items()}
+        calls: dict[str, ShownCall] = {}
+        for call in error.calls.in_order():
+            calls[call.id] = ShownCall(chat.page_id_of(call), call.name or "unnamed", "ready")
+        denied: set[str] = set()
+        for request in error.requests:
+            reason = reasons.get(request.id)
+            if reason is not None and request.kind == "approval":
+                denied.add(request.call.id)
+                chat.turns[-1].denied[calls[request.call.id].page_id] = reason
+        chat.begin_replies(reasons, self._lease)
+        if not await asyncio.to_thread(keeper.save):
+            return None
+        page.begin_answer(answer_id(chat.turns[-1].message_id))
+        page.writer.know_earlier_calls(earlier_ids(chat))
+        page.writer.know_waiting_calls(calls, denied)
+        tools = self._tools_of_program()
+        return self._started(keeper, page, going_on(self._program, error, tools, decisions), {})
+
+    def _started(
+        self, keeper: ChatKeeper, page: Page, program: dspy.Module, inputs: dict[str, Any]
+    ) -> ChatRun:
+        deps = self._deps(keeper.owner) if callable(self._deps) else self._deps
+        run = Run(self._limits, deps=deps, state=keeper.chat.state)
+        chat_run = ChatRun(keeper, page.writer, self._field, program, run)
+        chat_run.start(inputs, self._tasks)
+        return chat_run
+
+    def _tools_of_program(self) -> Any:
+        if self._tools is not None:
+            return self._tools
+        tools: Any = getattr(self._program, "tools", None)
+        if is_mapping(tools):
+            return [tool for name, tool in tools.items() if name != "submit"]
+        return [] if tools is None else tools
+
+    def _decisions(self, chat: Chat, request: PageRequest) -> dict[str, Any]:
+        """Return the replies that decide something; those to unknown requests do not."""
+        error = chat.error()
+        decisions: dict[str, Any] = {}
+        for waiting in error.requests if error is not None else ():
+            reply = request.replies.get(waiting.id)
+            if reply is None and waiting.kind == "result":
+                reply = request.replies.get(chat.page_id_of(waiting.call))
+            decision = _UNDECIDED if reply is None else _decision(waiting, reply)
+            if decision is not _UNDECIDED:
+                decisions[waiting.id] = decision
+        return decisions
+
+    def _transcript(self, chat: Chat) -> Transcript:
+        if chat.run is not None and not chat.is_running():
+            chat.recover(self._field)
+        return Transcript(chat, text_outputs(self._program), self._error_text)
+
+
+_UNDECIDED = object()
+
+
+def _decision(request: Any, reply: Reply) -> Any:
+    """Return the decision that a reply makes about a request; `_UNDECIDED` if it makes none."""
+    if request.kind != "approval":
+        if isinstance(reply, Output):
+            return reply.value
+        return Declined(reply.reason) if isinstance(reply, Dropped) and reply.reason else Declined()
+    if isinstance(reply, Approval):
+        return reply.approved or reply.reason or False
+    if isinstance(reply, Dropped):
+        return reply.reason or False
+    payload = reply.value
+    approved: object = payload.get("approved") if is_object(payload) else None
+    if not isinstance(approved, bool):
+        return _UNDECIDED
+    reason: object = payload.get("reason")
+    return approved or (reason if isinstance(reason, str) and reason.strip() else False)
+
+
+def _reason_of(decision: Any) -> str | None:
+    """Return the reason of a rejection; None for any other decision."""
+    if decision is False:
+        return REJECTED
+    return decision if isinstance(decision, str) else None
+
+
+def _is_for(request: Any, request_id: str) -> bool:
+    return request.kind == "result" and request_id in {request.id, str(request.pending)}
+
+
+def _refusal(chat: Chat) -> str | None:
+    """Return why a chat takes no new message now."""
+    if chat.is_running():
+        return _RUNS
+    return None if chat.waiting is None else _WAITS
+
+
+def _checked_owner(owner: object) -> str:
+    if isinstance(owner, str):
+        return owner
+    reason = f"the owner is a str, not {type_of(owner)}"
+    raise InvalidOption(reason, field="owner", fix="Give the id of the user of your session.")

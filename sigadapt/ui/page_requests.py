@@ -1,0 +1,238 @@
+"""Read what a page sends: a message of its user, or replies to what the chat waits for.
+
+A body comes from a browser, so anything may stand in it. Rules:
+
+ a. Of the history that the page sends, nothing counts: the chat's own is in the store.
+ b. A body is a message, if the last message is the user's, else replies. Never both.
+ c. What is read is bounded, and costs no more than the last message is long.
+ d. A reply names a request by its id. What it says about the call, such as its arguments, is not read.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sigadapt.errors import InvalidOption
+from sigadapt.schemas.json_values import Json, cut, is_array, is_object, type_of, without_halves
+
+_LONGEST_ID = 500
+_LONGEST_TEXT = 1_000_000
+"""The most characters of a message."""
+_MOST_REPLIES = 100_000
+
+
+@dataclass(frozen=True)
+class Message:
+    """What the user wrote."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A yes, or a no with its reason."""
+
+    approved: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """An answer to a question, or a result of a call."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """The user will not answer."""
+
+    reason: str | None = None
+
+
+Reply = Approval | Output | Dropped
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """A body of a page, read.
+
+    Attributes:
+        chat_id: the chat.
+        message: what the user wrote; None if the body holds replies.
+        replies: by the id of the request, or of the call on the page whose result it is.
+        again: whether the page asks for another answer to the message.
+        message_id: of the assistant's message that goes on; None for a new one.
+        shown_calls: the ids of the calls in that message, as the page says; to write no text twice.
+        shown_texts: its texts.
+        run_id: AG-UI's id of the run.
+    """
+
+    chat_id: str
+    message: Message | None = None
+    replies: dict[str, Reply] = field(default_factory=dict[str, Reply])
+    again: bool = False
+    message_id: str | None = None
+    shown_calls: frozenset[str] = frozenset()
+    shown_texts: frozenset[str] = frozenset()
+    run_id: str = ""
+
+
+def read_ai_sdk(body: object) -> PageRequest:
+    """Read a body of `useChat`: https://ai-sdk.dev/docs/ai-sdk-ui/transport.
+
+    Raises:
+        InvalidOption: `invalid_body`.
+    """
+    members = _object(body, "the body")
+    chat_id = _id(members.get("id"), "id")
+    messages = _messages(members)
+    last = _object(_answered_message(members, messages), "the last message")
+    again = members.get("trigger") == "regenerate-message"
+    if last.get("role") == "user":
+        message = Message(_id(last.get("id"), "the last message's id"), _text_of(last.get("parts")))
+        return PageRequest(chat_id, message, again=again)
+    if last.get("role") != "assistant" or again:
+        raise _invalid("the last message is neither the user's nor one of the assistant with replies")
+    parts = [part for part in _array(last.get("parts"), "parts") if is_object(part)]
+    replies: dict[str, Reply] = {}
+    for part in parts[:_MOST_REPLIES]:
+        _take_part(part, replies)
+    if not replies:
+        raise _invalid("the last message is the assistant's and holds no reply")
+    return PageRequest(
+        chat_id,
+        replies=replies,
+        message_id=_id(last.get("id"), "the last message's id"),
+        shown_calls=frozenset(_texts_of(parts, "toolCallId")),
+        shown_texts=frozenset(_texts_of([part for part in parts if part.get("type") == "text"], "text")),
+    )
+
+
+def _answered_message(members: Json, messages: list[Any]) -> Any:
+    """Return the assistant's message that the body names, else the last message."""
+    named = members.get("messageId")
+    if isinstance(named, str) and members.get("trigger") != "regenerate-message":
+        for message in reversed(messages):
+            if is_object(message) and message.get("id") == named and message.get("role") == "assistant":
+                return message
+    return messages[-1]
+
+
+def _take_part(part: Json, replies: dict[str, Reply]) -> None:
+    """Read the reply in a part of a message, if there is one."""
+    state = part.get("state")
+    if state == "approval-responded":
+        approval = _object(part.get("approval"), "an approval")
+        approved = approval.get("approved")
+        if not isinstance(approved, bool):  # "yes", 1 and None are no decision
+            raise _invalid(f"approved is true or false, not {cut(repr(approved))} ({type_of(approved)})")
+        replies[_any_id(approval.get("id"))] = Approval(approved, _reason(approval.get("reason")))
+    elif state == "output-available":
+        replies[_any_id(part.get("toolCallId"))] = Output(without_halves_of(part.get("output")))
+    elif state == "output-error":
+        replies[_any_id(part.get("toolCallId"))] = Dropped(_reason(part.get("errorText")))
+
+
+def read_ag_ui(body: object) -> PageRequest:
+    """Read a `RunAgentInput` of AG-UI: https://docs.ag-ui.com/sdk/js/core/types.
+
+    Raises:
+        InvalidOption: `invalid_body`.
+    """
+    members = _object(body, "the body")
+    chat_id = _id(members.get("threadId"), "threadId")
+    run_id = _id(members.get("runId"), "runId")
+    replies: dict[str, Reply] = {}
+    for entry in _array(members.get("resume") or [], "resume")[:_MOST_REPLIES]:
+        _take_entry(_object(entry, "an entry of resume"), replies)
+    if replies:
+        return PageRequest(chat_id, replies=replies, run_id=run_id)
+    last = _object(_messages(members)[-1], "the last message")
+    if last.get("role") == "tool":
+        call_id = _any_id(last.get("toolCallId"))
+        result = Output(without_halves_of(last.get("content")))
+        return PageRequest(chat_id, replies={call_id: result}, run_id=run_id)
+    if last.get("role") != "user":
+        raise _invalid("the last message is not the user's, and there is nothing in resume")
+    message = Message(_id(last.get("id"), "the last message's id"), _text_of(last.get("content")))
+    return PageRequest(chat_id, message, run_id=run_id)
+
+
+def _take_entry(entry: Json, replies: dict[str, Reply]) -> None:
+    """Read an entry of `resume`. Its payload is judged by its request, which the store has."""
+    interrupt_id = _any_id(entry.get("interruptId"))
+    status = entry.get("status")
+    if status == "resolved":
+        replies[interrupt_id] = Output(without_halves_of(entry.get("payload")))
+    elif status == "cancelled":
+        replies[interrupt_id] = Dropped()
+    else:
+        raise _invalid(f"status is resolved or cancelled, not {cut(repr(status))}")
+
+
+def without_halves_of(value: Any) -> Any:
+    """Return a value of a body, with U+FFFD for half a character, as everywhere; too deep a one as text."""
+    try:
+        return without_halves(value)
+    except RecursionError:
+        raise _invalid("a value is nested too deeply") from None
+
+
+def _messages(members: Json) -> list[Any]:
+    messages = _array(members.get("messages"), "messages")
+    if not messages:
+        raise _invalid("messages is empty")
+    return messages
+
+
+def _text_of(content: object) -> str:
+    """Return the text of a message: its words alone, since files and other parts are not read."""
+    texts = [content] if isinstance(content, str) else _text_parts(_array(content, "the message"))
+    text = without_halves("".join(texts))
+    if not text.strip():
+        raise _invalid("the last message holds no text")
+    if len(text) > _LONGEST_TEXT:
+        raise _invalid(f"the last message is longer than {_LONGEST_TEXT:,} characters")
+    return text
+
+
+def _text_parts(parts: list[Any]) -> list[str]:
+    return _texts_of([part for part in parts if is_object(part) and part.get("type") == "text"], "text")
+
+
+def _texts_of(parts: list[Json], member: str) -> list[str]:
+    return [part[member] for part in parts if isinstance(part.get(member), str)]
+
+
+def _reason(value: object) -> str | None:
+    return without_halves(value[:_LONGEST_TEXT]) if isinstance(value, str) and value.strip() else None
+
+
+def _object(value: object, name: str) -> Json:
+    if not is_object(value):
+        raise _invalid(f"{name} is an object, not {type_of(value)}")
+    return value
+
+
+def _array(value: object, name: str) -> list[Any]:
+    if not is_array(value):
+        raise _invalid(f"{name} is an array, not {type_of(value)}")
+    return value
+
+
+def _id(value: object, name: str) -> str:
+    """Return an id that is kept: a text of a length that fits."""
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_ID or without_halves(value) != value:
+        raise _invalid(f"{name} is a text of 1 to {_LONGEST_ID} characters, not {cut(repr(value))}")
+    return value
+
+
+def _any_id(value: object) -> str:
+    """Return an id that a request may have; one that is too long, or none, is the id of no request."""
+    return value if isinstance(value, str) and len(value) <= _LONGEST_ID else ""
+
+
+def _invalid(reason: str) -> InvalidOption:
+    fix = "Answer this request with the status 400. Send what the client of the protocol sends."
+    return InvalidOption(reason, code="invalid_body", field="body", fix=fix)

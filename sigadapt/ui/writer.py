@@ -1,0 +1,332 @@
+"""Write the events of a run as rows of a page's protocol: what both protocols have in common.
+
+Rules:
+
+ a. Writing does not raise. `error_text` says what the page reads of an error; by default, its type, because
+    the message may hold what the user of the page must not read. So it is for tools that failed.
+ b. What runs inside of a tool is not written; the tool's result is.
+ c. The page shows what will run: who is asked about a call sees its arguments with those that have defaults.
+ d. The page shows what was output: where a program replaced a text that streamed, or no text streamed, the
+    value of the field is written at the end.
+ e. Each call has an id of its own (`page_ids.py`), which its approval and its result name.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from sigadapt.runs import events as run
+from sigadapt.runs.events import Event
+from sigadapt.runs.watching import jsonable, waits_of
+from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.calls import InvalidToolCall
+from sigadapt.signatures.tool_results.tool_output import program_outputs
+from sigadapt.ui.page_ids import PageIds
+from sigadapt.ui.page_values import ErrorText, words_of_error, words_of_failure
+
+Rows = Iterator[Json]
+Phase = Literal["start", "delta", "end"]  # of a text
+_NEVER_READY = "The call ended before it was whole."
+
+
+@dataclass
+class ShownCall:
+    """A call on the page."""
+
+    page_id: str
+    name: str
+    state: Literal["begun", "ready", "bad"] = "begun"
+    arguments: str = ""  # the pieces that were written
+    input: Any = None  # the arguments that the page shows
+
+
+_Kind = Literal["text", "reasoning"]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A text that is being written: an output field's or thinking, of one step."""
+
+    kind: _Kind
+    field: str | None
+    step: int | None
+
+
+class Writer:
+    """What both protocols have in common: one text is open at a time, and a call begins once."""
+
+    closing_texts: tuple[str, ...] = ()
+
+    def __init__(self, error_text: ErrorText) -> None:
+        self._error_text = error_text
+        self._ids = PageIds()
+        self._texts = 0
+        self._block: _Block | None = None
+        self._pieces: dict[str | None, tuple[int | None, list[str]]] = {}  # of each field: its latest step's
+        self._streaming: dict[int, ShownCall | None] = {}  # by index; None where the id is another call's
+        self._ready: dict[str, ShownCall] = {}  # by the call's id: those of the step
+        self._step_ids: set[str] = set()  # the ids of the step's calls
+        self._step_number: int | None = None
+        self._calls: dict[str, ShownCall] = {}  # by the id on the page
+        self._going_on: dict[str, ShownCall] = {}  # calls that waited, by their ids
+        self._denied: set[str] = set()  # the ids of calls that a person rejected
+        self._has_ended = False
+
+    def know_earlier_calls(self, ids: PageIds) -> None:
+        """Count the calls that the chat has before this run."""
+        self._ids = ids
+
+    def know_waiting_calls(self, calls: Mapping[str, ShownCall], denied: set[str]) -> None:
+        """Take over calls that the page shows already, and those of them that a person rejected."""
+        self._denied = set(denied)
+        for call_id, call in calls.items():
+            self._ids.go_on(call_id, call.page_id)
+            self._going_on[call_id] = call
+            self._calls[call.page_id] = call
+
+    def page_id_of(self, call_id: str) -> str:
+        """Return the id on the page of a call that waits."""
+        return self._ids.waiting(call_id) or call_id
+
+    def on(self, event: Event) -> Rows:
+        """Return what to write for an event."""
+        if event.within is not None:
+            return
+        if isinstance(event, run.Ended):
+            yield from self._rest_of_outputs(event.prediction)
+            yield from self.end(None)
+        elif isinstance(event, run.Failed):
+            yield from self.end(event.error)
+        else:
+            yield from self._step(event.step)
+            yield from self._on_step(event)
+
+    def _step(self, number: int) -> Rows:
+        """Begin a step, if it has not begun."""
+        if number == self._step_number:
+            return
+        yield from self._never_ready()
+        yield from self._begin_step(first=self._step_number is None)
+        self._step_number = number
+        self._ready = {}
+        self._step_ids = set()
+
+    def _on_step(self, event: Event) -> Rows:
+        if isinstance(event, run.TextDelta):
+            yield from self._text(event.text, _Block("text", event.field, event.step))
+            return
+        if isinstance(event, run.ReasoningDelta):
+            yield from self._text(event.text, _Block("reasoning", None, event.step))
+            return
+        yield from self._close()
+        if isinstance(event, run.CallDelta):
+            yield from self._on_delta(event)
+        elif isinstance(event, run.CallReady):
+            yield from self._on_ready(event.call)
+        elif isinstance(event, run.ResultReady):
+            yield from self._on_result(event)
+        elif isinstance(event, run.Confirm):
+            for request in event.requests:
+                yield from self._request(request, self._call_of(request))
+        elif isinstance(event, run.Progress):
+            shown = {"message": event.message, "fraction": event.fraction}
+            yield from self._progress(self.page_id_of(event.call_id), shown)
+        else:
+            yield from self._other_event(event)
+
+    def _on_delta(self, event: run.CallDelta) -> Rows:
+        if event.index not in self._streaming:
+            if not event.id or not event.name:
+                return
+            self._streaming[event.index] = None
+            if event.id not in self._step_ids:  # else the call gets another id when it is whole
+                begun = self._new_call(event.id, event.name)
+                self._streaming[event.index] = begun
+                yield from self._call_start(begun)
+        call = self._streaming[event.index]
+        if call is not None and event.arguments:
+            call.arguments += event.arguments
+            yield from self._call_piece(call.page_id, event.arguments)
+
+    def _new_call(self, call_id: str, name: str) -> ShownCall:
+        """Return a call that begins on the page."""
+        call = ShownCall(self._ids.begin(call_id), name)
+        self._calls[call.page_id] = call
+        self._step_ids.add(call_id)
+        return call
+
+    def _on_ready(self, call: Any) -> Rows:
+        streamed = self._streaming.pop(call.index, None)
+        if call.id in self._going_on:
+            self._going_on.pop(call.id)
+            return
+        shown = streamed or self._ready.get(call.id)  # one that was good may turn out bad
+        if shown is None:
+            shown = self._new_call(call.id, call.name or "unnamed")
+            yield from self._call_start(shown)
+        self._ready[call.id] = shown
+        if not shown.arguments and call.arguments:
+            shown.arguments = call.arguments
+            yield from self._call_piece(shown.page_id, call.arguments)
+        was_begun = shown.state == "begun"
+        if isinstance(call, InvalidToolCall):
+            shown.state = "bad"
+            yield from self._bad(shown, call, was_begun=was_begun)
+        elif was_begun:
+            shown.state = "ready"
+            shown.input = jsonable(call.args)
+            yield from self._whole(shown)
+
+    def _on_result(self, event: run.ResultReady) -> Rows:
+        page_id = self._ids.end(event.call_id) or event.call_id
+        self._going_on.pop(event.call_id, None)
+        call = self._calls.get(page_id)
+        if call is not None and call.state == "bad":
+            return
+        if event.call_id in self._denied:
+            yield from self._denial(page_id, event.result)
+        elif event.result.is_error:
+            yield from self._failure(page_id, words_of_failure(event.result, self._error_text))
+        else:
+            yield from self._result(page_id, event.result.value)
+
+    def _call_of(self, request: Any) -> ShownCall:
+        """Return the call that a request is about, as the page shows it."""
+        page_id = self.page_id_of(request.call.id)
+        return self._calls.setdefault(page_id, ShownCall(page_id, request.call.name, "ready"))
+
+    def _rest_of_outputs(self, prediction: Any) -> Rows:
+        """Write what was output and is not on the page."""
+        outputs: Json = program_outputs(prediction) or {}
+        for name, value in outputs.items():
+            if not isinstance(value, str) or not value:
+                continue
+            _, pieces = self._pieces.get(name, (None, []))
+            streamed = "".join(pieces).strip()
+            if value.strip() == streamed:
+                continue
+            rest = value.strip()
+            if streamed and rest.startswith(streamed):
+                rest = rest[len(streamed) :]
+            yield from self._close()
+            yield from self._text(rest, _Block("text", name, None))
+
+    def end(self, error: BaseException | None) -> Rows:
+        """Return what to write at the end, once; a run that waits for a person has not failed."""
+        if self._has_ended:
+            return
+        self._has_ended = True
+        yield from self._close()
+        yield from self._never_ready()
+        if error is None or waits_of(error):
+            yield from self._end(None)
+        else:
+            yield from self._end(words_of_error(error, self._error_text))
+
+    @property
+    def last_step(self) -> int:
+        """The number of the step that was written last."""
+        return 1 if self._step_number is None else self._step_number
+
+    def requests(self, requests: Any) -> Rows:
+        """Write what a chat waits for."""
+        for request in requests:
+            yield from self._step(self.last_step)
+            yield from self._request(request, self._call_of(request))
+
+    def refuse(self, reason: str, requests: Any = ()) -> Rows:
+        """Return all rows of a stream that says only why nothing was done, and what the chat waits for."""
+        yield from self.begin()
+        yield from self.requests(requests)
+        yield from self._end(reason)
+
+    def _text(self, text: str, block: _Block) -> Rows:
+        if not text:
+            return
+        if self._block != block:
+            yield from self._close()
+            self._block = block
+            self._texts += 1
+            yield from self._words("start")
+        if block.kind == "text":
+            step, pieces = self._pieces.get(block.field, (None, []))
+            if step != block.step or block.step is None:
+                pieces = []
+                self._pieces[block.field] = (block.step, pieces)
+            pieces.append(text)
+        yield from self._words("delta", text)
+
+    def _close(self) -> Rows:
+        if self._block is not None:
+            yield from self._words("end")
+            self._block = None
+
+    def _never_ready(self) -> Rows:
+        """End the calls that began and never were whole."""
+        streaming = [call for call in self._streaming.values() if call is not None]
+        self._streaming = {}
+        for call in streaming:
+            call.state = "bad"
+            yield from self._unfinished(call, _NEVER_READY)
+
+    if TYPE_CHECKING:  # what each protocol writes
+
+        def begin(self) -> Rows:
+            """Return what begins every stream."""
+            ...
+
+        def _begin_step(self, *, first: bool) -> Rows: ...
+        def _words(self, phase: Phase, text: str = "") -> Rows: ...
+        def _call_start(self, call: ShownCall) -> Rows: ...
+        def _call_piece(self, page_id: str, text: str) -> Rows: ...
+        def _whole(self, call: ShownCall) -> Rows: ...
+        def _bad(self, shown: ShownCall, call: InvalidToolCall, *, was_begun: bool) -> Rows: ...
+        def _unfinished(self, call: ShownCall, reason: str) -> Rows: ...
+        def _result(self, page_id: str, value: Any) -> Rows: ...
+        def _failure(self, page_id: str, words: str) -> Rows: ...
+        def _denial(self, page_id: str, result: Any) -> Rows: ...
+        def _request(self, request: Any, call: ShownCall) -> Rows: ...
+        def _progress(self, page_id: str, shown: Json) -> Rows: ...
+        def _other_event(self, event: Event) -> Rows: ...
+        def _end(self, error: str | None) -> Rows: ...
+
+
+def row_text(row: Json) -> str:
+    """Return a row as a server-sent event."""
+    return f"data: {json.dumps(row, separators=(',', ':'))}\n\n"
+
+
+def run_texts(writer: Writer, events: Any) -> Any:
+    """Return the texts of a run; an async iterator for async events."""
+    return _texts_later(writer, events) if hasattr(events, "__aiter__") else _texts(writer, events)
+
+
+async def _texts_later(writer: Writer, events: Any) -> AsyncIterator[str]:
+    for row in writer.begin():
+        yield row_text(row)
+    try:
+        async for event in events:
+            for row in writer.on(event):
+                yield row_text(row)
+    except Exception as error:  # noqa: BLE001  (written, if `Failed` has not written it)
+        for row in writer.end(error):
+            yield row_text(row)
+    finally:
+        if hasattr(events, "aclose"):
+            await events.aclose()
+    for text in writer.closing_texts:
+        yield text
+
+
+def _texts(writer: Writer, events: Any) -> Iterator[str]:
+    yield from map(row_text, writer.begin())
+    try:
+        for event in events:
+            yield from map(row_text, writer.on(event))
+    except Exception as error:  # noqa: BLE001  (as above)
+        yield from map(row_text, writer.end(error))
+    finally:
+        if hasattr(events, "close"):
+            events.close()
+    yield from writer.closing_texts
