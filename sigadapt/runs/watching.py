@@ -113,6 +113,7 @@ class Watch(BaseCallback):
         self._frames: dict[str, _Frame] = {}
         self._steps: list[_Step] = []  # those that run, and later ones that wait for them
         self._count = self._number = 0
+        self._answered: set[str] = set()  # the ids of calls whose results were emitted
         self.is_left = False
 
     def refuse_left(self) -> None:
@@ -375,12 +376,20 @@ class Watch(BaseCallback):
                 if open_call.call.id == call_id:
                     self._result(open_call, result)
 
+    def emit_rest(self, results: Iterable[ToolResult]) -> None:
+        """Emit those results of a turn that no tool gave here, such as those of rejected calls."""
+        step = self._step_between(self._current_frame())
+        for result in results:
+            if result.call_id not in self._answered:
+                self.emit(step, events.ResultReady, result.call_id, result)
+
     def _result(self, call: _OpenCall, result: ToolResult) -> None:
         with self._lock:
             calls = call.step.owner.calls
             if call not in calls:
                 return
             calls.remove(call)
+            self._answered.add(call.call.id)
             if not call.is_submit:
                 self.emit(call.step, events.ResultReady, call.call.id, result)
 

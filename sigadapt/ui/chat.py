@@ -39,6 +39,8 @@ class Turn(pydantic.BaseModel):
     events: Events = []
     denied: dict[str, str | None] = {}
     """The calls that the user rejected, by their ids on the page, with the reason."""
+    decided: list[str] = []
+    """The ids of requests that were decided."""
 
 
 class RunUnderWay(pydantic.BaseModel):
@@ -101,6 +103,7 @@ class Chat(pydantic.BaseModel):
 
     def begin_replies(self, decided: dict[str, str | None], lease: float) -> RunUnderWay:
         """Begin to carry out decisions. The run that waits stays until its turn is over."""
+        self.turns[-1].decided += decided
         run = self._begin(lease)
         run.decided = decided
         return run
@@ -141,6 +144,9 @@ class Chat(pydantic.BaseModel):
 
     def put_back(self) -> None:
         """End a run that was refused before anything ran: the decisions are good again."""
+        if self.run is not None:
+            last = self.turns[-1]
+            last.decided = [key for key in last.decided if key not in self.run.decided]
         self.run = None
 
     def _keep_events(self, events: Events, field: str) -> None:

@@ -17,14 +17,16 @@ from typing import Any
 
 import dspy
 
+from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded, LimitExceeded, SigadaptError
 from sigadapt.runs import events as run_events
 from sigadapt.runs.events import Event
 from sigadapt.runs.run import Run
 from sigadapt.runs.stream import runs_in_thread, stream, stream_sync
+from sigadapt.runs.watching import Watch
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.ui.chat import Chat
+from sigadapt.ui.chat import Chat, Events
 from sigadapt.ui.chat_store import ChatStore
 from sigadapt.ui.writer import Rows, Writer, row_text
 
@@ -96,19 +98,28 @@ class GoingOn(dspy.Module):
         super().__init__()
         self.program = program
         self.error = error
-        self.resumed: dspy.History | None = None
+        self.resumed: Events | None = None
+        """The history with the turn that waited. DSPy's agents append to the one that they are given."""
         self._tools_of_turn = tools
         self._decisions = decisions
 
     def go_on(self) -> Any:
         """Carry out the decisions in sync code, and run the program."""
-        self.resumed = self.error.resume(self._tools_of_turn, self._decisions, partial=True)
-        return self.program(history=self.resumed)
+        history = self.error.resume(self._tools_of_turn, self._decisions, partial=True)
+        self._note_turn(history)
+        return self.program(history=history)
 
     async def ago_on(self) -> Any:
         """Carry out the decisions in async code, and run the program."""
-        self.resumed = await self.error.aresume(self._tools_of_turn, self._decisions, partial=True)
-        return await self.program.acall(history=self.resumed)
+        history = await self.error.aresume(self._tools_of_turn, self._decisions, partial=True)
+        self._note_turn(history)
+        return await self.program.acall(history=history)
+
+    def _note_turn(self, history: dspy.History) -> None:
+        self.resumed = [*history.messages]
+        watch = settings.send_stream
+        if isinstance(watch, Watch):
+            watch.emit_rest(results_of_turn(self.error, self.resumed[-1]))
 
 
 class _SyncGoingOn(GoingOn):
@@ -239,7 +250,7 @@ class ChatRun:
         """Save what an event changes, and write it."""
         if self._is_lost.is_set():
             raise LeaseLostError
-        self._write_rest_of_turn()
+        self._note_end_of_turn()
         if isinstance(event, run_events.Ended):
             self._keeper.change(lambda: self._end(event.prediction))
         elif isinstance(event, run_events.Failed):
@@ -254,16 +265,13 @@ class ChatRun:
         if isinstance(event, run_events.ResultReady):
             self._results[event.call_id] = event.result
 
-    def _write_rest_of_turn(self) -> None:
-        """Write the results of calls that no tool ran, such as rejected ones, once the turn is over."""
+    def _note_end_of_turn(self) -> None:
+        """Save that the turn which waited is over, so that its results are in the history."""
         program = self._program
         if not isinstance(program, GoingOn) or program.resumed is None or self._keeper.chat.waiting is None:
             return
-        history = program.resumed
-        self._keeper.change(lambda: self._keeper.chat.go_on(history.messages, self._field))
-        for result in results_of_turn(program.error, history):
-            if result.call_id not in self._results:
-                self._write(self._writer.on(run_events.ResultReady(result.call_id, result, step=1)))
+        events = program.resumed
+        self._keeper.change(lambda: self._keeper.chat.go_on(events, self._field))
 
     def _keep_progress(self) -> None:
         chat = self._keeper.chat
@@ -323,7 +331,7 @@ class ChatRun:
         messages = self._run.history.messages
         program = self._program
         if not messages and isinstance(program, GoingOn) and program.resumed is not None:
-            messages = program.resumed.messages
+            messages = program.resumed
         if messages:
             chat.end_turn(messages, self._field)
             return
@@ -337,9 +345,8 @@ def _ran_nothing(error: BaseException) -> bool:
     return isinstance(error, SigadaptError) and not isinstance(error, LimitExceeded)
 
 
-def results_of_turn(error: InputNeeded, history: dspy.History) -> list[ToolResult]:
-    """Return the results of the turn that waited, which is the last of a history."""
-    event = history.messages[-1]
+def results_of_turn(error: InputNeeded, event: Mapping[str, Any]) -> list[ToolResult]:
+    """Return the results of the turn that waited, in its event."""
     if error.results_field is not None:
         return [*event[error.results_field].rounds[-1].results]
     rows: list[Any] = event[error.field].tool_call_results.tool_call_results

@@ -306,9 +306,13 @@ class Chats:
         return [] if tools is None else tools
 
     def _decisions(self, chat: Chat, request: PageRequest) -> dict[str, Any]:
-        """Return the replies that decide something; those to unknown requests do not."""
+        """Return the replies that decide something: none, if the page names a request that was never made."""
         error = chat.error()
         decisions: dict[str, Any] = {}
+        if error is not None:
+            known = {waiting.id for waiting in error.requests} | {*chat.turns[-1].decided}
+            if request.named - known:
+                return decisions
         for waiting in error.requests if error is not None else ():
             reply = request.replies.get(waiting.id)
             if reply is None and waiting.kind == "result":

@@ -61,6 +61,7 @@ class PageRequest:
         chat_id: the chat.
         message: what the user wrote; None if the body holds replies.
         replies: by the id of the request, or of the call on the page whose result it is.
+        named: the ids of requests that the page says it answers.
         again: whether the page asks for another answer to the message.
         message_id: of the assistant's message that goes on; None for a new one.
         shown_calls: the ids of the calls in that message, as the page says; to write no text twice.
@@ -71,6 +72,7 @@ class PageRequest:
     chat_id: str
     message: Message | None = None
     replies: dict[str, Reply] = field(default_factory=dict[str, Reply])
+    named: frozenset[str] = frozenset()
     again: bool = False
     message_id: str | None = None
     shown_calls: frozenset[str] = frozenset()
@@ -98,11 +100,13 @@ def read_ai_sdk(body: object) -> PageRequest:
     replies: dict[str, Reply] = {}
     for part in parts[:_MOST_REPLIES]:
         _take_part(part, replies)
+    approvals = [key for key, reply in replies.items() if isinstance(reply, Approval)]
     if not replies:
         raise _invalid("the last message is the assistant's and holds no reply")
     return PageRequest(
         chat_id,
         replies=replies,
+        named=frozenset(approvals),
         message_id=_id(last.get("id"), "the last message's id"),
         shown_calls=frozenset(_texts_of(parts, "toolCallId")),
         shown_texts=frozenset(_texts_of([part for part in parts if part.get("type") == "text"], "text")),
@@ -147,7 +151,7 @@ def read_ag_ui(body: object) -> PageRequest:
     for entry in _array(members.get("resume") or [], "resume")[:_MOST_REPLIES]:
         _take_entry(_object(entry, "an entry of resume"), replies)
     if replies:
-        return PageRequest(chat_id, replies=replies, run_id=run_id)
+        return PageRequest(chat_id, replies=replies, named=frozenset(replies), run_id=run_id)
     last = _object(_messages(members)[-1], "the last message")
     if last.get("role") == "tool":
         call_id = _any_id(last.get("toolCallId"))

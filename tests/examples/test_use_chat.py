@@ -1,4 +1,4 @@
-"""The page of examples/use_chat.py, built with the real packages and used in a real browser, offline."""
+"""The pages of examples/use_chat.py and ag_ui.py, built with the real packages and used in a real browser."""
 
 import os
 import shutil
@@ -17,68 +17,118 @@ pytestmark = pytest.mark.slow
 
 NPM = os.environ.get("SIGADAPT_NPM")
 """A folder with the npm packages of the example's first lines; `python3 tasks.py ui` makes one."""
+PICTURES = os.environ.get("PAGE_PICTURES")
+"""A folder to write pictures of the pages into."""
 
-EXAMPLE = DOCS.parent / "examples" / "use_chat.py"
+EXAMPLES = DOCS.parent / "examples"
 notebook: Any = script("make_notebook")
 
 
-@pytest.fixture
-def tab(tmp_path: Path) -> Iterator[Any]:
-    """The page, in a browser, with a question asked."""
+@pytest.fixture(scope="module", params=["use_chat", "ag_ui"])
+def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an example with its page."""
     if NPM is None:
         pytest.skip("`python3 tasks.py ui` runs this")
     pytest.importorskip("playwright.sync_api", reason="the extra docs is not installed")
     if notebook.chromium() is None:
         pytest.skip("there is no Chromium")
-    source = shutil.copy(EXAMPLE.with_name("use_chat_page.jsx"), NPM)
-    page = tmp_path / "page.js"
-    build = [f"{NPM}/node_modules/.bin/esbuild", source, "--bundle", "--jsx=automatic", f"--outfile={page}"]
-    subprocess.run(build, check=True, cwd=NPM)  # noqa: S603  (of the folder that was just made)
+    folder = tmp_path_factory.mktemp("page")
+    name: str = request.param
+    [source] = [*EXAMPLES.glob(f"{name}_page/*.js*")]
+    copy = shutil.copy(source, Path(NPM, f"{name}{source.suffix}"))
+    shutil.copy(source.with_name("index.html"), folder)
+    options = ["--bundle", "--jsx=automatic", f"--outfile={folder}/page.js"]
+    subprocess.run([f"{NPM}/node_modules/.bin/esbuild", copy, *options], check=True, cwd=NPM)  # noqa: S603
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    env = {**os.environ, "PORT": str(port), "PAGE": str(page), "PYTHONPATH": str(DOCS.parent)}
-    with subprocess.Popen([sys.executable, str(EXAMPLE)], env=env) as server:  # noqa: S603  (our own example)
+    env = {**os.environ, "PORT": str(port), "PAGE": str(folder), "CHATS": str(folder / "chats.db")}
+    env["PYTHONPATH"] = str(DOCS.parent)
+    with subprocess.Popen([sys.executable, str(EXAMPLES / f"{name}.py")], env=env) as server:  # noqa: S603
         try:
             while socket.socket().connect_ex(("127.0.0.1", port)):
                 assert server.poll() is None
                 time.sleep(0.1)
-            with notebook.browsing("") as tab:
-                tab.goto(f"http://127.0.0.1:{port}/")
-                tab.fill("#question", "Pay Ada 120 EUR.")
-                tab.click("text=Send")
-                tab.wait_for_selector("text=Approve")
-                yield tab
+            yield f"http://127.0.0.1:{port}/"
         finally:
             server.terminate()
 
 
+@pytest.fixture
+def tab(address: str) -> Iterator[Any]:
+    """The page, in a browser, with a question asked."""
+    with notebook.browsing("") as tab:
+        tab.goto(address)
+        tab.fill("#question", "Pay Ada 120 EUR.")
+        tab.click("text=Send")
+        tab.wait_for_selector("text=Approve")
+        yield tab
+
+
 def calls(tab: Any) -> list[str]:
-    return [call.splitlines()[0] for call in tab.locator(".call").all_inner_texts()]
+    return [
+        call.splitlines()[0].replace('"620 EUR"', "620 EUR")
+        for call in tab.locator(".call").all_inner_texts()
+    ]
 
 
-BALANCE = 'get_balance {} → "620 EUR"'
-PAID = 'pay {"to":"Ada","eur":120} → "Paid 120 EUR to Ada."'
+BALANCE = "get_balance {} → 620 EUR"
 SAID = "You had 620 EUR. Paid 120 EUR to Ada."
 
 
+def picture(tab: Any, name: str) -> None:
+    if PICTURES is not None:
+        tab.screenshot(path=f"{PICTURES}/{name}.png")
+
+
 @pytest.mark.parametrize("reloads", [False, True])
-def test_a_run_waits_survives_a_reload_and_goes_on(tab: Any, reloads: bool) -> None:
-    """watching-runs: A page of the AI SDK waits for a person."""
+def test_a_run_that_waits_survives_a_reload_and_goes_on(tab: Any, reloads: bool) -> None:
+    """chats: A page waits for a person"""
     if reloads:
         tab.reload()
         tab.wait_for_selector("text=Approve")
-    assert calls(tab) == [BALANCE, 'pay {"to":"Ada","eur":120} ApproveReject']
+    first, second = calls(tab)
+    assert first == BALANCE
+    assert second.startswith('pay {"to":"Ada","eur":120}')
+    picture(tab, "approval")
     tab.click("text=Approve")
     tab.wait_for_selector(f"p:has-text('{SAID}')")
-    assert calls(tab) == [BALANCE, PAID]
+    assert [call.startswith("pay") and "Paid 120 EUR to Ada." in call for call in calls(tab)] == [False, True]
     assert tab.locator("button").all_inner_texts() == ["Send"]
+    picture(tab, "answer")
     tab.reload()
     tab.wait_for_selector(f"p:has-text('{SAID}')")
-    assert calls(tab) == [BALANCE, PAID]
+    assert len(calls(tab)) == 2
+    tab.emulate_media(color_scheme="dark")
+    tab.set_viewport_size({"width": 375, "height": 600})
+    picture(tab, "dark_phone")
 
 
 def test_a_rejected_call_does_not_run(tab: Any) -> None:
-    """watching-runs: A page of the AI SDK waits for a person."""
+    """chats: A page waits for a person"""
     tab.click("text=Reject")
-    tab.wait_for_selector("text=The user rejected this call. It was not run.")
-    assert not any("Paid 120" in call for call in calls(tab)[:2])
+    tab.wait_for_selector("p:has-text('The user rejected this call. It was not run.')")
+    assert not any("Paid 120" in call for call in calls(tab))
+
+
+def test_two_tabs_decide_once(tab: Any) -> None:
+    """chats: A decision counts once"""
+    other = tab.context.browser.new_page()
+    other.goto(tab.url)
+    other.wait_for_selector("text=Approve")
+    tab.click("text=Approve")
+    tab.wait_for_selector(f"p:has-text('{SAID}')")
+    other.click("text=Reject")
+    other.wait_for_selector(f"p:has-text('{SAID}')")
+    assert sum("Paid 120 EUR to Ada." in call for call in calls(other)) == 1
+    assert not other.locator("text=Approve").count()
+
+
+def test_a_new_question_loses_nothing_that_waits(tab: Any) -> None:
+    """chats: A message to a chat that waits is refused"""
+    tab.fill("#question", "What else?")
+    tab.click("text=Send")
+    tab.wait_for_selector(".error")
+    tab.reload()
+    tab.wait_for_selector("text=Approve")
+    tab.click("text=Approve")
+    tab.wait_for_selector(f"p:has-text('{SAID}')")

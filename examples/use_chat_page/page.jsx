@@ -1,4 +1,4 @@
-// The page of use_chat.py: useChat keeps the messages, and each tool call of the agent is a part of one.
+// The page of use_chat.py. useChat keeps the messages, and each tool call of the agent is a part of one.
 import { useChat } from "@ai-sdk/react";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
 import { useEffect, useState } from "react";
@@ -15,9 +15,10 @@ function Tool({ part, decide }) {
       {part.toolName} {args}
       {part.state === "output-available" && <span> → {JSON.stringify(part.output)}</span>}
       {part.state === "output-error" && <span> → {part.errorText}</span>}
+      {part.state === "output-denied" && <span> → rejected</span>}
       {part.state === "approval-requested" && (
         <span>
-          {" "}
+          <span className="hint">{part.approval.descriptor?.hint}</span>{" "}
           <button onClick={() => decide(part.approval.id, true)}>Approve</button>
           <button onClick={() => decide(part.approval.id, false)}>Reject</button>
         </span>
@@ -41,7 +42,7 @@ function Chat({ before }) {
     setText("");
   };
   return (
-    <main style={{ font: "16px/1.5 system-ui", maxWidth: "40rem", margin: "2rem auto", colorScheme: "light dark" }}>
+    <>
       {messages.map((message) => (
         <section key={message.id} className={message.role}>
           {message.parts.map((part, place) => {
@@ -55,7 +56,7 @@ function Chat({ before }) {
         <input id="question" value={text} onChange={(event) => setText(event.target.value)} />
         <button>Send</button>
       </form>
-    </main>
+    </>
   );
 }
 
