@@ -54,7 +54,7 @@ CONFORMANCE = (
     *("bench.py", "steps.py", "wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py"),
     *("safe.py", "text.py", "answers.py", "ends.py", "talk.py", "users.py"),
     *("secure.py", "told.py", "quoted.py", "runs.py", "large.py", "made.py", "logs.py"),
-    *("seams.py", "combos.py", "agents.py", "context.py", "adopted.py"),
+    *("seams.py", "combos.py", "agents.py", "context.py", "chats.py", "adopted.py"),
 )
 # These take times, which a busy machine spoils; elsewhere once is enough.
 ATTEMPTS = {"bench.py": 5, "steps.py": 3}
@@ -155,6 +155,12 @@ def users(*arguments: str) -> None:
     run(command(VENV, "python"), "-m", "benchmarks.agent_users", *arguments)
 
 
+def chats(*arguments: str) -> None:
+    """Serve 100 chats from two processes, with double clicks and kills, and count payments (`--chats`)."""
+    install(EVERYTHING)
+    run(command(VENV, "python"), "-m", "benchmarks.chat_load", *arguments)
+
+
 def talks(count: str = "1000") -> None:
     """Lead 1,000 random conversations, or as many as you say, over five wires that refuse what is broken."""
     install(TESTS)
@@ -219,7 +225,7 @@ def ui() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run(npm, "install", "--no-audit", "--no-fund", "--prefix", folder, *UI_CLIENTS)
         os.environ["SIGADAPT_NPM"] = folder
-        tests = "tests/test_ui.py", "tests/examples/test_use_chat.py"
+        tests = "tests/ui/test_writers.py", "tests/examples/test_use_chat.py"
         run(command(VENV, "python"), "-m", "pytest", "-n", "0", "-m", "slow or not slow", *tests)
         runs = SHARED / "conformance" / "runs.py"
         if runs.exists():
@@ -544,6 +550,7 @@ RECIPES: dict[str, Callable[..., None]] = {
             peers,
             soak,
             users,
+            chats,
             talks,
             scale,
             fuzz,

@@ -258,3 +258,47 @@ def test_any_result_is_written(writer: Any, value: Any) -> None:
         "".join(writer([READY, sigadapt.events.ResultReady("c1", result, step=1), ended(answer="")]))
     )
     assert any(row["type"] in {"tool-output-available", "TOOL_CALL_RESULT"} for row in written)
+
+
+def rows_of(form: str, events: list[Any]) -> list[dict[str, Any]]:
+    texts: list[str] = list(getattr(ui, form)(events))
+    return [json.loads(text[6:]) for text in texts if "[DONE]" not in text]
+
+
+@pytest.mark.parametrize("form", ["ai_sdk", "ag_ui"])
+def test_a_page_shows_what_will_run(form: str) -> None:
+    """watching-runs: A page shows what will run"""
+
+    def pay(to: str, eur: int = 1_000_000) -> str:
+        """Pay somebody."""
+        return f"{to} {eur}"
+
+    call = ToolCall(id="c1", name="pay", args={"to": "Eve"})
+
+    def policy(args: dict[str, Any]) -> sigadapt.Confirmation:
+        return sigadapt.Confirmation(f"Pay {args['eur']}?")
+
+    tools = [sigadapt.ToolDecl.of(pay, requires_confirmation=policy)]
+    requests = sigadapt.ToolCalls([call]).awaiting_confirmation(tools)
+    waits = [sigadapt.events.Confirm([*requests]), sigadapt.events.Failed(WAITS)]
+    shown = str(rows_of(form, [sigadapt.events.CallReady(call), *waits]))
+    assert "'eur': 1000000" in shown
+    assert "Pay 1000000?" in shown
+
+
+@pytest.mark.parametrize("form", ["ai_sdk", "ag_ui"])
+@pytest.mark.parametrize(
+    ("streamed", "output", "deltas_of_page"),
+    [
+        ("Sunny.", "Sunny.", ["Sunny."]),
+        ("Sunny.", "Sunny. Ask again.", ["Sunny.", " Ask again."]),
+        ("a secret", "I must not say.", ["a secret", "I must not say."]),
+        ("", "Rainy.", ["Rainy."]),
+    ],
+)
+def test_a_page_reads_what_was_output(
+    form: str, streamed: str, output: str, deltas_of_page: list[str]
+) -> None:
+    """watching-runs: A page reads what was output"""
+    events = [sigadapt.events.TextDelta(streamed, "answer", step=1), ended(answer=output)]
+    assert [row["delta"] for row in rows_of(form, events) if "delta" in row] == deltas_of_page
