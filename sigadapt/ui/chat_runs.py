@@ -13,17 +13,19 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
+from copy import deepcopy
 from typing import Any
 
 import dspy
 
 from sigadapt.dspy_boundary.internals import settings
-from sigadapt.errors import InputNeeded, LimitExceeded, SigadaptError
+from sigadapt.errors import InputNeeded, InvalidOption, LimitExceeded, SigadaptError
 from sigadapt.runs import events as run_events
 from sigadapt.runs.events import Event
 from sigadapt.runs.run import Run
 from sigadapt.runs.stream import runs_in_thread, stream, stream_sync
 from sigadapt.runs.watching import Watch
+from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.chat import Chat, Events
@@ -61,7 +63,7 @@ class ChatKeeper:
     def save(self) -> bool:
         """Write the chat; return False if another process or request has changed it since."""
         with self._lock:
-            text = self.chat.model_dump_json()
+            text = self.chat.model_dump_json(fallback=str)  # of outputs that JSON cannot hold
             if not self._store.save(self._chat_id, self.owner, self._version, text):
                 return False
             self._version += 1
@@ -208,8 +210,9 @@ class ChatRun:
     def _renew(self) -> None:
         """Renew the lease until the run is over."""
         while not self._is_lost.wait(self._keeper.lease / 4):
-            if not self._keeper.renew():
-                self._is_lost.set()
+            with suppress(SigadaptError):  # the store may be back before the lease ends
+                if not self._keeper.renew():
+                    self._is_lost.set()
 
     def _run_here(self, inputs: dict[str, Any]) -> None:
         self._write(self._writer.begin())
@@ -278,13 +281,28 @@ class ChatRun:
         messages = self._run.history.messages
         if messages:
             chat.go_on(messages, self._field)
-            chat.state = self._run.state
+            chat.state = self._state()
         elif chat.run is not None:
             chat.run.results = [*self._results.values()]
 
+    def _state(self) -> Json:
+        """Return a copy of the run's state.
+
+        Raises:
+            InvalidOption: a tool put something into it that JSON cannot hold.
+        """
+        try:
+            check_json(self._run.state, tool=None)
+        except SigadaptError as error:
+            fix = "Keep plain JSON values in `context.state`."
+            raise InvalidOption(
+                f"the state of the chat is no JSON: {error}", field="state", fix=fix
+            ) from error
+        return deepcopy(self._run.state)
+
     def _end(self, prediction: Any) -> None:
         chat = self._keeper.chat
-        chat.state = self._run.state
+        chat.state = self._state()
         chat.end_turn(self._events_after(prediction), self._field)
 
     def _events_after(self, prediction: Any) -> list[dict[str, Any]]:
@@ -322,12 +340,11 @@ class ChatRun:
         chat = self._keeper.chat
         ids = [call.id for call in error.calls.in_order()]
         page_ids = {call_id: self._writer.page_id_of(call_id) for call_id in ids}
-        chat.state = dict(error.state) or self._run.state
+        chat.state = dict(error.state) or self._state()
         chat.wait(error, page_ids, self._field)
 
     def _end_failed(self) -> None:
         chat = self._keeper.chat
-        chat.state = self._run.state
         messages = self._run.history.messages
         program = self._program
         if not messages and isinstance(program, GoingOn) and program.resumed is not None:

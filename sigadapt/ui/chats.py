@@ -14,7 +14,7 @@ The same message twice is one. Nothing is taken or run before the iterator is re
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, Literal
 
@@ -40,6 +40,7 @@ from sigadapt.ui.page_requests import (
     Dropped,
     Output,
     PageRequest,
+    Payload,
     Reply,
     read_ag_ui,
     read_ai_sdk,
@@ -254,6 +255,7 @@ class Chats:
             return None
         history = chat.history()
         ids = earlier_ids(chat)
+        run = self._new_run(keeper)
         if not await asyncio.to_thread(keeper.save):
             return None
         inputs: dict[str, Any] = {self._field: message.text}
@@ -261,7 +263,7 @@ class Chats:
             inputs["history"] = history
         page.begin_answer(answer_id(message.id))
         page.writer.know_earlier_calls(ids)
-        return self._started(keeper, page, self._program, inputs)
+        return self._started(run, keeper, page, self._program, inputs)
 
     async def _replies_run(self, keeper: ChatKeeper, page: Page, decisions: dict[str, Any]) -> ChatRun | None:
         """Begin to carry out decisions; None if another request was faster."""
@@ -269,14 +271,15 @@ class Chats:
         error = chat.error()
         if error is None:
             return None
-        reasons = {key: _reason_of(decision) for key, decision in decisions.items()}
+        reasons = _reasons_of(error.requests, decisions)
+        run = self._new_run(keeper)
         calls: dict[str, ShownCall] = {}
         for call in error.calls.in_order():
             calls[call.id] = ShownCall(chat.page_id_of(call), call.name or "unnamed", "ready")
         denied: set[str] = set()
         for request in error.requests:
             reason = reasons.get(request.id)
-            if reason is not None and request.kind == "approval":
+            if reason is not None:
                 denied.add(request.call.id)
                 chat.turns[-1].denied[calls[request.call.id].page_id] = reason
         chat.begin_replies(reasons, self._lease)
@@ -286,13 +289,16 @@ class Chats:
         page.writer.know_earlier_calls(earlier_ids(chat))
         page.writer.know_waiting_calls(calls, denied)
         tools = self._tools_of_program()
-        return self._started(keeper, page, going_on(self._program, error, tools, decisions), {})
+        return self._started(run, keeper, page, going_on(self._program, error, tools, decisions), {})
+
+    def _new_run(self, keeper: ChatKeeper) -> Run:
+        """Return a run with the owner's `deps` and the chat's state; whatever fails here fails before it."""
+        deps = self._deps(keeper.owner) if callable(self._deps) else self._deps
+        return Run(self._limits, deps=deps, state=keeper.chat.state)
 
     def _started(
-        self, keeper: ChatKeeper, page: Page, program: dspy.Module, inputs: dict[str, Any]
+        self, run: Run, keeper: ChatKeeper, page: Page, program: dspy.Module, inputs: dict[str, Any]
     ) -> ChatRun:
-        deps = self._deps(keeper.owner) if callable(self._deps) else self._deps
-        run = Run(self._limits, deps=deps, state=keeper.chat.state)
         chat_run = ChatRun(keeper, page.writer, self._field, program, run)
         chat_run.start(inputs, self._tasks)
         return chat_run
@@ -333,27 +339,40 @@ _UNDECIDED = object()
 
 def _decision(request: Any, reply: Reply) -> Any:
     """Return the decision that a reply makes about a request; `_UNDECIDED` if it makes none."""
-    if request.kind != "approval":
-        if isinstance(reply, Output):
-            return reply.value
-        return Declined(reply.reason) if isinstance(reply, Dropped) and reply.reason else Declined()
+    if request.kind == "approval":
+        return _approval(reply)
+    if isinstance(reply, (Output, Payload)):
+        return reply.value
+    if isinstance(reply, Dropped):
+        return Declined(reply.reason) if reply.reason else Declined()
+    return _UNDECIDED
+
+
+def _approval(reply: Reply) -> Any:
+    """Return the decision about a call: True, False or a reason; `_UNDECIDED` for anything else."""
     if isinstance(reply, Approval):
         return reply.approved or reply.reason or False
     if isinstance(reply, Dropped):
-        return reply.reason or False
-    payload = reply.value
-    approved: object = payload.get("approved") if is_object(payload) else None
+        return False
+    if isinstance(reply, Output) or not is_object(reply.value):
+        return _UNDECIDED
+    approved: object = reply.value.get("approved")
+    reason: object = reply.value.get("reason")
     if not isinstance(approved, bool):
         return _UNDECIDED
-    reason: object = payload.get("reason")
     return approved or (reason if isinstance(reason, str) and reason.strip() else False)
 
 
-def _reason_of(decision: Any) -> str | None:
-    """Return the reason of a rejection; None for any other decision."""
-    if decision is False:
-        return REJECTED
-    return decision if isinstance(decision, str) else None
+def _reasons_of(requests: Iterable[Any], decisions: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the decided requests: with the reason of a rejection, or None for any other decision."""
+    reasons: dict[str, str | None] = dict.fromkeys(decisions)
+    for request in requests:
+        decision = decisions.get(request.id)
+        if request.kind == "approval" and decision is False:
+            reasons[request.id] = REJECTED
+        elif request.kind == "approval" and isinstance(decision, str):
+            reasons[request.id] = decision
+    return reasons
 
 
 def _is_for(request: Any, request_id: str) -> bool:

@@ -44,13 +44,20 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Payload:
+    """What AG-UI answers to an interrupt: its request says what it must be."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
 class Dropped:
     """The user will not answer."""
 
     reason: str | None = None
 
 
-Reply = Approval | Output | Dropped
+Reply = Approval | Output | Payload | Dropped
 
 
 @dataclass(frozen=True)
@@ -168,7 +175,7 @@ def _take_entry(entry: Json, replies: dict[str, Reply]) -> None:
     interrupt_id = _any_id(entry.get("interruptId"))
     status = entry.get("status")
     if status == "resolved":
-        replies[interrupt_id] = Output(without_halves_of(entry.get("payload")))
+        replies[interrupt_id] = Payload(without_halves_of(entry.get("payload")))
     elif status == "cancelled":
         replies[interrupt_id] = Dropped()
     else:

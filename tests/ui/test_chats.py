@@ -257,6 +257,38 @@ def test_deps_state_and_limits_are_of_the_chat(tmp_path: Path) -> None:
         assert "LimitExceeded" in str(desk.say("ai_sdk", "Hello"))
 
 
+def test_a_state_that_is_no_json_is_told(tmp_path: Path) -> None:
+    """chats: Tools know the owner and the state of the chat"""
+
+    def keep(context: ToolContext) -> str:
+        """Keep an object."""
+        context.state["object"] = object()
+        return "kept"
+
+    script = [Answer(calls=[Call("keep")]), Answer(calls=[Call("submit", {"answer": "Done."})])]
+    with LoopbackProvider(script) as net:
+        with dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()):
+            chats = ui.Chats(sigadapt.ReAct("question -> answer", tools=[keep]), tmp_path / "c.db")
+
+            async def post() -> str:
+                return "".join([part async for part in chats.ai_sdk(message("ai_sdk", "Go"), "ada")])
+
+            assert "InvalidOption" in asyncio.run(post())
+        assert "kept" in str(chats.messages("c1", "ada"))
+
+
+def test_deps_that_fail_leave_the_chat_as_it_was(tmp_path: Path) -> None:
+    """chats: Tools know the owner and the state of the chat"""
+
+    def deps(owner: str) -> str:
+        raise KeyError(owner)
+
+    with bank(tmp_path, deps=deps) as desk:
+        with pytest.raises(KeyError):
+            desk.say("ai_sdk", "Hello")
+        assert desk.texts() == []
+
+
 def test_an_async_program_runs_on_when_its_page_has_left(tmp_path: Path) -> None:
     """chats: A page leaves"""
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigadapt.errors import InvalidOption
-from sigadapt.ui.page_requests import Approval, Dropped, Message, Output, read_ag_ui, read_ai_sdk
+from sigadapt.ui.page_requests import Approval, Dropped, Message, Output, Payload, read_ag_ui, read_ai_sdk
 
 READERS = {"ai_sdk": read_ai_sdk, "ag_ui": read_ag_ui}
 JSON = st.recursive(
@@ -35,7 +35,7 @@ def test_replies_are_read() -> None:
         {"interruptId": "b", "status": "cancelled"},
     ]
     request = read_ag_ui({"threadId": "c", "runId": "r", "messages": [], "resume": entries})
-    assert request.replies == {"a": Output(7), "b": Dropped()}
+    assert request.replies == {"a": Payload(7), "b": Dropped()}
 
 
 def test_the_message_that_the_body_names_holds_the_replies() -> None:
