@@ -31,7 +31,7 @@ _NOT_RUN = "This call was not run: nobody had decided about it when the process 
 Events = list[dict[str, Any]]
 
 
-class Turn(pydantic.BaseModel):
+class ChatTurn(pydantic.BaseModel):
     """A message of the user, and what the program did about it, as events of its history."""
 
     message_id: str
@@ -61,7 +61,7 @@ class Chat(pydantic.BaseModel):
     """One conversation."""
 
     format: int = 1
-    turns: list[Turn] = []
+    turns: list[ChatTurn] = []
     shortened: Events | None = None
     """The history that the program goes on with, if it is not that of all turns."""
     waiting: str | None = None
@@ -98,7 +98,7 @@ class Chat(pydantic.BaseModel):
 
     def begin_message(self, message: Message, lease: float) -> RunUnderWay:
         """Begin a run about a message."""
-        self.turns.append(Turn(message_id=message.id, text=message.text))
+        self.turns.append(ChatTurn(message_id=message.id, text=message.text))
         return self._begin(lease)
 
     def begin_replies(self, decided: dict[str, str | None], lease: float) -> RunUnderWay:

@@ -16,7 +16,7 @@ from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.ag_ui_writer import interrupt_of
 from sigadapt.ui.ai_sdk_writer import ASK, question_of
-from sigadapt.ui.chat import Chat, Events, Turn
+from sigadapt.ui.chat import Chat, ChatTurn, Events
 from sigadapt.ui.page_ids import PageIds
 from sigadapt.ui.page_values import ErrorText, words_of_bad_call, words_of_failure, words_of_value
 
@@ -45,7 +45,7 @@ Part = str | CallPart
 class ShownTurn:
     """A message of the user, and the parts of the answer."""
 
-    turn: Turn
+    turn: ChatTurn
     parts: list[Part]
 
     @property
@@ -76,7 +76,7 @@ def _calls_of(events: Events) -> Iterator[Any]:
                 yield call
 
 
-class Transcript:
+class ShownChat:
     """A chat as a page shows it."""
 
     def __init__(self, chat: Chat, outputs: list[str] | None, error_text: ErrorText) -> None:
@@ -90,7 +90,7 @@ class Transcript:
         if error is not None and self.turns:
             self._add_waiting_turn(error, chat)
 
-    def _parts_of(self, turn: Turn) -> list[Part]:
+    def _parts_of(self, turn: ChatTurn) -> list[Part]:
         parts: list[Part] = []
         for event in turn.events:
             for round_ in rounds([event]):
@@ -102,21 +102,21 @@ class Transcript:
             parts += self._output_texts(event, turn)
         return parts
 
-    def _output_texts(self, event: Json, turn: Turn) -> Iterator[str]:
+    def _output_texts(self, event: Json, turn: ChatTurn) -> Iterator[str]:
         """Yield the texts of an event's outputs; of a program without a signature, all but the message."""
         for name in event if self._outputs is None else self._outputs:
             value = event.get(name)
             if isinstance(value, str) and value and (self._outputs is not None or value != turn.text):
                 yield value
 
-    def _part(self, turn: Turn, call: Any, result: ToolResult) -> CallPart:
+    def _part(self, turn: ChatTurn, call: Any, result: ToolResult) -> CallPart:
         page_id = self._ids.begin(call.id)
         self._ids.end(call.id)
         part = CallPart(page_id, call.name or "unnamed", jsonable(getattr(call, "args", {})))
         self._finish(part, call, result, turn)
         return part
 
-    def _finish(self, part: CallPart, call: Any, result: ToolResult, turn: Turn) -> None:
+    def _finish(self, part: CallPart, call: Any, result: ToolResult, turn: ChatTurn) -> None:
         """Put the result of a call into its part."""
         if isinstance(call, InvalidToolCall):
             part.input = call.arguments
@@ -162,10 +162,10 @@ class Transcript:
             shown.parts.append(part)
 
 
-def ai_sdk_messages(transcript: Transcript) -> list[Json]:
+def ai_sdk_messages(shown_chat: ShownChat) -> list[Json]:
     """Return a chat as messages of `useChat`."""
     messages: list[Json] = []
-    for shown in transcript.turns:
+    for shown in shown_chat.turns:
         text = {"type": "text", "text": shown.turn.text}
         messages.append({"id": shown.turn.message_id, "role": "user", "parts": [text]})
         parts = [row for part in shown.parts for row in _ai_sdk_parts(part)]
@@ -204,10 +204,10 @@ def _ai_sdk_parts(part: Part) -> Iterator[Json]:
             yield {**ask, "state": "input-available", "input": question_of(request)}
 
 
-def ag_ui_messages(transcript: Transcript) -> list[Json]:
+def ag_ui_messages(shown_chat: ShownChat) -> list[Json]:
     """Return a chat as messages of AG-UI. What it waits for is an activity with the interrupts."""
     messages: list[Json] = []
-    for shown in transcript.turns:
+    for shown in shown_chat.turns:
         messages.append({"id": shown.turn.message_id, "role": "user", "content": shown.turn.text})
         for number, part in enumerate(shown.parts):
             part_id = f"{shown.answer_id}-{number}"
@@ -215,15 +215,15 @@ def ag_ui_messages(transcript: Transcript) -> list[Json]:
                 messages.append({"id": part_id, "role": "assistant", "content": part})
             else:
                 messages += _ag_ui_call(part, part_id)
-    if transcript.requests:
+    if shown_chat.requests:
         interrupts = [
             interrupt_of(request, part.page_id)
-            for part in transcript.turns[-1].parts
+            for part in shown_chat.turns[-1].parts
             if isinstance(part, CallPart)
             for request in part.requests
         ]
         content = {"interrupts": interrupts}
-        row = {"id": f"{transcript.turns[-1].answer_id}-waits", "role": "activity"}
+        row = {"id": f"{shown_chat.turns[-1].answer_id}-waits", "role": "activity"}
         messages.append({**row, "activityType": "interrupt", "content": content})
     return messages
 

@@ -27,7 +27,7 @@ from sigadapt.schemas.json_values import is_mapping, is_object, type_of
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.ui.chat import Chat
 from sigadapt.ui.chat_messages import (
-    Transcript,
+    ShownChat,
     ag_ui_messages,
     ai_sdk_messages,
     answer_id,
@@ -37,11 +37,11 @@ from sigadapt.ui.chat_runs import ChatKeeper, ChatRun, going_on
 from sigadapt.ui.chat_store import ChatStore, SqliteChats
 from sigadapt.ui.page_requests import (
     Approval,
-    Dropped,
-    Output,
+    PageOutput,
+    PageReply,
     PageRequest,
     Payload,
-    Reply,
+    Refusal,
     read_ag_ui,
     read_ai_sdk,
 )
@@ -158,8 +158,8 @@ class Chats:
         if form not in {"ai_sdk", "ag_ui"}:
             raise InvalidOption(f"{form!r} is no form of messages", field="form", fix="'ai_sdk' or 'ag_ui'.")
         chat = ChatKeeper(self.store, chat_id, _checked_owner(owner), self._lease).chat
-        transcript = self._transcript(chat)
-        return ai_sdk_messages(transcript) if form == "ai_sdk" else ag_ui_messages(transcript)
+        shown_chat = self._shown(chat)
+        return ai_sdk_messages(shown_chat) if form == "ai_sdk" else ag_ui_messages(shown_chat)
 
     async def deliver(self, chat_id: str, owner: str, request_id: str, value: Any) -> bool:
         """Bring a result from elsewhere, such as a webhook's, and go on with the run that waits for it.
@@ -212,8 +212,8 @@ class Chats:
             refusal = _refusal(keeper.chat) or _RUNS  # another request was faster
         if refusal is None and keeper.chat.is_running():
             keeper = await self._keeper_when_idle(request.chat_id, owner)
-        transcript = self._transcript(keeper.chat)
-        rows = page.as_it_is(transcript) if refusal is None else page.refuse(transcript, refusal)
+        shown_chat = self._shown(keeper.chat)
+        rows = page.as_it_is(shown_chat) if refusal is None else page.refuse(shown_chat, refusal)
         for row in rows:
             yield row_text(row)
         for text in page.writer.closing_texts:
@@ -328,33 +328,33 @@ class Chats:
                 decisions[waiting.id] = decision
         return decisions
 
-    def _transcript(self, chat: Chat) -> Transcript:
+    def _shown(self, chat: Chat) -> ShownChat:
         if chat.run is not None and not chat.is_running():
             chat.recover(self._field)
-        return Transcript(chat, text_outputs(self._program), self._error_text)
+        return ShownChat(chat, text_outputs(self._program), self._error_text)
 
 
 _UNDECIDED = object()
 
 
-def _decision(request: Any, reply: Reply) -> Any:
+def _decision(request: Any, reply: PageReply) -> Any:
     """Return the decision that a reply makes about a request; `_UNDECIDED` if it makes none."""
     if request.kind == "approval":
         return _approval(reply)
-    if isinstance(reply, (Output, Payload)):
+    if isinstance(reply, (PageOutput, Payload)):
         return reply.value
-    if isinstance(reply, Dropped):
+    if isinstance(reply, Refusal):
         return Declined(reply.reason) if reply.reason else Declined()
     return _UNDECIDED
 
 
-def _approval(reply: Reply) -> Any:
+def _approval(reply: PageReply) -> Any:
     """Return the decision about a call: True, False or a reason; `_UNDECIDED` for anything else."""
     if isinstance(reply, Approval):
         return reply.approved or reply.reason or False
-    if isinstance(reply, Dropped):
+    if isinstance(reply, Refusal):
         return False
-    if isinstance(reply, Output) or not is_object(reply.value):
+    if isinstance(reply, PageOutput) or not is_object(reply.value):
         return _UNDECIDED
     approved: object = reply.value.get("approved")
     reason: object = reply.value.get("reason")

@@ -37,7 +37,7 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class Output:
+class PageOutput:
     """An answer to a question, or a result of a call."""
 
     value: Any
@@ -51,13 +51,13 @@ class Payload:
 
 
 @dataclass(frozen=True)
-class Dropped:
+class Refusal:
     """The user will not answer."""
 
     reason: str | None = None
 
 
-Reply = Approval | Output | Payload | Dropped
+PageReply = Approval | PageOutput | Payload | Refusal
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PageRequest:
 
     chat_id: str
     message: Message | None = None
-    replies: dict[str, Reply] = field(default_factory=dict[str, Reply])
+    replies: dict[str, PageReply] = field(default_factory=dict[str, PageReply])
     named: frozenset[str] = frozenset()
     again: bool = False
     message_id: str | None = None
@@ -104,7 +104,7 @@ def read_ai_sdk(body: object) -> PageRequest:
     if last.get("role") != "assistant" or again:
         raise _invalid("the last message is neither the user's nor one of the assistant with replies")
     parts = [part for part in _array(last.get("parts"), "parts") if is_object(part)]
-    replies: dict[str, Reply] = {}
+    replies: dict[str, PageReply] = {}
     for part in parts[:_MOST_REPLIES]:
         _take_part(part, replies)
     approvals = [key for key, reply in replies.items() if isinstance(reply, Approval)]
@@ -130,7 +130,7 @@ def _answered_message(members: Json, messages: list[Any]) -> Any:
     return messages[-1]
 
 
-def _take_part(part: Json, replies: dict[str, Reply]) -> None:
+def _take_part(part: Json, replies: dict[str, PageReply]) -> None:
     """Read the reply in a part of a message, if there is one."""
     state = part.get("state")
     if state == "approval-responded":
@@ -140,9 +140,9 @@ def _take_part(part: Json, replies: dict[str, Reply]) -> None:
             raise _invalid(f"approved is true or false, not {cut(repr(approved))} ({type_of(approved)})")
         replies[_any_id(approval.get("id"))] = Approval(approved, _reason(approval.get("reason")))
     elif state == "output-available":
-        replies[_any_id(part.get("toolCallId"))] = Output(without_halves_of(part.get("output")))
+        replies[_any_id(part.get("toolCallId"))] = PageOutput(without_halves_of(part.get("output")))
     elif state == "output-error":
-        replies[_any_id(part.get("toolCallId"))] = Dropped(_reason(part.get("errorText")))
+        replies[_any_id(part.get("toolCallId"))] = Refusal(_reason(part.get("errorText")))
 
 
 def read_ag_ui(body: object) -> PageRequest:
@@ -154,7 +154,7 @@ def read_ag_ui(body: object) -> PageRequest:
     members = _object(body, "the body")
     chat_id = _id(members.get("threadId"), "threadId")
     run_id = _id(members.get("runId"), "runId")
-    replies: dict[str, Reply] = {}
+    replies: dict[str, PageReply] = {}
     for entry in _array(members.get("resume") or [], "resume")[:_MOST_REPLIES]:
         _take_entry(_object(entry, "an entry of resume"), replies)
     if replies:
@@ -162,7 +162,7 @@ def read_ag_ui(body: object) -> PageRequest:
     last = _object(_messages(members)[-1], "the last message")
     if last.get("role") == "tool":
         call_id = _any_id(last.get("toolCallId"))
-        result = Output(without_halves_of(last.get("content")))
+        result = PageOutput(without_halves_of(last.get("content")))
         return PageRequest(chat_id, replies={call_id: result}, run_id=run_id)
     if last.get("role") != "user":
         raise _invalid("the last message is not the user's, and there is nothing in resume")
@@ -170,14 +170,14 @@ def read_ag_ui(body: object) -> PageRequest:
     return PageRequest(chat_id, message, run_id=run_id)
 
 
-def _take_entry(entry: Json, replies: dict[str, Reply]) -> None:
+def _take_entry(entry: Json, replies: dict[str, PageReply]) -> None:
     """Read an entry of `resume`. Its payload is judged by its request, which the store has."""
     interrupt_id = _any_id(entry.get("interruptId"))
     status = entry.get("status")
     if status == "resolved":
         replies[interrupt_id] = Payload(without_halves_of(entry.get("payload")))
     elif status == "cancelled":
-        replies[interrupt_id] = Dropped()
+        replies[interrupt_id] = Refusal()
     else:
         raise _invalid(f"status is resolved or cancelled, not {cut(repr(status))}")
 

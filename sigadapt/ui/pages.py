@@ -6,7 +6,7 @@ from typing import Protocol
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.ag_ui_writer import AgUiWriter
 from sigadapt.ui.ai_sdk_writer import AiSdkWriter, request_rows
-from sigadapt.ui.chat_messages import CallPart, Part, Transcript, ag_ui_messages, answer_id
+from sigadapt.ui.chat_messages import CallPart, Part, ShownChat, ag_ui_messages, answer_id
 from sigadapt.ui.page_requests import PageRequest
 from sigadapt.ui.page_values import ErrorText
 from sigadapt.ui.writer import Rows, Writer
@@ -24,11 +24,11 @@ class Page(Protocol):
         """Name the message that the answer is, if the page has not named one."""
         ...
 
-    def as_it_is(self, transcript: Transcript) -> Rows:
+    def as_it_is(self, shown_chat: ShownChat) -> Rows:
         """Write a chat as it is."""
         ...
 
-    def refuse(self, transcript: Transcript, reason: str) -> Rows:
+    def refuse(self, shown_chat: ShownChat, reason: str) -> Rows:
         """Write why a message was not taken, and what the chat waits for."""
         ...
 
@@ -45,12 +45,12 @@ class AiSdkPage:
         if self._request.message_id is None:
             self.writer.message_id = message_id
 
-    def as_it_is(self, transcript: Transcript) -> Rows:
+    def as_it_is(self, shown_chat: ShownChat) -> Rows:
         """Write the last turn again: of what the page has already, the outcome of calls alone."""
         parts: list[Part] = []
-        if transcript.turns:
-            parts = transcript.turns[-1].parts
-            self.begin_answer(transcript.turns[-1].answer_id)
+        if shown_chat.turns:
+            parts = shown_chat.turns[-1].parts
+            self.begin_answer(shown_chat.turns[-1].answer_id)
         yield from self.writer.begin()
         for part in parts:
             if self._shows(part):
@@ -68,11 +68,11 @@ class AiSdkPage:
             return part in self._request.shown_texts
         return part.page_id in self._request.shown_calls
 
-    def refuse(self, transcript: Transcript, reason: str) -> Rows:
+    def refuse(self, shown_chat: ShownChat, reason: str) -> Rows:
         """Write why a message was not taken, and what the chat waits for."""
         if self._request.message is not None:
             self.begin_answer(answer_id(self._request.message.id))
-        return self.writer.refuse(reason, transcript.requests)
+        return self.writer.refuse(reason, shown_chat.requests)
 
 
 class AgUiPage:
@@ -84,15 +84,15 @@ class AgUiPage:
     def begin_answer(self, message_id: str) -> None:
         """Do nothing: the ids of messages follow from the run's."""
 
-    def as_it_is(self, transcript: Transcript) -> Rows:
+    def as_it_is(self, shown_chat: ShownChat) -> Rows:
         """Write the whole chat in the place of what the page has."""
-        return self.writer.snapshot(ag_ui_messages(transcript), transcript.requests)
+        return self.writer.snapshot(ag_ui_messages(shown_chat), shown_chat.requests)
 
-    def refuse(self, transcript: Transcript, reason: str) -> Rows:
+    def refuse(self, shown_chat: ShownChat, reason: str) -> Rows:
         """Write why a message was not taken, and what the chat waits for."""
-        if not transcript.requests:
+        if not shown_chat.requests:
             return self.writer.refuse(reason)
-        return self.writer.snapshot(ag_ui_messages(transcript), transcript.requests, reason)
+        return self.writer.snapshot(ag_ui_messages(shown_chat), shown_chat.requests, reason)
 
 
 def _new_rows(part: Part, number: int) -> Iterator[Json]:

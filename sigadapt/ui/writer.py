@@ -45,7 +45,7 @@ _Kind = Literal["text", "reasoning"]
 
 
 @dataclass(frozen=True)
-class _Block:
+class _OpenText:
     """A text that is being written: an output field's or thinking, of one step."""
 
     kind: _Kind
@@ -62,7 +62,7 @@ class Writer:
         self._error_text = error_text
         self._ids = PageIds()
         self._texts = 0
-        self._block: _Block | None = None
+        self._block: _OpenText | None = None
         self._pieces: dict[str | None, tuple[int | None, list[str]]] = {}  # of each field: its latest step's
         self._streaming: dict[int, ShownCall | None] = {}  # by index; None where the id is another call's
         self._ready: dict[str, ShownCall] = {}  # by the call's id: those of the step
@@ -114,10 +114,10 @@ class Writer:
 
     def _on_step(self, event: Event) -> Rows:
         if isinstance(event, run.TextDelta):
-            yield from self._text(event.text, _Block("text", event.field, event.step))
+            yield from self._text(event.text, _OpenText("text", event.field, event.step))
             return
         if isinstance(event, run.ReasoningDelta):
-            yield from self._text(event.text, _Block("reasoning", None, event.step))
+            yield from self._text(event.text, _OpenText("reasoning", None, event.step))
             return
         yield from self._close()
         if isinstance(event, run.CallDelta):
@@ -210,7 +210,7 @@ class Writer:
             if streamed and rest.startswith(streamed):
                 rest = rest[len(streamed) :]
             yield from self._close()
-            yield from self._text(rest, _Block("text", name, None))
+            yield from self._text(rest, _OpenText("text", name, None))
 
     def end(self, error: BaseException | None) -> Rows:
         """Return what to write at the end, once; a run that waits for a person has not failed."""
@@ -241,7 +241,7 @@ class Writer:
         yield from self.requests(requests)
         yield from self._end(reason)
 
-    def _text(self, text: str, block: _Block) -> Rows:
+    def _text(self, text: str, block: _OpenText) -> Rows:
         if not text:
             return
         if self._block != block:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigadapt.errors import InvalidOption
-from sigadapt.ui.page_requests import Approval, Dropped, Message, Output, Payload, read_ag_ui, read_ai_sdk
+from sigadapt.ui.page_requests import Approval, Message, PageOutput, Payload, Refusal, read_ag_ui, read_ai_sdk
 
 READERS = {"ai_sdk": read_ai_sdk, "ag_ui": read_ag_ui}
 JSON = st.recursive(
@@ -29,13 +29,13 @@ def test_a_message_is_read(form: str) -> None:
 def test_replies_are_read() -> None:
     """chats: A body is read"""
     body = replies_body("ai_sdk", {"a": True, "b": {"x": 1}})
-    assert read_ai_sdk(body).replies == {"a": Approval(True), "b": Output({"x": 1})}
+    assert read_ai_sdk(body).replies == {"a": Approval(True), "b": PageOutput({"x": 1})}
     entries = [
         {"interruptId": "a", "status": "resolved", "payload": 7},
         {"interruptId": "b", "status": "cancelled"},
     ]
     request = read_ag_ui({"threadId": "c", "runId": "r", "messages": [], "resume": entries})
-    assert request.replies == {"a": Payload(7), "b": Dropped()}
+    assert request.replies == {"a": Payload(7), "b": Refusal()}
 
 
 def test_the_message_that_the_body_names_holds_the_replies() -> None:
