@@ -36,7 +36,6 @@ OPENSPEC = "@fission-ai/openspec@1.13.2"
 UI_CLIENTS = ("ai@6", "@ag-ui/core@1", "@ai-sdk/react@3", "react@19", "react-dom@19", "esbuild@0.28")
 # What can be installed, each holding the one before: the package, its tests, and all that CI checks.
 PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
-BUILT_WITH_THE_SITE = ("make_wires.py", "make_text_formats.py")
 THEIR_OWN_HELP = ("corpus", "board", "soak", "users", "fuzz")  # recipes whose program explains its options
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
@@ -216,8 +215,6 @@ def docs() -> None:
     install(TESTS)
     left_out: list[str] = []
     for script in sorted((ROOT / "docs").glob("make_*.py")):
-        if script.name in BUILT_WITH_THE_SITE:
-            continue
         if "SIGADAPT_CORPUS" in script.read_text(encoding="utf-8") and not os.environ.get("SIGADAPT_CORPUS"):
             left_out.append(script.name)
             continue

@@ -53,7 +53,7 @@ def test_the_readme_s_figures_stand_on_a_page() -> None:
     assert not re.search(r"\d µs|\d\.\d\d", README), (
         "a figure of the costs stands on docs/benchmarks.md alone, with its date"
     )
-    figures = {number for number in re.findall(r"\d\d,\d{3}|\d,\d{3}", README)} - {"20,000", "4,800"}
+    figures = set(re.findall(r"\d\d,\d{3}|\d,\d{3}", README)) - {"20,000", "4,800"}
     measured = page("answers.md") + page("evidence.md")
     assert {number for number in figures if not re.search(number.replace(",", ",?"), measured)} == set()
     faulty, passed, litellm = re.findall(
