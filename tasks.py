@@ -137,7 +137,7 @@ def board(*arguments: str) -> None:
     """Let sigadapt and other libraries read the same recorded answers, and write docs/board.md."""
     need_corpus("board")
     install(TESTS)
-    run(command(VENV, "python"), "-m", "benchmarks.board", *arguments)
+    run(command(VENV, "python"), "-m", "benchmarks.board", with_peers(), *arguments)
 
 
 def corpus(*arguments: str) -> None:
