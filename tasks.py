@@ -2,7 +2,11 @@
 
 Needs Python 3.10 or newer with the pip it came with. The first recipe that needs it makes `.venv` and
 installs the package there at the versions of constraints.txt; later ones install again only when
-pyproject.toml or constraints.txt has changed.
+pyproject.toml or constraints.txt has changed. `python3 tasks.py <recipe> --help` says what a recipe does.
+
+Two environment variables name folders that are not in the repository. SIGADAPT_CORPUS is the folder of the
+recordings, which `corpus` builds. SIGADAPT_CHECKS is a folder of independent checks. A recipe that cannot do
+without one says so.
 """
 
 import hashlib
@@ -24,7 +28,6 @@ if sys.version_info < (3, 10):  # noqa: UP036  (an older Python gets a sentence,
     sys.exit(f"sigadapt needs Python 3.10 or newer; this is {sys.version.split()[0]}.")
 
 ROOT = Path(__file__).resolve().parent
-SHARED = ROOT.parent / "shared"
 VENV = ROOT / ".venv"
 OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
 RECHECK = "recheck@4.5.0"  # judges regular expressions
@@ -33,8 +36,14 @@ OPENSPEC = "@fission-ai/openspec@1.13.2"
 UI_CLIENTS = ("ai@6", "@ag-ui/core@1", "@ai-sdk/react@3", "react@19", "react-dom@19", "esbuild@0.28")
 # What can be installed, each holding the one before: the package, its tests, and all that CI checks.
 PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
-BUILT_WITH_THE_SITE = ("make_wires.py", "make_text_formats.py")
+THEIR_OWN_HELP = ("corpus", "board", "soak", "users", "fuzz")  # recipes whose program explains its options
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+
+NO_CORPUS = (
+    "needs the recordings: build them with `python3 tasks.py corpus` (docs/corpus.md says how), then set "
+    "SIGADAPT_CORPUS to their folder"
+)
+NO_CHECKS = "needs the independent checks, which are not in this repository: SIGADAPT_CHECKS names no folder"
 
 # What the demo of an installed wheel must print, on every wire and engine.
 DEMO_SHOWS = (
@@ -62,13 +71,15 @@ ATTEMPTS = {"bench.py": 5, "steps.py": 3}
 
 def demo(*arguments: str) -> None:
     """Show on one screen what sigadapt is for, on an embedded provider; arguments go to `sigadapt demo`."""
-    install(TESTS)  # what `test` needs too, so that who tries both installs once
+    install(PACKAGE)
     run(command(VENV, "sigadapt"), "demo", *arguments)
 
 
 def test(*arguments: str) -> None:
     """Run the tests, two at a time, the slow ones aside; arguments go to pytest."""
-    every_test("-m", "not slow", *arguments)
+    if "-m" not in arguments:
+        os.environ["SIGADAPT_FAST"] = "1"  # tests/conftest.py leaves out the slow ones
+    every_test(*arguments)
 
 
 def suite(*arguments: str) -> None:
@@ -111,7 +122,7 @@ def bench(*parts: str) -> None:
 
 
 def evidence() -> None:
-    """Read the corpus, run a grid of faults beside other libraries (3 minutes), write docs/evidence.md."""
+    """Read the recordings, send faults to other libraries too, write docs/evidence.md (two minutes)."""
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.evidence")
 
@@ -119,13 +130,43 @@ def evidence() -> None:
 def peers(*arguments: str) -> None:
     """Run scripted runs of sigadapt and four other libraries, write their section of docs/evidence.md."""
     install(TESTS)
-    venv = ROOT / ".peers"
+    run(command(VENV, "python"), "-m", "benchmarks.peers", with_peers(), *arguments)
+
+
+def board(*arguments: str) -> None:
+    """Let sigadapt and other libraries read the same recorded answers, and write docs/board.md."""
+    need_corpus("board")
+    install(TESTS)
+    run(command(VENV, "python"), "-m", "benchmarks.board", with_peers(), *arguments)
+
+
+def corpus(*arguments: str) -> None:
+    """Build the recordings that SIGADAPT_CORPUS names: `corpus CLONES OUT`; `--help` says what to clone."""
+    install(TESTS)
+    run(command(VENV, "python"), "-m", "benchmarks.corpus", *arguments)
+
+
+def with_peers() -> Path:
+    """Make the environment of the other libraries and return its Python."""
+    python = command(ROOT / ".peers", "python")
+    if not python.exists():
+        run(sys.executable, "-m", "venv", ROOT / ".peers")
     versions = ROOT / "benchmarks" / "peers" / "versions.txt"
-    if not command(venv, "python").exists():
-        run(sys.executable, "-m", "venv", venv)
-    pip = (command(venv, "python"), "-m", "pip", "--disable-pip-version-check")
+    pip = (python, "-m", "pip", "--disable-pip-version-check")
     run(*pip, "install", "-qq", "--requirement", versions)
-    run(command(VENV, "python"), "-m", "benchmarks.peers", command(venv, "python"), *arguments)
+    return python
+
+
+def need_corpus(recipe: str) -> None:
+    """End a recipe that reads the recordings where there are none."""
+    if not Path(os.environ.get("SIGADAPT_CORPUS", ""), "wire").is_dir():
+        sys.exit(f"{recipe}: {NO_CORPUS}")
+
+
+def checks() -> Path | None:
+    """Return the folder of the independent checks, if there is one."""
+    folder = os.environ.get("SIGADAPT_CHECKS")
+    return Path(folder) if folder else None
 
 
 def address(url: str) -> None:
@@ -178,10 +219,14 @@ def scale() -> None:
 def docs() -> None:
     """Write the pages of docs/ that are measured, not typed."""
     install(TESTS)
+    left_out: list[str] = []
     for script in sorted((ROOT / "docs").glob("make_*.py")):
-        if script.name in BUILT_WITH_THE_SITE:
+        if "SIGADAPT_CORPUS" in script.read_text(encoding="utf-8") and not os.environ.get("SIGADAPT_CORPUS"):
+            left_out.append(script.name)
             continue
         run(command(VENV, "python"), script)
+    if left_out:
+        say(f"docs: left out {', '.join(left_out)}: each {NO_CORPUS}")
 
 
 def site() -> None:
@@ -227,9 +272,9 @@ def ui() -> None:
         os.environ["SIGADAPT_NPM"] = folder
         tests = "tests/ui/test_writers.py", "tests/examples/test_use_chat.py"
         run(command(VENV, "python"), "-m", "pytest", "-n", "0", "-m", "slow or not slow", *tests)
-        runs = SHARED / "conformance" / "runs.py"
-        if runs.exists():
-            run(command(VENV, "python"), runs, "--only", "ui", "--npm", folder)
+        folder_of_checks = checks()
+        if folder_of_checks is not None:
+            run(command(VENV, "python"), folder_of_checks / "runs.py", "--only", "ui", "--npm", folder)
 
 
 def patterns() -> None:
@@ -250,13 +295,15 @@ def patterns() -> None:
 
 
 def answers() -> None:
-    """Read the recorded answers of 20 public models (needs the corpus) and write docs/answers.md."""
+    """Read the recorded answers of 20 public models (needs the recordings) and write docs/answers.md."""
+    need_corpus("answers")
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.answers")
 
 
 def models(*arguments: str) -> None:
     """Ask a small real model in every mode, write .models/models.md; builds its server first, takes hours."""
+    need_corpus("models")
     install(TESTS)
     room = ROOT / ".models"
     python = command(room / "venv", "python")
@@ -370,11 +417,11 @@ def _check_benchmarks() -> None:
 
 
 def conformance() -> None:
-    """Run the independent checks that lie beside the checkout, where they do."""
-    install(TESTS)
-    if not SHARED.exists():
-        say("conformance: skipped, there is no ../shared")
+    """Run the independent checks of the folder that SIGADAPT_CHECKS names."""
+    if checks() is None:
+        say(f"conformance: skipped; it {NO_CHECKS}")
         return
+    install(TESTS)
     timed = [script for script in CONFORMANCE if script in ATTEMPTS]
     others = [script for script in CONFORMANCE if script not in ATTEMPTS]
     with ThreadPoolExecutor(2) as pool:
@@ -486,7 +533,7 @@ def ticking() -> Generator[None]:
 def whole(script: str) -> bool:
     """Run one check with its options, print what it prints, and say whether it holds."""
     name, *options = script.split()
-    check = [command(VENV, "python"), SHARED / "conformance" / name, *options]
+    check = [command(VENV, "python"), Path(os.environ["SIGADAPT_CHECKS"], name), *options]
     if script in ATTEMPTS:
         # bench.py takes the time of later imports, which should find bytecode as on a user's machine. To
         # start without it keeps a full garbage collection of the script's own streams out of its row of 2 ms.
@@ -543,8 +590,10 @@ RECIPES: dict[str, Callable[..., None]] = {
         *(
             coverage,
             bench,
+            board,
             address,
             answers,
+            corpus,
             evidence,
             models,
             peers,
@@ -573,11 +622,13 @@ def main(arguments: Sequence[str]) -> int:
     """Run one recipe; without one, list them."""
     if not arguments or arguments[0] not in RECIPES:
         say("\n".join([str(__doc__), *(f"  {n:12} {r.__doc__}" for n, r in RECIPES.items())]))
-        return 2 if arguments else 0
+        return 2 if arguments and arguments[0] != "--help" else 0
+    asks_for_help = {"-h", "--help"} & {*arguments[1:]}
+    if asks_for_help and arguments[0] not in THEIR_OWN_HELP:
+        say(f"{arguments[0]}: {RECIPES[arguments[0]].__doc__}")
+        return 0
     os.environ.update(OPENSPEC_TELEMETRY="0", PYRIGHT_PYTHON_IGNORE_WARNINGS="1")
     os.environ.pop("PYTHONPATH", None)  # only what is installed may be imported
-    if (SHARED / "corpus").exists():
-        os.environ.setdefault("SIGADAPT_CORPUS", str(SHARED / "corpus"))
     RECIPES[arguments[0]](*arguments[1:])
     return 0
 

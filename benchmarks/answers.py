@@ -26,7 +26,8 @@ HEAD = """# What public models write
 
 `python3 tasks.py answers` writes this page. It reads {answers:,} recorded answers of {models} public models
 to the Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
-ShishirPatil/gorilla, Apache 2.0). The models were asked to write calls, so each answer is text.
+ShishirPatil/gorilla, Apache 2.0). It needs [the recordings](corpus.md). The models were asked to write
+calls, so each answer is text.
 `choice_from_text(text, tools)` reads it with its defaults, and without knowing the model.
 
 The leaderboard has a decoder for each model. *Theirs*: correct by the leaderboard's decoder. *Ours*: correct
@@ -37,6 +38,8 @@ For the other 240, no tool helps, so an answer is correct if it abstains, which 
 | --- | ---: | ---: | ---: | ---: |
 """
 REST = """
+{unread}
+
 Reading all of them takes {seconds:.0f} seconds on one core.
 
 Of the {reach:,} answers their decoders get right, sigadapt misses {missed:,}:
@@ -164,6 +167,19 @@ def measure(folder: Path) -> tuple[list[Tally], Counter[str], float]:
     return tallies, reasons, seconds
 
 
+def unread(tallies: list[Tally]) -> str:
+    """Say how much of the gain comes from models whose decoder reads hardly any of their calls."""
+    failed = [each for each in tallies if each.their_calls * 3 < each.calls]
+    gain = sum(each.calls - each.their_calls for each in tallies)
+    of_failed = sum(each.calls - each.their_calls for each in failed)
+    return (
+        f"sigadapt reads {gain:,} more right calls. Of these, {of_failed:,} come from {len(failed)} models "
+        "whose own decoder reads hardly any of their calls: "
+        f"{' and '.join(each.model for each in failed)}. The other "
+        f"{len(tallies) - len(failed)} models account for {gain - of_failed:,}."
+    )
+
+
 def page(tallies: list[Tally], reasons: Counter[str], seconds: float) -> str:
     """Write the page."""
     total = Tally("**all**", *(sum(column) for column in zip(*(each[1:] for each in tallies), strict=True)))
@@ -171,7 +187,13 @@ def page(tallies: list[Tally], reasons: Counter[str], seconds: float) -> str:
     missed = {key: count for key, count in reasons.items() if key != "reach"}
     why = "\n".join(f"| {words} | {missed.get(key, 0):,} |" for key, words in _REASONS.items())
     head = HEAD.format(stamp=stamp("dspy"), answers=1_240 * len(tallies), models=len(tallies))
-    sums = {"seconds": seconds, "missed": sum(missed.values()), "reach": reasons["reach"], "rows": why}
+    sums = {
+        "unread": unread(tallies),
+        "seconds": seconds,
+        "missed": sum(missed.values()),
+        "reach": reasons["reach"],
+        "rows": why,
+    }
     return head + rows + REST.format(**sums)
 
 

@@ -1,7 +1,8 @@
 """Write docs/evidence.md: recorded traffic, attacks, costs, and a grid of faults beside other libraries.
 
-The recorded part needs the corpus (`SIGADAPT_CORPUS`) and the independent checks beside it. The grid
-(`benchmarks/grid.py`) needs neither.
+The recorded answers need the recordings (`SIGADAPT_CORPUS`), and the exchanges and attacks the independent
+checks too (`SIGADAPT_CHECKS`). Without them these sections stay as they are. The grid (`benchmarks/grid.py`)
+needs neither.
 """
 
 import gzip
@@ -12,7 +13,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -33,11 +34,15 @@ HEAD = """# Evidence
 {stamp}
 
 `python3 tasks.py evidence` writes this page in two minutes. It has three parts: recorded traffic of
-real providers, attacks, and a grid of faulty answers on which sigadapt stands beside DSPy's own adapter,
-pydantic-ai and LangChain. The recorded part needs the corpus and the checks that lie beside the repository.
-The grid needs neither. `python3 tasks.py peers` writes the last two sections: whole runs and six jobs,
-beside DSPy, pydantic-ai, LangChain and the OpenAI Agents SDK.
+real providers, attacks, and a grid of faulty answers. The grid compares sigadapt with DSPy's own adapter,
+pydantic-ai and LangChain, and anybody can run it. The recorded answers need
+[the recordings](corpus.md), which anybody can build. The exchanges and the attacks need independent checks
+too, which are not in this repository. Without them, the recipe leaves these sections as they are.
+`python3 tasks.py peers` writes the last two sections: whole runs and six jobs, beside DSPy, pydantic-ai,
+LangChain and the OpenAI Agents SDK.
+"""
 
+ANSWERS = """
 ## Recorded answers
 
 {answers:,} answers of {models} models to the Berkeley Function-Calling Leaderboard, all of them text.
@@ -46,24 +51,36 @@ those that sigadapt reads, without a setting. [What public models write](answers
 differences.
 
 {by_model}
+{unread}
+
 Where theirs is ahead: calls of {fewer_calls}; abstentions of {fewer_silences}. An answer that a decoder
 can't read counts as an abstention.
+"""
 
+EXCHANGES = """
 ## Recorded exchanges
 
-Answers of real providers, whole and streamed. Each call, id and text must come out exactly as recorded.
+Answers of real providers, whole and streamed, from the recordings of pydantic-ai's tests (MIT). Each call, id
+and text must come out exactly as recorded. The check that compares them is not in this repository;
+[the board](board.md) reads the same answers with a command that anybody can run.
 
 {exchanges}
 Requests of real clients, read back with `conversation_from_request`. *Sent again* means that sigadapt
 writes the same request on the same wire. *Moved* means that another provider's wire takes the conversation
-with all calls, results and tools. Both are measured on a sample.
+with all calls, results and tools. Both are measured on a sample. These checks are not in this repository
+either.
 
-{requests}
+{requests}"""
+
+ATTACKS = """
 ## Attacks
 
-Each check tries what an attacker, a stale approval or a hostile tool would try.
+Each check tries what an attacker, a stale approval or a hostile tool would try. The checks are kept apart
+from sigadapt's own tests, and are not in this repository: this table cannot be repeated outside.
 
-{attacks}
+{attacks}"""
+
+COST = """
 ## Cost
 
 [Batches, measured](scale_measured.md) has these, and [Benchmarks](benchmarks.md) has the time of a single
@@ -130,6 +147,10 @@ To compare another version of a library, install it into `.venv` and run the rec
 write a program of ten lines in `benchmarks/grid.py` and add it to `PROGRAMS`.
 """
 
+LEFT_OUT = (
+    "They need the recordings (`python3 tasks.py corpus` builds them, SIGADAPT_CORPUS names their folder), "
+    "and all but the first need independent checks, which are not in this repository (SIGADAPT_CHECKS)."
+)
 EMPTY = (
     "No provider is installed for them here, or it can't read a good call with the SDK of constraints.txt."
 )
@@ -150,8 +171,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 def check(script: str, *arguments: str) -> list[str]:
     """Run one of the independent checks and return the lines that it prints."""
-    place = Path(os.environ["SIGADAPT_CORPUS"]).parent / "conformance" / f"{script}.py"
-    command = [sys.executable, str(place), *arguments]
+    command = [sys.executable, str(Path(os.environ["SIGADAPT_CHECKS"], f"{script}.py")), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
@@ -161,12 +181,23 @@ def groups(lines: list[str]) -> list[tuple[str, str, str]]:
     return [(m[1], m[2], m[3].strip()) for m in found if m and m[3] != "hold"]
 
 
-def recorded() -> dict[str, object]:
-    """Return the tables of what was recorded, and of attacks."""
-    corpus = Path(os.environ["SIGADAPT_CORPUS"])
+def recorded_answers(corpus: Path) -> str:
+    """Write the section of what public models answered."""
     tallies, _, _ = answers.measure(corpus / "answers")
     by_model = [(t.model, t.their_calls, t.calls, t.their_silences, t.silences) for t in tallies]
     by_model.append(("**all**", *(sum(column) for column in zip(*(t[1:] for t in tallies), strict=True))))
+    return ANSWERS.format(
+        answers=1_240 * len(tallies),
+        models=len(tallies),
+        by_model=table(("model", "calls, theirs", "here", "abstentions, theirs", "here"), by_model),
+        unread=answers.unread(tallies),
+        fewer_calls=", ".join(t.model for t in tallies if t.calls < t.their_calls) or "no model",
+        fewer_silences=", ".join(t.model for t in tallies if t.silences < t.their_silences) or "no model",
+    )
+
+
+def recorded_exchanges(corpus: Path) -> str:
+    """Write the section of recorded exchanges."""
     wire, logs = groups(check("wire")), check("logs", "--table")
     models = {path.name.split(".")[0]: models_of(path) for path in sorted((corpus / "logs").glob("*.gz"))}
     requests: list[list[object]] = []
@@ -175,6 +206,17 @@ def recorded() -> dict[str, object]:
             name = line.split()[0]
             share = dict(re.findall(r"(requests|read|round|moved) +(\d+(?: of \d+)?)", line))
             requests.append([name, models[name], *(share.get(k, "-") for k in ("read", "round", "moved"))])
+    return EXCHANGES.format(
+        exchanges=table(
+            ("wire", "read exactly"),
+            [*((name, f"{good} of {of}") for good, of, name in wire), ("**all**", total(wire))],
+        ),
+        requests=table(("wire", "models", "read", "sent again", "moved"), requests),
+    )
+
+
+def attacks() -> str:
+    """Write the section of attacks."""
     held = {name: groups(check(name)) for name in ("secure", "trust", "turns", "talk")}
     words = {
         "secure": "forged signatures, drifted pins, stale approvals, results posing as blocks, recordings",
@@ -182,19 +224,32 @@ def recorded() -> dict[str, object]:
         "turns": "a conversation goes back whole, on each wire",
         "talk": "stable prefixes, orphans, cuts that keep pairs",
     }
-    return {
-        "answers": 1_240 * len(tallies),
-        "models": len(tallies),
-        "by_model": table(("model", "calls, theirs", "here", "abstentions, theirs", "here"), by_model),
-        "fewer_calls": ", ".join(t.model for t in tallies if t.calls < t.their_calls) or "no model",
-        "fewer_silences": ", ".join(t.model for t in tallies if t.silences < t.their_silences) or "no model",
-        "exchanges": table(
-            ("wire", "read exactly"),
-            [*((name, f"{good} of {of}") for good, of, name in wire), ("**all**", total(wire))],
-        ),
-        "requests": table(("wire", "models", "read", "sent again", "moved"), requests),
-        "attacks": table(("what is tried", "held"), [(words[name], total(held[name])) for name in held]),
+    return ATTACKS.format(
+        attacks=table(("what is tried", "held"), [(words[name], total(held[name])) for name in held])
+    )
+
+
+def sections() -> list[str]:
+    """Measure the sections of recordings and attacks; those that cannot be measured here stay as they are."""
+    corpus = Path(os.environ.get("SIGADAPT_CORPUS", ""))
+    has_corpus = "SIGADAPT_CORPUS" in os.environ
+    has_checks = "SIGADAPT_CHECKS" in os.environ
+    measures: dict[str, tuple[bool, Callable[[], str]]] = {
+        "Recorded answers": (has_corpus, lambda: recorded_answers(corpus)),
+        "Recorded exchanges": (has_corpus and has_checks, lambda: recorded_exchanges(corpus)),
+        "Attacks": (has_checks, attacks),
     }
+    page = PAGE.read_text(encoding="utf-8")
+    kept = [title for title, (is_possible, _) in measures.items() if not is_possible]
+    if kept:
+        print(f"evidence: left as they are: {', '.join(kept)}. {LEFT_OUT}")
+    return [section(page, title) if title in kept else measure() for title, (_, measure) in measures.items()]
+
+
+def section(page: str, title: str) -> str:
+    """Return a section of the page as it stands."""
+    text = page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    return f"\n## {title}\n{text}"
 
 
 def total(found: list[tuple[str, str, str]]) -> str:
@@ -278,7 +333,7 @@ def grid(found: Verdicts) -> dict[str, object]:
 def main() -> None:
     """Measure, and write the page."""
     logging.disable(logging.CRITICAL)
-    head = HEAD.format(stamp=stamp(*LIBRARIES), costs=costs(), **recorded())
+    head = HEAD.format(stamp=stamp(*LIBRARIES)) + "".join(sections()) + COST.format(costs=costs())
     runs = PEERS.search(PAGE.read_text(encoding="utf-8"))  # `tasks.py peers` writes this section
     section = f"\n{runs[0]}" if runs else ""
     PAGE.write_text(head + GRID.format(**grid(measured())) + section, encoding="utf-8")

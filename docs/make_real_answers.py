@@ -1,4 +1,4 @@
-"""Write "What a real model sent" in docs/start.md: recorded answers of real models, as sigadapt reads them.
+"""Write "What a real model sent" in docs/corpus.md: recorded answers of real models, as sigadapt reads them.
 
 `SIGADAPT_CORPUS` names the folder of the recordings. Run it with `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from sigadapt import ToolDecls, choice_from_response
 
-PAGE = Path(__file__).with_name("start.md")
+PAGE = Path(__file__).with_name("corpus.md")
 SECTION = re.compile(r"(?<=<!-- recorded -->\n).*(?=<!-- end of what is recorded -->)", re.DOTALL)
 LONGEST = 88
 """Characters of a value. A longer one ends in an ellipsis."""

@@ -1,14 +1,15 @@
 """Write the page of the text formats from their table: what each looks like, and who writes it.
 
-`tests/text/` checks that each example is read. The page is built with the site.
+`tests/text/` checks that each example is read. Run it with `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
 
-import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from sigadapt.text.contract import TextFormat
 from sigadapt.text.formats import FORMATS
 
+PAGE = Path(__file__).with_name("text_formats.md")
 HEAD = """# Calls written as text
 
 Open models call tools by writing text. If the server has the right parser, it turns this text into calls. If
@@ -173,7 +174,7 @@ def lines(each: TextFormat) -> Iterator[str]:
     yield f"{each.reads}\n"
 
 
-def main(write: Callable[[str], object] = sys.stdout.write) -> None:
+def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Write the page."""
     write(page())
 

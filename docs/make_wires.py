@@ -1,7 +1,7 @@
 """Write the page of the wires from the wire matrix: what each provider is sent, and how its answer is read.
 
 The matrix is `tests/adapters/wire_matrix.py`; `test_wire_matrix.py` compares every cell with the requests of
-the real `dspy.LM`. The page is built with the site.
+the real `dspy.LM`. Run it with `python3 tasks.py docs`.
 """  # noqa: INP001  (a script)
 
 import importlib.util
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 MATRIX = Path(__file__).resolve().parents[1] / "tests" / "adapters" / "wire_matrix.py"
+PAGE = Path(__file__).with_name("wires.md")
 WIDTH = 100  # characters of JSON that fit on one line
 HEAD = """# What goes over the wire
 
@@ -129,7 +130,7 @@ def written(value: Any, depth: int = 0) -> str:
     return f"{opened}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closed}"
 
 
-def main(write: Callable[[str], object] = sys.stdout.write) -> None:
+def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Write the page."""
     write(page(matrix()))
 

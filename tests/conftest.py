@@ -96,6 +96,15 @@ def closed_streams() -> Iterator[None]:
     gc.collect()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the slow tests for `tasks.py test`."""
+    if "SIGADAPT_FAST" not in os.environ:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+
+
 def pytest_collection_finish() -> None:
     """Leave out of every later collection what is there by now, most of which is modules and lasts."""
     LEVELS.update({name: logging.getLogger(name).level for name in ("dspy", "LiteLLM")})

@@ -54,6 +54,7 @@ def test_the_page_of_text_formats_shows_every_format() -> None:
     assert [each.name for each in FORMATS if f"## {each.name}\n" not in page] == []
     assert [*formats.SERVERS_AND_MODELS] == [each.name for each in FORMATS]
     assert all(servers and models for servers, models in formats.SERVERS_AND_MODELS.values())
+    assert page == formats.PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the questions are those of the corpus")

@@ -1,20 +1,21 @@
-"""The pages of docs/programs show what the programs print, and name each program once."""
+"""The pages show what the programs of examples/ print, and their code as it is."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from test_docs import DOCS
+from test_docs import DOCS, script
 from test_examples import printed
 
 pytestmark = pytest.mark.slow
 
-PROGRAMS = sorted((DOCS / "programs").glob("*.md"))
+PAGES = sorted(DOCS.rglob("*.md"))
 SHOWN = re.compile(r"```console\n\$ python examples/(.*?)\n(.*?)```", re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PROGRAMS if SHOWN.search(page.read_text("utf-8"))], ids=lambda page: page.stem
+    "page", [page for page in PAGES if SHOWN.search(page.read_text("utf-8"))], ids=lambda page: page.stem
 )
 def test_a_program_prints_what_its_page_shows(page: Path, tmp_path: Path) -> None:
     """documentation: A program prints what its page shows."""
@@ -25,7 +26,15 @@ def test_a_program_prints_what_its_page_shows(page: Path, tmp_path: Path) -> Non
 def test_every_program_that_a_page_shows_is_there() -> None:
     """documentation: A program prints what its page shows."""
     named = [
-        path for page in PROGRAMS for path in re.findall(r"<!-- program: (.+?) -->", page.read_text("utf-8"))
+        path for page in PAGES for path in re.findall(r"<!-- program: (.+?) -->", page.read_text("utf-8"))
     ]
     assert [path for path in named if not (DOCS.parent / path).is_file()] == []
     assert len(named) >= 8
+
+
+def test_a_page_shows_its_program_as_it_is() -> None:
+    """documentation: A program prints what its page shows."""
+    programs: Any = script("make_programs")
+    texts = {page: page.read_text("utf-8") for page in programs.pages()}
+    written = {page: text for page, text in texts.items() if "<!-- /program -->" in text}
+    assert [page.name for page, text in written.items() if programs.page(text) != text] == []

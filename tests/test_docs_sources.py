@@ -1,4 +1,4 @@
-"""Every program of docs/sources.md runs as it stands, by itself."""
+"""Every program of the sources of tools, in docs/guides/tools.md, runs as it stands, by itself."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "sources.md"
-PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "guides" / "tools.md"
+SOURCES = PAGE.read_text(encoding="utf-8").partition("## Every source of tools")[2]
+PROGRAMS = re.findall(r"```python\n(.*?)```", SOURCES, re.DOTALL)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -20,5 +21,5 @@ def test_a_program_of_the_page_runs(program: str) -> None:
 
 
 def test_every_program_of_the_page_shows_a_result() -> None:
-    assert len(PROGRAMS) == 18
+    assert len(PROGRAMS) == 15
     assert all("assert " in program for program in PROGRAMS)

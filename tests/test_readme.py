@@ -41,8 +41,3 @@ def test_a_program_of_the_readme_runs(
 
 def test_the_readme_has_a_program() -> None:
     assert BLOCKS
-
-
-def test_the_table_of_costs_is_one_of_the_measured_page() -> None:
-    (table,) = re.findall(r"<!-- costs -->\n\n(.*?)\n\n<!-- /costs -->", README.read_text("utf-8"), re.DOTALL)
-    assert table in (README.parent / "docs" / "benchmarks.md").read_text("utf-8")
