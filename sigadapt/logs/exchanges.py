@@ -30,6 +30,7 @@ from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.logs.conversation import Conversation, conversation_from_request
 from sigadapt.logs.forms import batches, pairs, raw_exchanges
 from sigadapt.logs.forms.form import RawExchange, seconds_of, value_in
+from sigadapt.logs.server_turns import ServerTurns
 from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object, is_unicode, without_halves
 from sigadapt.signatures.places import printable
 from sigadapt.trust.echoes import Echoes
@@ -84,6 +85,7 @@ def read_log(sources: Iterable[LogSource]) -> Iterator[LoggedExchange | UnreadLi
         ('Hi.', 'Hello.', '2')
     """
     halves = _Halves()
+    turns = ServerTurns[_LogRow]()
     digests = set[str]()
     for row in _rows(sources):
         if row.error is not None:
@@ -98,9 +100,13 @@ def read_log(sources: Iterable[LogSource]) -> Iterator[LoggedExchange | UnreadLi
                 continue
             if raw.digest is not None:
                 digests.add(raw.digest)
-            for place, whole in halves.join(row, raw):
-                yield _read(place, whole)
-    for place, whole in halves.rest():
+            for half_place, half in halves.join(row, raw):
+                for place, whole in turns.join(half_place, half):
+                    yield _read(place, whole)
+    for half_place, half in halves.rest():
+        for place, whole in turns.join(half_place, half):
+            yield _read(place, whole)
+    for place, whole in turns.rest():
         yield _read(place, whole)
 
 

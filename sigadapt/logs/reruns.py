@@ -41,7 +41,7 @@ Step: TypeAlias = list[Json] | str
 """What was said in one answer: its calls, as `name` and `args`, or its words."""
 
 _MOST_SHOWN = 10
-_MOST_ROUNDS = 50  # of one turn, beyond what the record has
+_MOST_ROUNDS = 10  # of one turn, beyond what the record has: a model may call the same for ever
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,8 @@ class _Player:
                 return None
             difference = self._difference(calls, prediction.answer, missing[:1], any_call=True)
             if difference is not None or len(results.rounds) == most_rounds:
-                return difference or (_step_of(ToolCalls(missing[:1])), _step_of(calls), "called_anyway")
+                step = _step_of(ToolCalls(missing[:1])) or "words"
+                return difference or (step, _step_of(calls), "called_anyway")
             results += self._round(calls, self._recorded_pairs(calls))
             missing = [call for call in missing if not self._is_among(call, calls)]
         return self._end(turn, results)

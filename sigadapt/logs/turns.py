@@ -126,7 +126,9 @@ def _tool_of(entry: Any, tools: ToolDecls) -> Any:
     if not isinstance(entry, str) or entry in tools:
         return tools[entry] if isinstance(entry, str) else entry
     near = closest(entry, [decl.name for decl in tools])
-    fix = f"Did you mean {near!r}?" if near else "Add it to TOOLS in program.py, or adopt into a new folder."
+    fix = "Add it to TOOLS in program.py, or take TOOLS from program_new.py."
+    if near:
+        fix = f"Did you mean {near!r}?"
     raise InvalidOption(f"a row names the tool {entry!r}, which is not declared", field="tools", fix=fix)
 
 

@@ -33,5 +33,5 @@ def adopt(
         return
     sentence = f"Written: {paths[0]}, and the rows beside it."
     if paths[0].name != "program.py":
-        sentence += " Your own program.py is as it was."
+        sentence += " Your own program.py is as it was: compare its instructions and TOOLS with the new one."
     draw(Group(*adopted.tables(), sentence))

@@ -5,12 +5,15 @@ b. A call that does not fit its declaration, or whose result is a failure, is no
    the same tool after it in the turn is, if its arguments are others.
 c. So it is where the words of a failure are not known, and the model says between the two calls that it was
    wrong (`ADMISSIONS`). The call that has the most arguments in common is the one that was corrected.
+d. A call is none where the log goes on from the same request with other calls: the client asked again.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from sigadapt.adapters.outputs import no_answer_code
 from sigadapt.logs.adoption.failures import FailureRule, is_outage
 from sigadapt.logs.adoption.transcript import (
     AnyCall,
@@ -100,16 +103,20 @@ class LaterRounds:
 def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: FailureRule) -> Gold:
     """Tell the calls of an answer that were right from those that were not."""
     if exchange.choice.tool_calls is None:
-        return Gold([], "unconfirmed", [])
+        code = no_answer_code(exchange.choice)
+        return Gold([], "unconfirmed", [(code, None, None)] if code else [])
     tools = exchange.conversation.tools
     calls = exchange.choice.tool_calls.validated(tools).in_order()
     turn = _Turn(place, exchange.conversation, is_failure)
+    if turn.has_other_calls_than(calls):
+        return Gold([], "unconfirmed", [("replaced", call.name, None) for call in calls])
     results = turn.results_of({*map(identity_of, calls)})
     gold_calls: list[ToolCall] = []
     failures: list[Failure] = []
     reasons: set[Reason] = set()
     for call in calls:
-        result = results.get(identity_of(call))
+        own_results = results[identity_of(call)]
+        result = own_results.popleft() if own_results else None
         correction = None
         if isinstance(call, ToolCall) and not (result is not None and is_failure(result)):
             correction = turn.admitted_correction(call, calls) if result is not None else None
@@ -142,14 +149,24 @@ class _Turn:
         self._is_failure = is_failure
         self._question = compact(conversation.question).lower()
 
-    def results_of(self, identities: set[str]) -> Mapping[str, ToolResult]:
-        """Return the results of an answer's calls, as far as the turn shows them."""
-        results: dict[str, ToolResult] = {}
+    def has_other_calls_than(self, calls: Sequence[AnyCall]) -> bool:
+        """Return whether the turn goes on with other calls than these, each of which fits its declaration."""
+        if not self._rounds or not all(isinstance(call, ToolCall) for call in calls):
+            return False
+        turn_calls = self._rounds[0].calls.in_order()
+        if {*map(identity_of, calls)} & {*map(identity_of, turn_calls)}:
+            return False
+        # A client may have written the arguments in another way.
+        return not {*map(random_id, calls)} & {*filter(None, map(random_id, turn_calls))}
+
+    def results_of(self, identities: set[str]) -> Mapping[str, deque[ToolResult]]:
+        """Return the results of an answer's calls in order, as far as the turn shows them."""
+        results: dict[str, deque[ToolResult]] = {identity: deque() for identity in identities}
         for turn in self._rounds[:1]:
             for call, result in turn.pairs:
                 identity = identity_of(call)
                 if identity in identities and has_result(call, result):
-                    results[identity] = result
+                    results[identity].append(result)
         return results
 
     def correction(self, call: AnyCall, used: set[str]) -> ToolCall | None:

@@ -107,7 +107,8 @@ def program_text(tools: ToolDecls, prompt: CommonPrompt, fields: Iterable[str]) 
 
 
 def is_unchanged(text: str) -> bool:
-    """Return whether a program is as `adopt` wrote it."""
+    """Return whether a program is as `adopt` wrote it, whatever ends its lines."""
+    text = text.replace("\r\n", "\n")
     match = _HASH.match(text)
     return match is not None and match[1] == _hash_of(text[match.end() :])
 
