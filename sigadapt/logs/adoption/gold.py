@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.adapters.outputs import no_answer_code
+from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.logs.adoption.failures import FailureRule, is_outage
 from sigadapt.logs.adoption.transcript import (
     AnyCall,
@@ -34,6 +35,8 @@ Reason: TypeAlias = Literal["result", "corrected", "unconfirmed"]
 Failure: TypeAlias = tuple[str, str | None, str | None]
 """The code of a call that was not right, its tool, and the place in its arguments."""
 
+_CALL_SIGNS = frozenset("<[{`(")
+"""Characters without which no text holds a call."""
 _WEAKEST_FIRST: tuple[Reason, ...] = ("unconfirmed", "corrected", "result")
 
 ADMISSIONS = (
@@ -103,8 +106,7 @@ class LaterRounds:
 def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: FailureRule) -> Gold:
     """Tell the calls of an answer that were right from those that were not."""
     if exchange.choice.tool_calls is None:
-        code = no_answer_code(exchange.choice)
-        return Gold([], "unconfirmed", [(code, None, None)] if code else [])
+        return Gold([], "unconfirmed", [*_failures_of_words(exchange)])
     tools = exchange.conversation.tools
     calls = exchange.choice.tool_calls.validated(tools).in_order()
     turn = _Turn(place, exchange.conversation, is_failure)
@@ -138,6 +140,19 @@ def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: Fail
         if reason in reasons:
             return Gold(gold_calls, reason, failures)
     return Gold(gold_calls, "unconfirmed", failures)
+
+
+def _failures_of_words(exchange: LoggedExchange) -> Iterator[Failure]:
+    """Yield why an answer without calls is none: it says nothing, or is a call that a server left as text."""
+    code = no_answer_code(exchange.choice)
+    if code is not None:
+        yield code, None, None
+        return
+    text = exchange.choice.text or ""
+    if exchange.conversation.tools and not _CALL_SIGNS.isdisjoint(text):
+        calls = choice_from_text(text, exchange.conversation.tools).tool_calls
+        for call in calls.in_order() if calls else ():
+            yield "call_in_text", call.name, None
 
 
 class _Turn:

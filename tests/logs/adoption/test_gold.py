@@ -183,3 +183,12 @@ def test_an_answer_that_says_nothing_is_no_silence(message: Any, finish: str, co
     adopted = adopt([*weather_log(), line])
     assert "Weather?" not in [row.question for row in adopted.silences]
     assert adopted.failures == [{"code": code, "tool": None, "path": None, "count": 1}]
+
+
+def test_a_call_that_a_server_left_as_text_is_no_silence() -> None:
+    """logs: Turns without a call are rows of their own"""
+    call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Lima"}}\n</tool_call>'
+    lines = log([user("Weather?"), model(call)]) + log([user("Why?"), model("Because (I say so).")])
+    adopted = adopt(lines)
+    assert [row.question for row in adopted.silences] == ["Why?"]
+    assert [(each["code"], each["tool"]) for each in adopted.failures] == [("call_in_text", "get_weather")]
