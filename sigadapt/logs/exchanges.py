@@ -14,19 +14,20 @@
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_from_response, choice_from_stream
 from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.logs.attempts import attempt
 from sigadapt.logs.conversation import Conversation, conversation_from_request
 from sigadapt.logs.forms import batches, pairs, raw_exchanges
 from sigadapt.logs.forms.form import RawExchange, seconds_of, value_in
@@ -35,8 +36,6 @@ from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object
 from sigadapt.signatures.places import printable
 from sigadapt.trust.echoes import Echoes
 from sigadapt.trust.masking import Masking, secrets_in
-
-_T = TypeVar("_T")
 
 LogSource: TypeAlias = "str | PathLike[str] | Json"
 """A file, a line of a log (a text that begins with `{` or `[`), or a row."""
@@ -91,7 +90,7 @@ def read_log(sources: Iterable[LogSource]) -> Iterator[LoggedExchange | UnreadLi
         if row.error is not None:
             yield _unread_line(row, row.error)
             continue
-        raws = _attempt(partial(_raw_exchanges_in, row))
+        raws = attempt(partial(_raw_exchanges_in, row))
         if isinstance(raws, Exception):
             yield _unread_line(row, raws)
             continue
@@ -143,7 +142,7 @@ def _rows_in(text: str, source: int, prefix: str) -> Iterator[_LogRow]:
         lines = [(lines[0][0], text)]
     for number, line in lines:
         place = f"{prefix}{number}"
-        value = _attempt(partial(_line_value, line))
+        value = attempt(partial(_line_value, line))
         if isinstance(value, Exception):
             yield _LogRow(source, place, error=value)
         elif is_array(value) and value:
@@ -151,14 +150,6 @@ def _rows_in(text: str, source: int, prefix: str) -> Iterator[_LogRow]:
                 yield _LogRow(source, f"{place}, entry {entry_number}", entry)
         else:
             yield _LogRow(source, place, value)
-
-
-def _attempt(work: Callable[[], _T]) -> _T | Exception:
-    """Return what work gives, or why it failed: a log may hold anything."""
-    try:
-        return work()
-    except Exception as error:  # noqa: BLE001  (the caller reports it)
-        return error
 
 
 def _line_value(line: str) -> Any:
@@ -270,7 +261,7 @@ def _joined_by_key(halves: list[tuple[_LogRow, RawExchange]]) -> Iterator[tuple[
 
 def _read(row: _LogRow, raw: RawExchange) -> LoggedExchange | UnreadLine:
     """Return an exchange, or why it is none."""
-    exchange = _attempt(partial(_exchange_of, raw))
+    exchange = attempt(partial(_exchange_of, raw))
     if isinstance(exchange, Exception):
         return _unread_line(row, exchange)
     if not isinstance(row.value, _MendedRow):

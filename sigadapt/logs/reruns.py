@@ -25,7 +25,16 @@ from sigadapt.errors import InvalidOption, UnusableAnswer
 from sigadapt.logs.adoption.adopted import Adopted
 from sigadapt.logs.adoption.failures import FailureRule
 from sigadapt.logs.adoption.transcript import has_result
-from sigadapt.logs.agreement import AdoptedLog, Model, adopted_of, inputs_of, models_of, outcome_of
+from sigadapt.logs.agreement import (
+    AdoptedLog,
+    Model,
+    adopted_of,
+    answer_of,
+    inputs_of,
+    models_of,
+    outcome_of,
+)
+from sigadapt.logs.attempts import attempt
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.logs.turns import tools_of
 from sigadapt.metrics import compare
@@ -278,7 +287,11 @@ class _Player:
                 step = _step_of(ToolCalls(missing[:1])) or "words"
                 return difference or (step, _step_of(calls), "called_anyway")
             results += self._round(calls, self._recorded_pairs(calls))
-            missing = [call for call in missing if not self._is_among(call, calls)]
+            missing = [
+                recorded
+                for recorded in missing
+                if not any(_is_same(recorded, call, self._record.tools) for call in calls)
+            ]
         return self._end(turn, results)
 
     def _end(self, turn: _RecordedTurn, results: ToolResults) -> _Difference | None:
@@ -335,19 +348,15 @@ class _Player:
         history = dspy.History(messages=self.events) if self.events else None
         said = results if results.rounds else None
         inputs = self._record.inputs | {"question": turn.question, "history": history, "results": said}
-        try:
-            with dspy.context(lm=self._lm):
-                return self._program(**inputs), None
-        except UnusableAnswer as unusable:
-            return None, (expected, str(unusable), unusable.code)
-        except Exception as error:  # noqa: BLE001  (one conversation must not end the run)
-            return None, (expected, f"{type(error).__name__}: {error}", "error")
+        prediction = attempt(partial(answer_of, self._program, self._lm, inputs))
+        if isinstance(prediction, UnusableAnswer):
+            return None, (expected, str(prediction), prediction.code)
+        if isinstance(prediction, Exception):
+            return None, (expected, f"{type(prediction).__name__}: {prediction}", "error")
+        return prediction, None
 
     def _is_recorded(self, call: ToolCall) -> bool:
         return any(_is_same(recorded, call, self._record.tools) for recorded, _ in self._pairs)
-
-    def _is_among(self, recorded: ToolCall, calls: ToolCalls) -> bool:
-        return any(_is_same(recorded, call, self._record.tools) for call in calls)
 
     def _recorded_pairs(self, calls: ToolCalls) -> list[Any]:
         """Return recorded calls like these with their results: each once, as long as there are more."""

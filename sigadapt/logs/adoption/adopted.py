@@ -130,7 +130,7 @@ class Adopted(Report):
 
     def tables(self) -> Sequence[RenderableType]:
         """Return what was read, the calls that were not right, and why lines were not read."""
-        title = f"{_counted(self.read, 'exchange')} read, {_counted(len(self.unread), 'line')} not"
+        title = f"{_number_of(self.read, 'exchange')} read, {_number_of(len(self.unread), 'line')} not"
         counts = self.counts()
         tables: list[RenderableType] = [
             table_of(title, ("", "count"), [(text, counts[name]) for name, text in _MEANINGS.items()])
@@ -250,7 +250,8 @@ def _with_program(rows: list[Json], tools: ToolDecls, seed: int) -> Adopted:
         part = "heldout" if row["conversation"] in held_out_names else "train"
         if "calls" not in row:
             part = "silences"
-        parts[part].append(_example({**_inputs_of(row, prompt), **_labels_of(row)}))
+        labels = {key: row[key] for key in LABELS if key in row}
+        parts[part].append(_example(_inputs_of(row, prompt) | labels))
     fields = _fields_of([example for part in parts.values() for example in part])
     signature = turn_signature(prompt.text, fields)
     program = TurnProgram(signature, tools, context_first=prompt.context_first)
@@ -268,10 +269,6 @@ def _inputs_of(row: Json, prompt: CommonPrompt) -> Json:
     """Return what a program takes of a row, its instructions beside those that rows have in common."""
     inputs = {key: value for key, value in row.items() if key not in LABELS and key != "system"}
     return inputs | prompt.parts_of(row["system"])
-
-
-def _labels_of(row: Json) -> Json:
-    return {key: row[key] for key in LABELS if key in row}
 
 
 def _example(row: Json) -> dspy.Example:
@@ -314,7 +311,7 @@ def load(folder: str | PathLike[str]) -> Adopted:
         rows, bad_lines = rows_in(path / f"{name}.jsonl")
         parts[name] = [*map(_example, rows)]
         if bad_lines:
-            unread.append(UnreadLine(f"{name}.jsonl", f"{_counted(bad_lines, 'line')} with no JSON object"))
+            unread.append(UnreadLine(f"{name}.jsonl", f"{_number_of(bad_lines, 'line')} with no JSON object"))
     failures, _ = rows_in(path / "failures.json")
     rows: list[Any] = [*parts["train"], *parts["heldout"], *parts["silences"]]
     names: set[str] = {row["conversation"] for row in rows}
@@ -331,5 +328,5 @@ def load(folder: str | PathLike[str]) -> Adopted:
     )
 
 
-def _counted(number: int, noun: str) -> str:
+def _number_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -22,7 +22,11 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths: dict[Path, str] = {}
     for name, text in files.items():
-        paths[folder / (NEW_PROGRAM if name == PROGRAM and _is_changed(folder / name) else name)] = text
+        path = folder / name
+        if name == PROGRAM and path.exists():
+            is_changed = not is_unchanged(path.read_bytes().decode("utf-8", "replace"))
+            path = folder / NEW_PROGRAM if is_changed else path
+        paths[path] = text
     drafts = {path: path.with_name(f".{path.name}.draft") for path in paths}
     try:
         for path, text in paths.items():
@@ -36,10 +40,6 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     if PROGRAM in files and folder / PROGRAM in paths:
         (folder / NEW_PROGRAM).unlink(missing_ok=True)  # of an earlier run
     return [*paths]
-
-
-def _is_changed(path: Path) -> bool:
-    return path.exists() and not is_unchanged(path.read_bytes().decode("utf-8", "replace"))
 
 
 def json_lines(rows: Iterable[Json]) -> str:

@@ -109,7 +109,7 @@ def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: Fail
         return Gold([], "unconfirmed", [*_failures_of_words(exchange)])
     tools = exchange.conversation.tools
     calls = exchange.choice.tool_calls.validated(tools).in_order()
-    turn = _Turn(place, exchange.conversation, is_failure)
+    turn = _RestOfTurn(place, exchange.conversation, is_failure)
     if turn.has_other_calls_than(calls):
         return Gold([], "unconfirmed", [("replaced", call.name, None) for call in calls])
     results = turn.results_of({*map(identity_of, calls)})
@@ -155,7 +155,7 @@ def _failures_of_words(exchange: LoggedExchange) -> Iterator[Failure]:
             yield "call_in_text", call.name, None
 
 
-class _Turn:
+class _RestOfTurn:
     """What a turn holds from an answer on."""
 
     def __init__(self, place: RoundPlace | None, conversation: Conversation, is_failure: FailureRule) -> None:
