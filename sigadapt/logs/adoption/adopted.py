@@ -250,8 +250,8 @@ def _with_program(rows: list[Json], tools: ToolDecls, seed: int) -> Adopted:
         part = "heldout" if row["conversation"] in held_out_names else "train"
         if "calls" not in row:
             part = "silences"
-        labels = {key: row[key] for key in LABELS if key in row}
-        parts[part].append(_example(_inputs_of(row, prompt) | labels))
+        columns = {key: value for key, value in row.items() if key != "system"}
+        parts[part].append(_example(columns | prompt.parts_of(row["system"])))
     fields = _fields_of([example for part in parts.values() for example in part])
     signature = turn_signature(prompt.text, fields)
     program = TurnProgram(signature, tools, context_first=prompt.context_first)
@@ -263,12 +263,6 @@ def _with_program(rows: list[Json], tools: ToolDecls, seed: int) -> Adopted:
         silences=parts["silences"],
         prompt=prompt,
     )
-
-
-def _inputs_of(row: Json, prompt: CommonPrompt) -> Json:
-    """Return what a program takes of a row, its instructions beside those that rows have in common."""
-    inputs = {key: value for key, value in row.items() if key not in LABELS and key != "system"}
-    return inputs | prompt.parts_of(row["system"])
 
 
 def _example(row: Json) -> dspy.Example:

@@ -112,7 +112,8 @@ def _best(prompts: dict[str, set[str]], least: int, *, from_end: bool) -> _Candi
             candidate = _Candidate(longer_text.strip(), count)
             # The text itself decides between two that score alike, whatever the order of the lines.
             is_better = (candidate.score, candidate.text) > (best.score, best.text)
-            if is_better and _is_docstring(candidate.text):
+            # Python cleans every docstring: the text must be the same afterwards.
+            if is_better and inspect.cleandoc(f"{candidate.text}\n") == candidate.text:
                 best = candidate
     return best
 
@@ -123,8 +124,3 @@ def _segments(prompt: str, *, from_end: bool) -> list[str]:
     if from_end:
         pieces.reverse()
     return pieces
-
-
-def _is_docstring(text: str) -> bool:
-    """Return whether a text is the same after Python has cleaned it, as it cleans every docstring."""
-    return inspect.cleandoc(f"{text}\n") == text
