@@ -6,8 +6,9 @@
     file that is one JSON object.
  b. A line that cannot be read costs that line alone, and has a reason without a secret.
  c. A request and its answer on rows of their own are joined by their id, wherever they are. Without an id,
-    the answer follows the request in the same file. Two different requests of one id are not joined, because
-    nothing says which of them was answered (nothing silent).
+    the answer follows the request in the same file. Two different requests of one id are not joined, and
+    neither are several requests with several answers after them, because nothing says which answer is whose
+    (nothing silent).
  d. Half of a surrogate pair, which no file can hold, is read as U+FFFD, on record. NaN and infinity are no
     JSON.
  e. Secrets of a request are masked before it is read.
@@ -201,14 +202,19 @@ class _Halves:
     """Requests and answers that are still to be joined."""
 
     def __init__(self) -> None:
-        self._open: tuple[_LogRow, RawExchange] | None = None  # the latest request without an id
+        self._requests: list[tuple[_LogRow, RawExchange]] = []
+        """Requests without an id that follow one another."""
+        self._answers: list[tuple[_LogRow, RawExchange]] = []
+        """The answers that follow these."""
         self._by_key: dict[str, list[tuple[_LogRow, RawExchange]]] = {}
 
     def join(self, row: _LogRow, raw: RawExchange) -> Iterator[tuple[_LogRow, RawExchange]]:
         """Yield what is whole now, and the halves that nothing can follow any more."""
-        if self._open is not None and self._open[0].source != row.source:
-            yield self._open
-            self._open = None
+        is_next_answer = raw.key is None and raw.request is None and raw.response is not None
+        if self._answers and not is_next_answer:
+            yield from self._in_order()
+        if self._requests and self._requests[0][0].source != row.source:
+            yield from self._in_order()
         is_whole = raw.request is not None and raw.response is not None
         is_unusable = raw.request is not None and not is_object(raw.request)
         if is_whole or is_unusable:
@@ -216,27 +222,37 @@ class _Halves:
         elif raw.key is not None:
             self._by_key.setdefault(raw.key, []).append((row, raw))
         elif raw.request is not None:
-            if self._open is not None:
-                yield self._open
-            self._open = row, raw
-        elif raw.response is not None and self._open is not None:
-            _, asked = self._open
-            self._open = None
-            yield (
-                row,
-                asked._replace(
-                    response=raw.response, name=asked.name or raw.name, time=asked.time or raw.time
-                ),
-            )
+            self._requests.append((row, raw))
+        elif is_next_answer and self._requests:
+            self._answers.append((row, raw))
         else:
             yield row, raw
 
     def rest(self) -> Iterator[tuple[_LogRow, RawExchange]]:
         """Yield what is joined by its id, and the halves that are left."""
-        if self._open is not None:
-            yield self._open
+        yield from self._in_order()
         for halves in self._by_key.values():
             yield from _joined_by_key(halves)
+
+    def _in_order(self) -> Iterator[tuple[_LogRow, RawExchange]]:
+        """Yield the latest request with the answer after it, and the halves beside them."""
+        requests = self._requests
+        answers = self._answers
+        self._requests = []
+        self._answers = []
+        if len(requests) > 1 and len(answers) > 1:  # sent at once: each answer may be any request's
+            counts = f"{len(requests)} requests are before {len(answers)} answers"
+            for row, raw in (*requests, *answers):
+                yield row, raw._replace(failure=f"{counts}, and nothing says whose each is")
+            return
+        if answers:
+            _, asked = requests.pop()
+            row, answer = answers[0]
+            name = asked.name or answer.name
+            time = asked.time or answer.time
+            answers[0] = row, asked._replace(response=answer.response, name=name, time=time)
+        yield from requests
+        yield from answers
 
 
 def _joined_by_key(halves: list[tuple[_LogRow, RawExchange]]) -> Iterator[tuple[_LogRow, RawExchange]]:

@@ -494,6 +494,24 @@ def test_any_row_is_read_or_has_a_reason(row: Json, data: st.DataObject) -> None
     assert all(isinstance(read, (LoggedExchange, UnreadLine)) for read in read_log([changed, PAIRS[0]]))
 
 
+def test_answers_to_requests_that_were_sent_at_once_are_not_guessed() -> None:
+    """logs: A request and its answer on lines of their own are joined"""
+    halves = [half for row in PAIRS[:3] for half in (row["request"], row["response"])]
+    requests = halves[::2]
+    answers = halves[1::2]
+    at_once = [*requests[:2], *answers[:2]]
+    for rows, unread_count in (([*requests, *answers], 6), ([*at_once, requests[2], answers[2]], 4)):
+        items = [*read_log(rows)]
+        reasons = [each.reason for each in items if isinstance(each, UnreadLine)]
+        assert len(reasons) == unread_count
+        assert all("nothing says whose each is" in reason for reason in reasons)
+        assert len(items) - unread_count == (len(rows) - unread_count) // 2
+    # A request whose answer was lost is one half; the next one has its own.
+    lost, exchange = sorted(read_log([requests[0], requests[1], answers[1]]), key=len)
+    assert isinstance(lost, UnreadLine)
+    assert isinstance(exchange, LoggedExchange)
+
+
 def server_turns(count: int) -> list[Json]:
     """A conversation of the Responses API whose turns the server keeps: each request has what is new."""
     function = {"type": "function", **TOOL["function"]}
