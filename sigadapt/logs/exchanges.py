@@ -123,8 +123,11 @@ def _rows(sources: Iterable[LogSource]) -> Iterator[_LogRow]:
             yield _LogRow(0, str(number), source if _is_sayable(source) else _with_whole_characters(source))
         elif isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
             yield from (row._replace(line=str(number)) for row in _rows_in(source, 0, ""))
+        elif not isinstance(source, (str, PathLike)):
+            sort = type(source).__name__
+            raise InvalidOption(f"expected files, lines or rows, got {sort}", field="lines_or_paths")
         else:
-            path = Path(str(source))
+            path = Path(source)
             try:
                 content = path.read_bytes()
             except OSError as error:

@@ -591,3 +591,10 @@ def test_what_langfuse_itself_returns_is_read() -> None:
     want = sorted(map(str, map(facts, read_log(PAIRS))))
     for rows in ([page.json()], [each.json() for each in observations]):
         assert sorted(map(str, map(facts, read_log(rows)))) == want
+
+
+@pytest.mark.parametrize("source", [None, 5, b"{}", [{}]])
+def test_what_is_no_source_is_refused(source: Any) -> None:
+    """logs: A line that cannot be read costs that line alone"""
+    with pytest.raises(InvalidOption, match="expected files, lines or rows"):
+        list(read_log([source]))

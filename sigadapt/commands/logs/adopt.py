@@ -21,8 +21,9 @@ def adopt(
 ) -> None:
     """Make a program, rows with gold calls and a table of failures of recorded traffic.
 
-    A line is a request and its response, a recording of sigadapt's, LiteLLM's standard logging payload, or
-    an OpenTelemetry span. Secrets are masked. What cannot be read is counted.
+    A line is a request and its response, together or apart, a span or a trace (OpenTelemetry, OpenInference,
+    Langfuse, MLflow), LiteLLM's payload, a line of a batch or of a fine-tuning file, or a list of these.
+    Secrets are masked. What cannot be read is counted.
     """
     quiet()
     adopted = adopt_log(files, failed=failed, seed=seed)

@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.errors import InvalidHistory
 from sigadapt.logs.adoption.failures import FailurePattern, FailureRule
-from sigadapt.logs.adoption.folder import json_lines, program_in, rows_in, write_files
+from sigadapt.logs.adoption.folder import PROGRAM, json_lines, program_in, rows_in, text_in, write_files
 from sigadapt.logs.adoption.gold import Failure, LaterRounds, gold_of
 from sigadapt.logs.adoption.program_text import program_text
 from sigadapt.logs.adoption.prompts import CommonPrompt, common_prompt
@@ -62,6 +62,7 @@ class Adopted(Report):
         conversations: how many conversations they are.
         drifted: how many rows have a declaration of their own, because it changed since.
         own_tools: how many tools only one provider has.
+        program_file: the text of the program.py that was loaded; empty if a log was adopted.
     """
 
     program: dspy.Module
@@ -77,6 +78,7 @@ class Adopted(Report):
     conversations: int = 0
     drifted: int = 0
     own_tools: int = 0
+    program_file: str = ""
 
     @property
     def rows(self) -> list[dspy.Example]:
@@ -119,7 +121,7 @@ class Adopted(Report):
         """
         fields = _fields_of([*self.rows, *self.silences])
         files = {
-            "program.py": program_text(self.tools, self.prompt, fields),
+            PROGRAM: self.program_file or program_text(self.tools, self.prompt, fields),
             "train.jsonl": json_lines(map(dict, self.train)),
             "heldout.jsonl": json_lines(map(dict, self.heldout)),
             "silences.jsonl": json_lines(map(dict, self.silences)),
@@ -319,6 +321,7 @@ def load(folder: str | PathLike[str]) -> Adopted:
         unread=unread,
         read=len(rows),
         conversations=len(names),
+        program_file=text_in(path / PROGRAM),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sigadapt.errors import InvalidOption
 from sigadapt.logs.adoption.program_text import is_unchanged
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.trust.private_files import open_private
 
 PROGRAM = "program.py"
@@ -24,8 +24,9 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     for name, text in files.items():
         path = folder / name
         if name == PROGRAM and path.exists():
-            is_changed = not is_unchanged(path.read_bytes().decode("utf-8", "replace"))
-            path = folder / NEW_PROGRAM if is_changed else path
+            old_text = text_in(path)
+            if old_text != text and not is_unchanged(old_text):
+                path = folder / NEW_PROGRAM
         paths[path] = text
     drafts = {path: path.with_name(f".{path.name}.draft") for path in paths}
     try:
@@ -40,6 +41,11 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     if PROGRAM in files and folder / PROGRAM in paths:
         (folder / NEW_PROGRAM).unlink(missing_ok=True)  # of an earlier run
     return [*paths]
+
+
+def text_in(path: Path) -> str:
+    """Return the text of a file, whatever its bytes are."""
+    return path.read_bytes().decode("utf-8", "replace")
 
 
 def json_lines(rows: Iterable[Json]) -> str:
@@ -62,16 +68,17 @@ def program_in(folder: Path) -> tuple[Any, Any]:
 
 
 def rows_in(path: Path) -> tuple[list[Json], int]:
-    """Return the rows of a file, none if it is not there, and how many lines are none."""
-    lines = path.read_bytes().decode("utf-8", "replace").split("\n") if path.exists() else []
+    """Return the rows of a file, one or a list of them on each line, and how many lines have none."""
+    lines = text_in(path).split("\n") if path.exists() else []
     rows: list[Json] = []
     bad_lines = 0
     for line in filter(str.strip, lines):
         row: Any = None
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
-        if is_object(row):
-            rows.append(row)
+        entries = row if is_array(row) else [row]
+        if all(map(is_object, entries)):
+            rows += entries
         else:
             bad_lines += 1
     return rows, bad_lines

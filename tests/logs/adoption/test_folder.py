@@ -43,4 +43,25 @@ def test_rows_of_a_tool_that_a_kept_program_lacks_say_where_it_is(tmp_path: Path
     assert caught.value.field == "tools"
 
 
+def test_what_was_loaded_is_saved_as_it_was(tmp_path: Path) -> None:
+    """logs: A log is adopted in Python as in the shell"""
+    lines = [*weather_log("Be brief."), *log(asks("Weather?", "get_weather", {"city": 1}))]
+    for is_changed in (False, True):
+        first = tmp_path / f"first{is_changed}"
+        program = adopt(lines).save(first)[0]
+        if is_changed:
+            program.write_text(f"{program.read_text()}# Mine.\n")
+        loaded = load(first)
+        assert [each["code"] for each in loaded.failures] == ["schema_mismatch"]
+        second = tmp_path / f"second{is_changed}"
+        loaded.save(second)
+        loaded.save(first)
+        names = sorted(path.name for path in first.iterdir())
+        assert names == sorted(path.name for path in second.iterdir())
+        assert "program_new.py" not in names
+        for name in {*names} - {"report.html"}:
+            assert (first / name).read_bytes() == (second / name).read_bytes()
+        assert "Be brief." in (second / "program.py").read_text()
+
+
 DATE = {"type": "function", "function": {**CLOCK["function"], "name": "tell_date"}}
