@@ -23,7 +23,7 @@ from rich.console import RenderableType
 from sigadapt.adapters.request.messages import read
 from sigadapt.errors import InvalidOption, UnusableAnswer
 from sigadapt.logs.adoption.adopted import Adopted
-from sigadapt.logs.adoption.failures import FailureRule
+from sigadapt.logs.adoption.failures import FailurePattern, FailureRule
 from sigadapt.logs.adoption.transcript import has_result
 from sigadapt.logs.agreement import (
     AdoptedLog,
@@ -128,7 +128,13 @@ def _text_of(step: Step) -> str:
 
 
 def replay(
-    adopted: AdoptedLog, model: Model, *, match: Match = "strict", threads: int = 4, name: str | None = None
+    adopted: AdoptedLog,
+    model: Model,
+    *,
+    match: Match = "strict",
+    failed: FailurePattern | None = None,
+    threads: int = 4,
+    name: str | None = None,
 ) -> Replayed:
     """Replay whole recorded conversations on another model, with the user's words and results of the record.
 
@@ -137,6 +143,8 @@ def replay(
         model: a language model, or its name as `dspy.LM` takes it.
         match: `strict` expects the same calls in the same place. `by-call` gives any call of the conversation
             a result that it got in the record, in whatever order the model makes them.
+        failed: which results are failures besides what every tool says, as in `adopt`. With `by-call`, nobody
+            has to make such calls again.
         threads: how many conversations are replayed at once.
         name: the model's name in the table.
 
@@ -144,7 +152,7 @@ def replay(
         A Replayed.
 
     Raises:
-        InvalidOption: for another match, no conversations, or what is no model.
+        InvalidOption: for another match, no conversations, an invalid `failed`, or what is no model.
     """
     if match not in ("strict", "by-call"):
         raise InvalidOption(f"expected 'strict' or 'by-call', got {match!r}", field="match")
@@ -153,7 +161,7 @@ def replay(
     if not records:
         raise InvalidOption("there are no conversations to replay", field="adopted")
     [(model_name, lm)] = models_of(model).items()
-    play = partial(_departure_of, adopted=log, lm=lm, match=match)
+    play = partial(_departure_of, adopted=log, lm=lm, match=match, is_failure=FailureRule(failed))
     pool = ThreadPoolExecutor(threads)
     try:
         departures = [*progress(pool.map(play, records), name or model_name, len(records))]
@@ -217,9 +225,11 @@ def _recorded_turn(event: Json, tools: ToolDecls) -> _RecordedTurn:
     )
 
 
-def _departure_of(record: _Record, *, adopted: Adopted, lm: Any, match: Match) -> Departure | None:
+def _departure_of(
+    record: _Record, *, adopted: Adopted, lm: Any, match: Match, is_failure: FailureRule
+) -> Departure | None:
     """Play a conversation, and return where the model left it; None if it did not."""
-    player = _Player(record, adopted, lm)
+    player = _Player(record, adopted, lm, is_failure)
     for number, turn in enumerate(record.turns, 1):
         if turn.question is None and number < len(record.turns):
             player.events.append(turn.event)  # the record begins with the model: nobody was asked
@@ -237,12 +247,12 @@ _Difference: TypeAlias = tuple[Step, Step, str]
 class _Player:
     """A conversation as it went so far, with the model's own words and calls."""
 
-    def __init__(self, record: _Record, adopted: Adopted, lm: Any) -> None:
+    def __init__(self, record: _Record, adopted: Adopted, lm: Any, is_failure: FailureRule) -> None:
         self.events: list[Json] = []
         self._record = record
         self._program: Any = adopted.program
         self._lm = lm
-        self._is_failure = FailureRule()
+        self._is_failure = is_failure
         # By what was called, the results that the whole conversation has of it, in order.
         self._pairs = [
             (call, result)

@@ -9,13 +9,15 @@ from rich.console import Group
 from sigadapt.commands.printing import AsJson, draw, emit, quiet
 from sigadapt.logs import adopt as adopt_log
 
+FailedOption = Annotated[
+    str | None, typer.Option(help="A regular expression: results with it are failures, too.")
+]
+
 
 def adopt(
     files: Annotated[list[Path], typer.Argument(help="Files of JSON lines.", exists=True, dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.", file_okay=False)],
-    failed: Annotated[
-        str | None, typer.Option(help="A regular expression: results with it are failures, too.")
-    ] = None,
+    failed: FailedOption = None,
     seed: Annotated[int, typer.Option(help="Another one holds out other conversations.")] = 0,
     as_json: AsJson = False,
 ) -> None:
