@@ -30,6 +30,7 @@ from sigadapt.errors import (
 )
 from sigadapt.logs.adoption.adopted import Adopted, load
 from sigadapt.logs.adoption.folder import rows_in
+from sigadapt.logs.attempts import attempt
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.logs.turns import LABELS, tools_of
 from sigadapt.schemas.arguments import parse_arguments
@@ -51,7 +52,7 @@ _MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Reply:
+class ModelReply:
     """What became of one row: an outcome, what differs in words, and what it took."""
 
     outcome: str
@@ -64,23 +65,21 @@ class Reply:
     requests: int = 1  # how many it took
 
 
-def ask(program: Any, lm: Any, row: Any, tools: Any) -> Reply:
+def ask(program: Any, lm: Any, row: Any, tools: Any) -> ModelReply:
     """Send a row to a model and compare the calls with the row's; a row without `calls` needs none."""
     model: Any = lm.copy()  # whose history holds nothing else
     calls = ToolCalls()
     outcome = ""
     reason = ""
-    try:
-        with dspy.context(lm=model):
-            prediction: Any = program(**inputs_of(row))
+    prediction = attempt(partial(answer_of, program, model, inputs_of(row)))
+    if not isinstance(prediction, Exception):
         calls = prediction.calls or calls
-    except UnusableAnswer as unusable:
-        if unusable.code not in _WORDS_ALONE:
-            outcome = "error"
-            reason = str(unusable)
-    except Exception as failure:  # noqa: BLE001  (one row must not end the run)
-        outcome = SKIPPED if isinstance(failure, _REFUSALS) and not model.history else "error"
-        reason = f"{type(failure).__name__}: {failure}"
+    elif not isinstance(prediction, UnusableAnswer):
+        outcome = SKIPPED if isinstance(prediction, _REFUSALS) and not model.history else "error"
+        reason = f"{type(prediction).__name__}: {prediction}"
+    elif prediction.code not in _WORDS_ALONE:
+        outcome = "error"
+        reason = str(prediction)
     if not outcome:
         outcome, reason = outcome_of(row.get("calls") or [], calls, tools_of(row.get("tools"), tools))
     entries: list[Json] = model.history
@@ -89,7 +88,7 @@ def ask(program: Any, lm: Any, row: Any, tools: Any) -> Reply:
     changes: list[str] = []
     for entry in entries:
         changes += map(str, entry.get("changes") or ())
-    return Reply(
+    return ModelReply(
         outcome,
         reason,
         called=bool(calls),
@@ -99,6 +98,12 @@ def ask(program: Any, lm: Any, row: Any, tools: Any) -> Reply:
         calls=tuple(map(_call_row, calls.in_order())),
         requests=max(1, len(entries)),
     )
+
+
+def answer_of(program: Any, lm: Any, inputs: Json) -> Any:
+    """Return what a program gives on a model."""
+    with dspy.context(lm=lm):
+        return program(**inputs)
 
 
 def inputs_of(row: Any) -> Json:
@@ -168,10 +173,10 @@ class ModelAgreement:
     input_tokens: int
     output_tokens: int
     cost: float | None
-    replies: list[Reply]
+    replies: list[ModelReply]
 
     @classmethod
-    def of(cls, model: str, replies: list[Reply], silences: list[Reply]) -> "ModelAgreement":
+    def of(cls, model: str, replies: list[ModelReply], silences: list[ModelReply]) -> "ModelAgreement":
         """Return the counts of replies to rows with gold calls, and to turns that needed no call."""
         outcomes = Counter(reply.outcome for reply in replies)
         every_reply = [*replies, *silences]
@@ -286,7 +291,10 @@ def compare(
         raise InvalidOption("there are no rows to ask with", field="adopted", fix="Adopt a log with tools.")
     agreements: list[ModelAgreement] = []
     for name, lm in models_of(models).items():
-        path = None if journal is None else Path(journal) / _journal_name(name, lm, log)
+        path = None
+        if journal is not None:
+            key = short_hash(compact([name, lm.model, log.tools.fingerprint()]))
+            path = Path(journal) / f"asked-{key}.jsonl"
         kept_replies = {} if path is None or again else replies_in(rows_in(path)[0])
         answer = partial(_answer, adopted=log, lm=lm, journal=_Journal(path, kept_replies))
         pool = ThreadPoolExecutor(threads)
@@ -338,14 +346,10 @@ class _Journal(NamedTuple):
     """The file of a model's replies, and those of an earlier run, by the hashes of their rows."""
 
     path: Path | None
-    replies: dict[str, Reply]
+    replies: dict[str, ModelReply]
 
 
-def _journal_name(name: str, lm: Any, adopted: Adopted) -> str:
-    return f"asked-{short_hash(compact([name, lm.model, adopted.tools.fingerprint()]))}.jsonl"
-
-
-def _answer(row: dspy.Example, *, adopted: Adopted, lm: Any, journal: _Journal) -> Reply:
+def _answer(row: dspy.Example, *, adopted: Adopted, lm: Any, journal: _Journal) -> ModelReply:
     """Return the reply to a row: the earlier one, or a new one, which is written to the journal."""
     key = short_hash(compact(row.toDict()))
     if key in journal.replies:
@@ -357,12 +361,12 @@ def _answer(row: dspy.Example, *, adopted: Adopted, lm: Any, journal: _Journal) 
     return reply
 
 
-_REPLY = pydantic.TypeAdapter(Reply)
+_REPLY = pydantic.TypeAdapter(ModelReply)
 
 
-def replies_in(journal: Iterable[Json]) -> dict[str, Reply]:
+def replies_in(journal: Iterable[Json]) -> dict[str, ModelReply]:
     """Return the replies of an earlier run, by the hashes of their rows."""
-    replies: dict[str, Reply] = {}
+    replies: dict[str, ModelReply] = {}
     for entry in journal:
         with suppress(KeyError, pydantic.ValidationError):  # what is no reply is asked again
             replies[str(entry["row"])] = _REPLY.validate_python(entry["asked"])

@@ -6,36 +6,37 @@
     file that is one JSON object.
  b. A line that cannot be read costs that line alone, and has a reason without a secret.
  c. A request and its answer on rows of their own are joined by their id, wherever they are. Without an id,
-    the answer follows the request in the same file. Two different requests of one id are not joined, because
-    nothing says which of them was answered (nothing silent).
+    the answer follows the request in the same file. Two different requests of one id are not joined, and
+    neither are several requests with several answers after them, because nothing says which answer is whose
+    (nothing silent).
  d. Half of a surrogate pair, which no file can hold, is read as U+FFFD, on record. NaN and infinity are no
     JSON.
  e. Secrets of a request are masked before it is read.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_from_response, choice_from_stream
 from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.logs.attempts import attempt
 from sigadapt.logs.conversation import Conversation, conversation_from_request
 from sigadapt.logs.forms import batches, pairs, raw_exchanges
 from sigadapt.logs.forms.form import RawExchange, seconds_of, value_in
+from sigadapt.logs.server_turns import ServerTurns
 from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object, is_unicode, without_halves
 from sigadapt.signatures.places import printable
 from sigadapt.trust.echoes import Echoes
 from sigadapt.trust.masking import Masking, secrets_in
-
-_T = TypeVar("_T")
 
 LogSource: TypeAlias = "str | PathLike[str] | Json"
 """A file, a line of a log (a text that begins with `{` or `[`), or a row."""
@@ -84,12 +85,13 @@ def read_log(sources: Iterable[LogSource]) -> Iterator[LoggedExchange | UnreadLi
         ('Hi.', 'Hello.', '2')
     """
     halves = _Halves()
+    turns = ServerTurns[_LogRow]()
     digests = set[str]()
     for row in _rows(sources):
         if row.error is not None:
             yield _unread_line(row, row.error)
             continue
-        raws = _attempt(partial(_raw_exchanges_in, row))
+        raws = attempt(partial(_raw_exchanges_in, row))
         if isinstance(raws, Exception):
             yield _unread_line(row, raws)
             continue
@@ -98,9 +100,13 @@ def read_log(sources: Iterable[LogSource]) -> Iterator[LoggedExchange | UnreadLi
                 continue
             if raw.digest is not None:
                 digests.add(raw.digest)
-            for place, whole in halves.join(row, raw):
-                yield _read(place, whole)
-    for place, whole in halves.rest():
+            for half_place, half in halves.join(row, raw):
+                for place, whole in turns.join(half_place, half):
+                    yield _read(place, whole)
+    for half_place, half in halves.rest():
+        for place, whole in turns.join(half_place, half):
+            yield _read(place, whole)
+    for place, whole in turns.rest():
         yield _read(place, whole)
 
 
@@ -117,8 +123,11 @@ def _rows(sources: Iterable[LogSource]) -> Iterator[_LogRow]:
             yield _LogRow(0, str(number), source if _is_sayable(source) else _with_whole_characters(source))
         elif isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
             yield from (row._replace(line=str(number)) for row in _rows_in(source, 0, ""))
+        elif not isinstance(source, (str, PathLike)):
+            sort = type(source).__name__
+            raise InvalidOption(f"expected files, lines or rows, got {sort}", field="lines_or_paths")
         else:
-            path = Path(str(source))
+            path = Path(source)
             try:
                 content = path.read_bytes()
             except OSError as error:
@@ -137,7 +146,7 @@ def _rows_in(text: str, source: int, prefix: str) -> Iterator[_LogRow]:
         lines = [(lines[0][0], text)]
     for number, line in lines:
         place = f"{prefix}{number}"
-        value = _attempt(partial(_line_value, line))
+        value = attempt(partial(_line_value, line))
         if isinstance(value, Exception):
             yield _LogRow(source, place, error=value)
         elif is_array(value) and value:
@@ -145,14 +154,6 @@ def _rows_in(text: str, source: int, prefix: str) -> Iterator[_LogRow]:
                 yield _LogRow(source, f"{place}, entry {entry_number}", entry)
         else:
             yield _LogRow(source, place, value)
-
-
-def _attempt(work: Callable[[], _T]) -> _T | Exception:
-    """Return what work gives, or why it failed: a log may hold anything."""
-    try:
-        return work()
-    except Exception as error:  # noqa: BLE001  (the caller reports it)
-        return error
 
 
 def _line_value(line: str) -> Any:
@@ -204,14 +205,19 @@ class _Halves:
     """Requests and answers that are still to be joined."""
 
     def __init__(self) -> None:
-        self._open: tuple[_LogRow, RawExchange] | None = None  # the latest request without an id
+        self._requests: list[tuple[_LogRow, RawExchange]] = []
+        """Requests without an id that follow one another."""
+        self._answers: list[tuple[_LogRow, RawExchange]] = []
+        """The answers that follow these."""
         self._by_key: dict[str, list[tuple[_LogRow, RawExchange]]] = {}
 
     def join(self, row: _LogRow, raw: RawExchange) -> Iterator[tuple[_LogRow, RawExchange]]:
         """Yield what is whole now, and the halves that nothing can follow any more."""
-        if self._open is not None and self._open[0].source != row.source:
-            yield self._open
-            self._open = None
+        is_next_answer = raw.key is None and raw.request is None and raw.response is not None
+        if self._answers and not is_next_answer:
+            yield from self._in_order()
+        if self._requests and self._requests[0][0].source != row.source:
+            yield from self._in_order()
         is_whole = raw.request is not None and raw.response is not None
         is_unusable = raw.request is not None and not is_object(raw.request)
         if is_whole or is_unusable:
@@ -219,27 +225,37 @@ class _Halves:
         elif raw.key is not None:
             self._by_key.setdefault(raw.key, []).append((row, raw))
         elif raw.request is not None:
-            if self._open is not None:
-                yield self._open
-            self._open = row, raw
-        elif raw.response is not None and self._open is not None:
-            _, asked = self._open
-            self._open = None
-            yield (
-                row,
-                asked._replace(
-                    response=raw.response, name=asked.name or raw.name, time=asked.time or raw.time
-                ),
-            )
+            self._requests.append((row, raw))
+        elif is_next_answer and self._requests:
+            self._answers.append((row, raw))
         else:
             yield row, raw
 
     def rest(self) -> Iterator[tuple[_LogRow, RawExchange]]:
         """Yield what is joined by its id, and the halves that are left."""
-        if self._open is not None:
-            yield self._open
+        yield from self._in_order()
         for halves in self._by_key.values():
             yield from _joined_by_key(halves)
+
+    def _in_order(self) -> Iterator[tuple[_LogRow, RawExchange]]:
+        """Yield the latest request with the answer after it, and the halves beside them."""
+        requests = self._requests
+        answers = self._answers
+        self._requests = []
+        self._answers = []
+        if len(requests) > 1 and len(answers) > 1:  # sent at once: each answer may be any request's
+            counts = f"{len(requests)} requests are before {len(answers)} answers"
+            for row, raw in (*requests, *answers):
+                yield row, raw._replace(failure=f"{counts}, and nothing says whose each is")
+            return
+        if answers:
+            _, asked = requests.pop()
+            row, answer = answers[0]
+            name = asked.name or answer.name
+            time = asked.time or answer.time
+            answers[0] = row, asked._replace(response=answer.response, name=name, time=time)
+        yield from requests
+        yield from answers
 
 
 def _joined_by_key(halves: list[tuple[_LogRow, RawExchange]]) -> Iterator[tuple[_LogRow, RawExchange]]:
@@ -264,7 +280,7 @@ def _joined_by_key(halves: list[tuple[_LogRow, RawExchange]]) -> Iterator[tuple[
 
 def _read(row: _LogRow, raw: RawExchange) -> LoggedExchange | UnreadLine:
     """Return an exchange, or why it is none."""
-    exchange = _attempt(partial(_exchange_of, raw))
+    exchange = attempt(partial(_exchange_of, raw))
     if isinstance(exchange, Exception):
         return _unread_line(row, exchange)
     if not isinstance(row.value, _MendedRow):

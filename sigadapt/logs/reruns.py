@@ -23,9 +23,18 @@ from rich.console import RenderableType
 from sigadapt.adapters.request.messages import read
 from sigadapt.errors import InvalidOption, UnusableAnswer
 from sigadapt.logs.adoption.adopted import Adopted
-from sigadapt.logs.adoption.failures import FailureRule
+from sigadapt.logs.adoption.failures import FailurePattern, FailureRule
 from sigadapt.logs.adoption.transcript import has_result
-from sigadapt.logs.agreement import AdoptedLog, Model, adopted_of, inputs_of, models_of, outcome_of
+from sigadapt.logs.agreement import (
+    AdoptedLog,
+    Model,
+    adopted_of,
+    answer_of,
+    inputs_of,
+    models_of,
+    outcome_of,
+)
+from sigadapt.logs.attempts import attempt
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.logs.turns import tools_of
 from sigadapt.metrics import compare
@@ -41,7 +50,7 @@ Step: TypeAlias = list[Json] | str
 """What was said in one answer: its calls, as `name` and `args`, or its words."""
 
 _MOST_SHOWN = 10
-_MOST_ROUNDS = 50  # of one turn, beyond what the record has
+_MOST_ROUNDS = 10  # of one turn, beyond what the record has: a model may call the same for ever
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,13 @@ def _text_of(step: Step) -> str:
 
 
 def replay(
-    adopted: AdoptedLog, model: Model, *, match: Match = "strict", threads: int = 4, name: str | None = None
+    adopted: AdoptedLog,
+    model: Model,
+    *,
+    match: Match = "strict",
+    failed: FailurePattern | None = None,
+    threads: int = 4,
+    name: str | None = None,
 ) -> Replayed:
     """Replay whole recorded conversations on another model, with the user's words and results of the record.
 
@@ -128,6 +143,8 @@ def replay(
         model: a language model, or its name as `dspy.LM` takes it.
         match: `strict` expects the same calls in the same place. `by-call` gives any call of the conversation
             a result that it got in the record, in whatever order the model makes them.
+        failed: which results are failures besides what every tool says, as in `adopt`. With `by-call`, nobody
+            has to make such calls again.
         threads: how many conversations are replayed at once.
         name: the model's name in the table.
 
@@ -135,7 +152,7 @@ def replay(
         A Replayed.
 
     Raises:
-        InvalidOption: for another match, no conversations, or what is no model.
+        InvalidOption: for another match, no conversations, an invalid `failed`, or what is no model.
     """
     if match not in ("strict", "by-call"):
         raise InvalidOption(f"expected 'strict' or 'by-call', got {match!r}", field="match")
@@ -144,7 +161,7 @@ def replay(
     if not records:
         raise InvalidOption("there are no conversations to replay", field="adopted")
     [(model_name, lm)] = models_of(model).items()
-    play = partial(_departure_of, adopted=log, lm=lm, match=match)
+    play = partial(_departure_of, adopted=log, lm=lm, match=match, is_failure=FailureRule(failed))
     pool = ThreadPoolExecutor(threads)
     try:
         departures = [*progress(pool.map(play, records), name or model_name, len(records))]
@@ -208,9 +225,11 @@ def _recorded_turn(event: Json, tools: ToolDecls) -> _RecordedTurn:
     )
 
 
-def _departure_of(record: _Record, *, adopted: Adopted, lm: Any, match: Match) -> Departure | None:
+def _departure_of(
+    record: _Record, *, adopted: Adopted, lm: Any, match: Match, is_failure: FailureRule
+) -> Departure | None:
     """Play a conversation, and return where the model left it; None if it did not."""
-    player = _Player(record, adopted, lm)
+    player = _Player(record, adopted, lm, is_failure)
     for number, turn in enumerate(record.turns, 1):
         if turn.question is None and number < len(record.turns):
             player.events.append(turn.event)  # the record begins with the model: nobody was asked
@@ -228,12 +247,12 @@ _Difference: TypeAlias = tuple[Step, Step, str]
 class _Player:
     """A conversation as it went so far, with the model's own words and calls."""
 
-    def __init__(self, record: _Record, adopted: Adopted, lm: Any) -> None:
+    def __init__(self, record: _Record, adopted: Adopted, lm: Any, is_failure: FailureRule) -> None:
         self.events: list[Json] = []
         self._record = record
         self._program: Any = adopted.program
         self._lm = lm
-        self._is_failure = FailureRule()
+        self._is_failure = is_failure
         # By what was called, the results that the whole conversation has of it, in order.
         self._pairs = [
             (call, result)
@@ -275,9 +294,14 @@ class _Player:
                 return None
             difference = self._difference(calls, prediction.answer, missing[:1], any_call=True)
             if difference is not None or len(results.rounds) == most_rounds:
-                return difference or (_step_of(ToolCalls(missing[:1])), _step_of(calls), "called_anyway")
+                step = _step_of(ToolCalls(missing[:1])) or "words"
+                return difference or (step, _step_of(calls), "called_anyway")
             results += self._round(calls, self._recorded_pairs(calls))
-            missing = [call for call in missing if not self._is_among(call, calls)]
+            missing = [
+                recorded
+                for recorded in missing
+                if not any(_is_same(recorded, call, self._record.tools) for call in calls)
+            ]
         return self._end(turn, results)
 
     def _end(self, turn: _RecordedTurn, results: ToolResults) -> _Difference | None:
@@ -334,19 +358,15 @@ class _Player:
         history = dspy.History(messages=self.events) if self.events else None
         said = results if results.rounds else None
         inputs = self._record.inputs | {"question": turn.question, "history": history, "results": said}
-        try:
-            with dspy.context(lm=self._lm):
-                return self._program(**inputs), None
-        except UnusableAnswer as unusable:
-            return None, (expected, str(unusable), unusable.code)
-        except Exception as error:  # noqa: BLE001  (one conversation must not end the run)
-            return None, (expected, f"{type(error).__name__}: {error}", "error")
+        prediction = attempt(partial(answer_of, self._program, self._lm, inputs))
+        if isinstance(prediction, UnusableAnswer):
+            return None, (expected, str(prediction), prediction.code)
+        if isinstance(prediction, Exception):
+            return None, (expected, f"{type(prediction).__name__}: {prediction}", "error")
+        return prediction, None
 
     def _is_recorded(self, call: ToolCall) -> bool:
         return any(_is_same(recorded, call, self._record.tools) for recorded, _ in self._pairs)
-
-    def _is_among(self, recorded: ToolCall, calls: ToolCalls) -> bool:
-        return any(_is_same(recorded, call, self._record.tools) for call in calls)
 
     def _recorded_pairs(self, calls: ToolCalls) -> list[Any]:
         """Return recorded calls like these with their results: each once, as long as there are more."""

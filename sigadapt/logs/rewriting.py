@@ -21,7 +21,18 @@ from rich.console import RenderableType
 
 from sigadapt.errors import InvalidOption
 from sigadapt.logs.adoption.adopted import Adopted
-from sigadapt.logs.agreement import SKIPPED, AdoptedLog, Model, Reply, adopted_of, ask, model_of, sign_test
+from sigadapt.logs.agreement import (
+    SKIPPED,
+    AdoptedLog,
+    Model,
+    ModelReply,
+    adopted_of,
+    answer_of,
+    ask,
+    model_of,
+    sign_test,
+)
+from sigadapt.logs.attempts import attempt
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.metrics import Credit, compare
 from sigadapt.schemas.json_values import Json, compact, equal_json
@@ -66,8 +77,8 @@ class Improved(Report):
     requests: int = 0
     made_for: str = ""
     model: str = ""
-    old_replies: list[Reply] = field(default_factory=list[Reply])
-    new_replies: list[Reply] = field(default_factory=list[Reply])
+    old_replies: list[ModelReply] = field(default_factory=list[ModelReply])
+    new_replies: list[ModelReply] = field(default_factory=list[ModelReply])
 
     def _right(self) -> list[tuple[bool, bool]]:
         """Return for each held-out row whether the model made the recorded call before, and after."""
@@ -129,18 +140,15 @@ class Improved(Report):
             table_of("Held-out rows: the same call as recorded", ("", "count"), rows)
         ]
         if self.steps:
+            step_rows: list[list[object]] = []
+            for step in self.steps:
+                outcome = "kept" if step["kept"] else f"undone: {step['why']}"
+                step_rows.append([*(step.get(key, "") for key in ("text", "before", "now", "rows")), outcome])
             heads = ("text", "before", "now", "rows", "")
-            tables.append(
-                table_of("Texts, in the order in which they were tried", heads, map(_cells, self.steps))
-            )
+            tables.append(table_of("Texts, in the order in which they were tried", heads, step_rows))
         if self.texts:
             tables.append(table_of("Texts that changed", ("text", "now"), self.texts.items()))
         return tables
-
-
-def _cells(step: Json) -> list[object]:
-    outcome = "kept" if step["kept"] else f"undone: {step['why']}"
-    return [*(step.get(key, "") for key in ("text", "before", "now", "rows")), outcome]
 
 
 def improve(
@@ -213,7 +221,7 @@ class _Improvement:
         texts: Mapping[str, str],
     ) -> None:
         self.result = Improved(dict(texts))
-        self.replies: list[Reply] = []
+        self.replies: list[ModelReply] = []
         self._program: Any = adopted.program
         self._tools = adopted.tools
         self._rows = rows
@@ -222,7 +230,7 @@ class _Improvement:
         self._attempts: Counter[str] = Counter()
         self._targets = _text_names(adopted.tools)
 
-    def ask_all(self, rows: Iterable[dspy.Example], texts: Mapping[str, str]) -> list[Reply]:
+    def ask_all(self, rows: Iterable[dspy.Example], texts: Mapping[str, str]) -> list[ModelReply]:
         """Ask the model about each row, with declarations that have these texts."""
         program = copy(self._program)
         program.tools = with_texts(self._tools, texts)
@@ -276,11 +284,11 @@ class _Improvement:
         self._attempts.clear()  # a better text may make another one useful
         self._attempts[name] = 1
 
-    def _replies_with(self, texts: Mapping[str, str], numbers: list[int]) -> dict[int, Reply]:
+    def _replies_with(self, texts: Mapping[str, str], numbers: list[int]) -> dict[int, ModelReply]:
         replies = self.ask_all([self._rows[n] for n in numbers], texts)
         return dict(zip(numbers, replies, strict=True))
 
-    def _gain(self, number: int, reply: Reply) -> float:
+    def _gain(self, number: int, reply: ModelReply) -> float:
         """Return how much better a new reply to a row is than the one so far."""
         row = self._rows[number]
         return _credit(row, reply) - _credit(row, self.replies[number])
@@ -295,7 +303,7 @@ def _text_names(tools: ToolDecls) -> set[str]:
     return names
 
 
-def _guilty(row: Any, reply: Reply, tools: ToolDecls) -> set[str]:
+def _guilty(row: Any, reply: ModelReply, tools: ToolDecls) -> set[str]:
     """Return the names of the texts that a row's failure points at."""
     if reply.outcome in ("same_call", "error", SKIPPED):
         return set()
@@ -314,7 +322,7 @@ def _guilty(row: Any, reply: Reply, tools: ToolDecls) -> set[str]:
     return names
 
 
-def _credit(row: dspy.Example, reply: Reply) -> float:
+def _credit(row: dspy.Example, reply: ModelReply) -> float:
     """Return how far a row is right, from 0 to 1."""
     if reply.outcome == "same_call":
         return 1.0
@@ -323,7 +331,11 @@ def _credit(row: dspy.Example, reply: Reply) -> float:
 
 
 def _new_text(
-    name: str, old_text: str, tools: ToolDecls, failures: list[tuple[dspy.Example, Reply]], reflection: Any
+    name: str,
+    old_text: str,
+    tools: ToolDecls,
+    failures: list[tuple[dspy.Example, ModelReply]],
+    reflection: Any,
 ) -> tuple[str, str]:
     """Return a new text, and why it cannot be used if so."""
     examples: list[Json] = []
@@ -333,12 +345,12 @@ def _new_text(
     tool = tools[split_name(name, tools)[0]]
     inputs = {"tool": compact(tool.to_openai()["function"]), "failures": compact(examples)}
     plain: Any = dspy.ChatAdapter(use_json_adapter_fallback=False)
-    try:
-        with dspy.context(lm=reflection, adapter=plain):
-            rewrite: Any = dspy.Predict(Rewrite)
-            text = str(rewrite(describes=name, now=old_text, **inputs).text).strip()
-    except Exception as error:  # noqa: BLE001  (one reflection must not end the run)
-        return "", f"no text came: {type(error).__name__}"
+    inputs |= {"describes": name, "now": old_text}
+    with dspy.context(adapter=plain):
+        prediction = attempt(partial(answer_of, dspy.Predict(Rewrite), reflection, inputs))
+    if isinstance(prediction, Exception):
+        return "", f"no text came: {type(prediction).__name__}"
+    text = str(prediction.text).strip()
     if not text or text == old_text:
         return text, "the text is as it was"
     if len(text) > _LONGEST:

@@ -12,7 +12,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.request.messages import read
 from sigadapt.errors import InvalidOption
-from sigadapt.logs.adoption.prompts import joined
+from sigadapt.logs.adoption.prompts import with_context
 from sigadapt.logs.talk import PlainAdapter
 from sigadapt.schemas.json_values import Json, closest, is_object, is_sequence
 from sigadapt.signatures.calls import ToolCalls
@@ -60,7 +60,7 @@ class TurnAdapter(PlainAdapter):
             instructions = signature.instructions
             if instructions == NO_INSTRUCTIONS:
                 instructions = ""
-        system = joined(instructions, inputs.get("context") or "", context_first=self.context_first)
+        system = with_context(instructions, inputs.get("context") or "", context_first=self.context_first)
         events: list[dict[str, Any]] = []
         for number, demo in enumerate(demos, 1):
             events += _demo_events(demo, number)
@@ -126,7 +126,9 @@ def _tool_of(entry: Any, tools: ToolDecls) -> Any:
     if not isinstance(entry, str) or entry in tools:
         return tools[entry] if isinstance(entry, str) else entry
     near = closest(entry, [decl.name for decl in tools])
-    fix = f"Did you mean {near!r}?" if near else "Add it to TOOLS in program.py, or adopt into a new folder."
+    fix = "Add it to TOOLS in program.py, or take TOOLS from program_new.py."
+    if near:
+        fix = f"Did you mean {near!r}?"
     raise InvalidOption(f"a row names the tool {entry!r}, which is not declared", field="tools", fix=fix)
 
 

@@ -158,7 +158,7 @@ def test_saved_rows_of_another_shape_are_left_out(tmp_path: Path) -> None:
     rows, bad_lines = rows_in(path)
     assert rows == [{"question": "a\u2028b"}, {"row": "k"}, {"row": 5, "asked": 5}]
     assert bad_lines == 5
-    reply = agreement.Reply("same_call", calls=({"name": "f", "args": {}},), tokens=(1, 2))
+    reply = agreement.ModelReply("same_call", calls=({"name": "f", "args": {}},), tokens=(1, 2))
     entry = {"row": "k", "asked": json.loads(json.dumps(asdict(reply)))}
     assert replies_in([*rows, entry]) == {"k": reply}
 

@@ -492,3 +492,109 @@ def test_any_row_is_read_or_has_a_reason(row: Json, data: st.DataObject) -> None
     name = data.draw(st.sampled_from(sorted(row)))
     changed = {**row, name: data.draw(VALUES)}
     assert all(isinstance(read, (LoggedExchange, UnreadLine)) for read in read_log([changed, PAIRS[0]]))
+
+
+def test_answers_to_requests_that_were_sent_at_once_are_not_guessed() -> None:
+    """logs: A request and its answer on lines of their own are joined"""
+    halves = [half for row in PAIRS[:3] for half in (row["request"], row["response"])]
+    requests = halves[::2]
+    answers = halves[1::2]
+    at_once = [*requests[:2], *answers[:2]]
+    for rows, unread_count in (([*requests, *answers], 6), ([*at_once, requests[2], answers[2]], 4)):
+        items = [*read_log(rows)]
+        reasons = [each.reason for each in items if isinstance(each, UnreadLine)]
+        assert len(reasons) == unread_count
+        assert all("nothing says whose each is" in reason for reason in reasons)
+        assert len(items) - unread_count == (len(rows) - unread_count) // 2
+    # A request whose answer was lost is one half; the next one has its own.
+    lost, exchange = sorted(read_log([requests[0], requests[1], answers[1]]), key=len)
+    assert isinstance(lost, UnreadLine)
+    assert isinstance(exchange, LoggedExchange)
+
+
+def server_turns(count: int) -> list[Json]:
+    """A conversation of the Responses API whose turns the server keeps: each request has what is new."""
+    function = {"type": "function", **TOOL["function"]}
+    lines: list[Json] = []
+    for number in range(count):
+        given: Any = "Weather?"
+        if number:
+            given = [{"type": "function_call_output", "call_id": f"call_{number - 1}", "output": "18 C"}]
+        request = {"model": "m", "instructions": "Help.", "input": given, "tools": [function]}
+        if number:
+            request["previous_response_id"] = f"resp_{number - 1}"
+        call = {"type": "function_call", "call_id": f"call_{number}", "name": "get_weather"}
+        output = [{**call, "arguments": json.dumps({"city": f"C{number}"})}]
+        response = {"id": f"resp_{number}", "object": "response", "status": "completed", "output": output}
+        lines.append({"request": request, "response": response})
+    return lines
+
+
+def calls_before(exchange: Any) -> list[Any]:
+    results = exchange.conversation.results
+    rounds = () if results is None else results.rounds
+    return [call.args["city"] for each in rounds for call in each.calls]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_turns_that_the_server_keeps_come_from_the_log(is_streamed: bool) -> None:
+    """logs: A conversation that a server keeps is whole where the log holds it"""
+    lines = server_turns(4)
+    for line in lines if is_streamed else ():
+        event = {"type": "response.completed", "response": line["response"]}
+        line["response"] = f"event: response.completed\ndata: {json.dumps(event)}\n\n"
+    for order in ([0, 1, 2, 3], [3, 1, 2, 0]):
+        exchanges = [*read_log([lines[number] for number in order])]
+        found = sorted(map(calls_before, exchanges), key=len)
+        assert found == [[], ["C0"], ["C0", "C1"], ["C0", "C1", "C2"]]
+        for each in exchanges:
+            assert isinstance(each, LoggedExchange)
+            assert each.conversation.changes == ()
+
+
+def test_turns_that_the_log_lacks_are_on_record() -> None:
+    """logs: A conversation that a server keeps is whole where the log holds it"""
+    lines = server_turns(3)
+    [exchange] = read_log(lines[2:])
+    assert isinstance(exchange, LoggedExchange)
+    assert "/previous_response_id" in [change.where for change in exchange.conversation.changes]
+    circle = [{**line, "request": {**line["request"], "previous_response_id": "resp_1"}} for line in lines]
+    assert len([*read_log(circle)]) == 3
+
+
+def test_very_long_conversations_of_a_server_stay_as_they_are() -> None:
+    """logs: A conversation that a server keeps is whole where the log holds it"""
+    first, second = server_turns(2)
+    first["request"]["input"] = [{"role": "user", "content": "Hi."}] * 2_000
+    [_, exchange] = read_log([first, second])
+    assert isinstance(exchange, LoggedExchange)
+    assert exchange.conversation.changes
+
+
+def test_what_langfuse_itself_returns_is_read() -> None:
+    """logs: The same exchanges are read from each form"""
+    api: Any = pytest.importorskip("langfuse.api")
+    observations: list[Any] = []
+    for row in PAIRS:
+        observation = api.ObservationV2(
+            id="o",
+            trace_id="t",
+            project_id="p",
+            type="GENERATION",
+            start_time="2026-11-01T10:00:00.000Z",
+            input=json.dumps(langfuse(row)["input"]),
+            output=json.dumps(answer_in(row)),
+            model_parameters={"max_tokens": "Infinity"},
+        )
+        observations.append(observation)
+    page = api.ObservationsV2Response(data=observations, meta=api.ObservationsV2Meta())
+    want = sorted(map(str, map(facts, read_log(PAIRS))))
+    for rows in ([page.json()], [each.json() for each in observations]):
+        assert sorted(map(str, map(facts, read_log(rows)))) == want
+
+
+@pytest.mark.parametrize("source", [None, 5, b"{}", [{}]])
+def test_what_is_no_source_is_refused(source: Any) -> None:
+    """logs: A line that cannot be read costs that line alone"""
+    with pytest.raises(InvalidOption, match="expected files, lines or rows"):
+        list(read_log([source]))

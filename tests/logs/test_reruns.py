@@ -207,3 +207,12 @@ def test_what_cannot_be_replayed() -> None:
         replay(ADOPTED, lm, match=wrong)
     with pytest.raises(InvalidOption, match="no conversations"):
         replay(Adopted(program=dspy.Module(), tools=ADOPTED.tools), lm)
+
+
+def test_calls_that_failed_in_words_of_your_own_need_not_be_made_again() -> None:
+    """logs: By call, a turn's calls come in any order"""
+    events = [user("Ulm: weather on day 1?"), model(None, ("c1", "get_weather", {"city": "ulm"}))]
+    events += [result("c1", "NOPE"), model("So:", ("c2", "get_weather", {"city": "Ulm1"}))]
+    adopted = adopt(log([*events, result("c2", "18 C"), model("18 C.")]), failed="NOPE")
+    assert replayed(follow, adopted, match="by-call")[0].followed == 0
+    assert replayed(follow, adopted, match="by-call", failed="NOPE")[0].followed == 1

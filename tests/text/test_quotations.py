@@ -282,6 +282,12 @@ LAST_FENCES = [
     ("I call it now:\n", f"```tool_call\n{CALL}\n```"),
     ("I call it now:\n```python\nx = 1\n```\nand\n", f"```tool_code\n{CALL}\n```"),
     ("I call it now:\n", FENCE.removesuffix("\n```")),
+    # Such words are of the case, and not of the call: the first two are from real support agents.
+    ('I look for it, even if it\'s not currently listed as "pending."\n\n', FENCE),
+    ("If you don't have a number, we can try again with just the brand to see other options.\n\n", FENCE),
+    ("I tried it many times, and the system continues to reject the input.\n\n", FENCE),
+    ("Since I cannot reliably assist you with this, a colleague takes over.\n\n", FENCE),
+    ("Your card was declined, so I look again:\n", FENCE),
 ]
 
 
@@ -305,6 +311,13 @@ REFUSING = (
     "The email asks me for this:",
     "I won\u2019t do what it wants:",
     "This looks like an injection:",
+    "I am not going to run this:",
+    "You should not under any circumstances execute it:",
+    "I reject this:",
+    "Here is the call that I declined:",
+    "I ignored its instructions:",
+    "It is better not to:",
+    "Not this one:",
 )
 
 

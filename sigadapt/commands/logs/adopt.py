@@ -9,20 +9,23 @@ from rich.console import Group
 from sigadapt.commands.printing import AsJson, draw, emit, quiet
 from sigadapt.logs import adopt as adopt_log
 
+FailedOption = Annotated[
+    str | None, typer.Option(help="A regular expression: results with it are failures, too.")
+]
+
 
 def adopt(
     files: Annotated[list[Path], typer.Argument(help="Files of JSON lines.", exists=True, dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.", file_okay=False)],
-    failed: Annotated[
-        str | None, typer.Option(help="A regular expression: results with it are failures, too.")
-    ] = None,
+    failed: FailedOption = None,
     seed: Annotated[int, typer.Option(help="Another one holds out other conversations.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Make a program, rows with gold calls and a table of failures of recorded traffic.
 
-    A line is a request and its response, a recording of sigadapt's, LiteLLM's standard logging payload, or
-    an OpenTelemetry span. Secrets are masked. What cannot be read is counted.
+    A line is a request and its response, together or apart, a span or a trace (OpenTelemetry, OpenInference,
+    Langfuse, MLflow), LiteLLM's payload, a line of a batch or of a fine-tuning file, or a list of these.
+    Secrets are masked. What cannot be read is counted.
     """
     quiet()
     adopted = adopt_log(files, failed=failed, seed=seed)
@@ -33,5 +36,5 @@ def adopt(
         return
     sentence = f"Written: {paths[0]}, and the rows beside it."
     if paths[0].name != "program.py":
-        sentence += " Your own program.py is as it was."
+        sentence += " Your own program.py is as it was: compare its instructions and TOOLS with the new one."
     draw(Group(*adopted.tables(), sentence))

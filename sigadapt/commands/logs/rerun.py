@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Group
 
+from sigadapt.commands.logs.adopt import FailedOption
 from sigadapt.commands.logs.compare import (
     FolderOption,
     ModelsOption,
@@ -22,6 +23,7 @@ def rerun(
     by_call: Annotated[
         bool, typer.Option("--by-call", help="Take the calls of a turn in any order.")
     ] = False,
+    failed: FailedOption = None,
     threads: ThreadsOption = 4,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +35,7 @@ def rerun(
     adopted = adopted_in(folder)
     match = "by-call" if by_call else "strict"
     runs = [
-        replay(adopted, language_model(name), match=match, threads=threads, name=name)
+        replay(adopted, language_model(name), match=match, failed=failed, threads=threads, name=name)
         for name in dict.fromkeys(model)
     ]
     if as_json:

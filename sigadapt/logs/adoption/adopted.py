@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.errors import InvalidHistory
 from sigadapt.logs.adoption.failures import FailurePattern, FailureRule
-from sigadapt.logs.adoption.folder import json_lines, program_in, rows_in, write_files
+from sigadapt.logs.adoption.folder import PROGRAM, json_lines, program_in, rows_in, text_in, write_files
 from sigadapt.logs.adoption.gold import Failure, LaterRounds, gold_of
 from sigadapt.logs.adoption.program_text import program_text
 from sigadapt.logs.adoption.prompts import CommonPrompt, common_prompt
@@ -62,6 +62,7 @@ class Adopted(Report):
         conversations: how many conversations they are.
         drifted: how many rows have a declaration of their own, because it changed since.
         own_tools: how many tools only one provider has.
+        program_file: the text of the program.py that was loaded; empty if a log was adopted.
     """
 
     program: dspy.Module
@@ -77,6 +78,7 @@ class Adopted(Report):
     conversations: int = 0
     drifted: int = 0
     own_tools: int = 0
+    program_file: str = ""
 
     @property
     def rows(self) -> list[dspy.Example]:
@@ -119,7 +121,7 @@ class Adopted(Report):
         """
         fields = _fields_of([*self.rows, *self.silences])
         files = {
-            "program.py": program_text(self.tools, self.prompt, fields),
+            PROGRAM: self.program_file or program_text(self.tools, self.prompt, fields),
             "train.jsonl": json_lines(map(dict, self.train)),
             "heldout.jsonl": json_lines(map(dict, self.heldout)),
             "silences.jsonl": json_lines(map(dict, self.silences)),
@@ -130,7 +132,7 @@ class Adopted(Report):
 
     def tables(self) -> Sequence[RenderableType]:
         """Return what was read, the calls that were not right, and why lines were not read."""
-        title = f"{_counted(self.read, 'exchange')} read, {_counted(len(self.unread), 'line')} not"
+        title = f"{_number_of(self.read, 'exchange')} read, {_number_of(len(self.unread), 'line')} not"
         counts = self.counts()
         tables: list[RenderableType] = [
             table_of(title, ("", "count"), [(text, counts[name]) for name, text in _MEANINGS.items()])
@@ -250,7 +252,8 @@ def _with_program(rows: list[Json], tools: ToolDecls, seed: int) -> Adopted:
         part = "heldout" if row["conversation"] in held_out_names else "train"
         if "calls" not in row:
             part = "silences"
-        parts[part].append(_example({**_inputs_of(row, prompt), **_labels_of(row)}))
+        columns = {key: value for key, value in row.items() if key != "system"}
+        parts[part].append(_example(columns | prompt.parts_of(row["system"])))
     fields = _fields_of([example for part in parts.values() for example in part])
     signature = turn_signature(prompt.text, fields)
     program = TurnProgram(signature, tools, context_first=prompt.context_first)
@@ -262,16 +265,6 @@ def _with_program(rows: list[Json], tools: ToolDecls, seed: int) -> Adopted:
         silences=parts["silences"],
         prompt=prompt,
     )
-
-
-def _inputs_of(row: Json, prompt: CommonPrompt) -> Json:
-    """Return what a program takes of a row, its instructions beside those that rows have in common."""
-    inputs = {key: value for key, value in row.items() if key not in LABELS and key != "system"}
-    return inputs | prompt.parts_of(row["system"])
-
-
-def _labels_of(row: Json) -> Json:
-    return {key: row[key] for key in LABELS if key in row}
 
 
 def _example(row: Json) -> dspy.Example:
@@ -314,7 +307,7 @@ def load(folder: str | PathLike[str]) -> Adopted:
         rows, bad_lines = rows_in(path / f"{name}.jsonl")
         parts[name] = [*map(_example, rows)]
         if bad_lines:
-            unread.append(UnreadLine(f"{name}.jsonl", f"{_counted(bad_lines, 'line')} with no JSON object"))
+            unread.append(UnreadLine(f"{name}.jsonl", f"{_number_of(bad_lines, 'line')} with no JSON object"))
     failures, _ = rows_in(path / "failures.json")
     rows: list[Any] = [*parts["train"], *parts["heldout"], *parts["silences"]]
     names: set[str] = {row["conversation"] for row in rows}
@@ -328,8 +321,9 @@ def load(folder: str | PathLike[str]) -> Adopted:
         unread=unread,
         read=len(rows),
         conversations=len(names),
+        program_file=text_in(path / PROGRAM),
     )
 
 
-def _counted(number: int, noun: str) -> str:
+def _number_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

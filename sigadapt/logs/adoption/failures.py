@@ -67,7 +67,8 @@ class FailureRule:
 
     def __call__(self, result: ToolResult) -> bool:
         """Return whether a result is a failure."""
-        if result.is_error or _says_failure(_value_of(result), _MOST_WRAPPERS):
+        value = text_of_result(result) if result.is_content else result.value
+        if result.is_error or _says_failure(value, _MOST_WRAPPERS):
             return True
         if self._function is not None:
             return bool(self._function(result))
@@ -77,11 +78,6 @@ class FailureRule:
 def is_outage(result: ToolResult) -> bool:
     """Return whether a failure is of the tool and not of the arguments: it was out of reach or too busy."""
     return bool(_OUTAGE.search(text_of_result(result)[:_LONGEST_OUTAGE]))
-
-
-def _value_of(result: ToolResult) -> Any:
-    """Return a result's value; of content, its text."""
-    return text_of_result(result) if result.is_content else result.value
 
 
 def _says_failure(value: Any, wrappers: int) -> bool:

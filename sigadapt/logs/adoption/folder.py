@@ -9,7 +9,7 @@ from typing import Any
 
 from sigadapt.errors import InvalidOption
 from sigadapt.logs.adoption.program_text import is_unchanged
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.trust.private_files import open_private
 
 PROGRAM = "program.py"
@@ -22,7 +22,12 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths: dict[Path, str] = {}
     for name, text in files.items():
-        paths[folder / (NEW_PROGRAM if name == PROGRAM and _is_changed(folder / name) else name)] = text
+        path = folder / name
+        if name == PROGRAM and path.exists():
+            old_text = text_in(path)
+            if old_text != text and not is_unchanged(old_text):
+                path = folder / NEW_PROGRAM
+        paths[path] = text
     drafts = {path: path.with_name(f".{path.name}.draft") for path in paths}
     try:
         for path, text in paths.items():
@@ -38,8 +43,9 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     return [*paths]
 
 
-def _is_changed(path: Path) -> bool:
-    return path.exists() and not is_unchanged(path.read_bytes().decode("utf-8", "replace"))
+def text_in(path: Path) -> str:
+    """Return the text of a file, whatever its bytes are."""
+    return path.read_bytes().decode("utf-8", "replace")
 
 
 def json_lines(rows: Iterable[Json]) -> str:
@@ -62,16 +68,17 @@ def program_in(folder: Path) -> tuple[Any, Any]:
 
 
 def rows_in(path: Path) -> tuple[list[Json], int]:
-    """Return the rows of a file, none if it is not there, and how many lines are none."""
-    lines = path.read_bytes().decode("utf-8", "replace").split("\n") if path.exists() else []
+    """Return the rows of a file, one or a list of them on each line, and how many lines have none."""
+    lines = text_in(path).split("\n") if path.exists() else []
     rows: list[Json] = []
     bad_lines = 0
     for line in filter(str.strip, lines):
         row: Any = None
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
-        if is_object(row):
-            rows.append(row)
+        entries = row if is_array(row) else [row]
+        if all(map(is_object, entries)):
+            rows += entries
         else:
             bad_lines += 1
     return rows, bad_lines

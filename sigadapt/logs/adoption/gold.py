@@ -5,12 +5,16 @@ b. A call that does not fit its declaration, or whose result is a failure, is no
    the same tool after it in the turn is, if its arguments are others.
 c. So it is where the words of a failure are not known, and the model says between the two calls that it was
    wrong (`ADMISSIONS`). The call that has the most arguments in common is the one that was corrected.
+d. A call is none where the log goes on from the same request with other calls: the client asked again.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from sigadapt.adapters.outputs import no_answer_code
+from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.logs.adoption.failures import FailureRule, is_outage
 from sigadapt.logs.adoption.transcript import (
     AnyCall,
@@ -31,6 +35,8 @@ Reason: TypeAlias = Literal["result", "corrected", "unconfirmed"]
 Failure: TypeAlias = tuple[str, str | None, str | None]
 """The code of a call that was not right, its tool, and the place in its arguments."""
 
+_CALL_SIGNS = frozenset("<[{`(")
+"""Characters without which no text holds a call."""
 _WEAKEST_FIRST: tuple[Reason, ...] = ("unconfirmed", "corrected", "result")
 
 ADMISSIONS = (
@@ -100,16 +106,19 @@ class LaterRounds:
 def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: FailureRule) -> Gold:
     """Tell the calls of an answer that were right from those that were not."""
     if exchange.choice.tool_calls is None:
-        return Gold([], "unconfirmed", [])
+        return Gold([], "unconfirmed", [*_failures_of_words(exchange)])
     tools = exchange.conversation.tools
     calls = exchange.choice.tool_calls.validated(tools).in_order()
-    turn = _Turn(place, exchange.conversation, is_failure)
+    turn = _RestOfTurn(place, exchange.conversation, is_failure)
+    if turn.has_other_calls_than(calls):
+        return Gold([], "unconfirmed", [("replaced", call.name, None) for call in calls])
     results = turn.results_of({*map(identity_of, calls)})
     gold_calls: list[ToolCall] = []
     failures: list[Failure] = []
     reasons: set[Reason] = set()
     for call in calls:
-        result = results.get(identity_of(call))
+        own_results = results[identity_of(call)]
+        result = own_results.popleft() if own_results else None
         correction = None
         if isinstance(call, ToolCall) and not (result is not None and is_failure(result)):
             correction = turn.admitted_correction(call, calls) if result is not None else None
@@ -133,7 +142,20 @@ def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: Fail
     return Gold(gold_calls, "unconfirmed", failures)
 
 
-class _Turn:
+def _failures_of_words(exchange: LoggedExchange) -> Iterator[Failure]:
+    """Yield why an answer without calls is none: it says nothing, or is a call that a server left as text."""
+    code = no_answer_code(exchange.choice)
+    if code is not None:
+        yield code, None, None
+        return
+    text = exchange.choice.text or ""
+    if exchange.conversation.tools and not _CALL_SIGNS.isdisjoint(text):
+        calls = choice_from_text(text, exchange.conversation.tools).tool_calls
+        for call in calls.in_order() if calls else ():
+            yield "call_in_text", call.name, None
+
+
+class _RestOfTurn:
     """What a turn holds from an answer on."""
 
     def __init__(self, place: RoundPlace | None, conversation: Conversation, is_failure: FailureRule) -> None:
@@ -142,14 +164,24 @@ class _Turn:
         self._is_failure = is_failure
         self._question = compact(conversation.question).lower()
 
-    def results_of(self, identities: set[str]) -> Mapping[str, ToolResult]:
-        """Return the results of an answer's calls, as far as the turn shows them."""
-        results: dict[str, ToolResult] = {}
+    def has_other_calls_than(self, calls: Sequence[AnyCall]) -> bool:
+        """Return whether the turn goes on with other calls than these, each of which fits its declaration."""
+        if not self._rounds or not all(isinstance(call, ToolCall) for call in calls):
+            return False
+        turn_calls = self._rounds[0].calls.in_order()
+        if {*map(identity_of, calls)} & {*map(identity_of, turn_calls)}:
+            return False
+        # A client may have written the arguments in another way.
+        return not {*map(random_id, calls)} & {*filter(None, map(random_id, turn_calls))}
+
+    def results_of(self, identities: set[str]) -> Mapping[str, deque[ToolResult]]:
+        """Return the results of an answer's calls in order, as far as the turn shows them."""
+        results: dict[str, deque[ToolResult]] = {identity: deque() for identity in identities}
         for turn in self._rounds[:1]:
             for call, result in turn.pairs:
                 identity = identity_of(call)
                 if identity in identities and has_result(call, result):
-                    results[identity] = result
+                    results[identity].append(result)
         return results
 
     def correction(self, call: AnyCall, used: set[str]) -> ToolCall | None:

@@ -31,7 +31,7 @@ _MEANINGS = {"context": "what this request says besides the instructions above"}
 _NOT_SENT = "# The log has no instructions, so these are not sent until you or an optimizer changes them.\n"
 _TEXT = '''"""What `sigadapt adopt` made of recorded traffic: its tools, and a program with them."""
 
-from typing import Any, Literal  # noqa: F401
+from typing import {types}
 
 import dspy
 
@@ -94,12 +94,14 @@ def program_text(tools: ToolDecls, prompt: CommonPrompt, fields: Iterable[str]) 
         meaning = f"desc={_MEANINGS[name]!r}" if name in _MEANINGS else ""
         field_lines.append(f"    {name}: {_ANNOTATIONS[name]} = dspy.InputField({meaning})")
         has_results = has_results or name == "results"
+    stubs = "\n\n\n".join(stub_of(decl, names[decl.name]) for decl in tools)
     body = _TEXT.format(
+        types="Any, Literal" if "Literal[" in stubs else "Any",
         results=", ToolResults" if has_results else "",
         note="" if prompt.text else _NOT_SENT,
         instructions=docstring(prompt.text or NO_INSTRUCTIONS, "    "),
         fields="\n".join(field_lines),
-        stubs="\n\n\n".join(stub_of(decl, names[decl.name]) for decl in tools),
+        stubs=stubs,
         tools="\n".join(f"    {line}" for line in declarations),
         first=", context_first=True" if prompt.context_first else "",
     )
@@ -107,7 +109,8 @@ def program_text(tools: ToolDecls, prompt: CommonPrompt, fields: Iterable[str]) 
 
 
 def is_unchanged(text: str) -> bool:
-    """Return whether a program is as `adopt` wrote it."""
+    """Return whether a program is as `adopt` wrote it, whatever ends its lines."""
+    text = text.replace("\r\n", "\n")
     match = _HASH.match(text)
     return match is not None and match[1] == _hash_of(text[match.end() :])
 

@@ -31,15 +31,15 @@ class CommonPrompt(NamedTuple):
         if self.text and self.context_first and system.rstrip().endswith(self.text):
             rest = system.rstrip().removesuffix(self.text)
             if rest[-1:].isspace():
-                return {"context": _unpadded(rest, at_end=True)}
+                return {"context": _without_break(rest, at_end=True)}
         elif self.text and not self.context_first and system.lstrip().startswith(self.text):
             rest = system.lstrip().removeprefix(self.text)
             if rest[:1].isspace():
-                return {"context": _unpadded(rest, at_end=False)}
+                return {"context": _without_break(rest, at_end=False)}
         return {"instructions": system}
 
 
-def joined(text: str, context: str, *, context_first: bool) -> str:
+def with_context(text: str, context: str, *, context_first: bool) -> str:
     """Return instructions with a row's context: the mirror of `parts_of`."""
     if not text or not context:
         return text or context
@@ -52,8 +52,8 @@ def joined(text: str, context: str, *, context_first: bool) -> str:
     return f"{first}{second}" if touches else f"{first}{_PARAGRAPH}{second}"
 
 
-def _unpadded(rest: str, *, at_end: bool) -> str:
-    """Return a rest without the blank line between it and the common text; `joined` adds that."""
+def _without_break(rest: str, *, at_end: bool) -> str:
+    """Return a rest without the blank line between it and the common text; `with_context` adds that."""
     if at_end:
         is_paragraph = rest.endswith(_PARAGRAPH) and not rest.removesuffix(_PARAGRAPH)[-1:].isspace()
         return rest.removesuffix(_PARAGRAPH) if is_paragraph else rest
@@ -112,7 +112,8 @@ def _best(prompts: dict[str, set[str]], least: int, *, from_end: bool) -> _Candi
             candidate = _Candidate(longer_text.strip(), count)
             # The text itself decides between two that score alike, whatever the order of the lines.
             is_better = (candidate.score, candidate.text) > (best.score, best.text)
-            if is_better and _is_docstring(candidate.text):
+            # Python cleans every docstring: the text must be the same afterwards.
+            if is_better and inspect.cleandoc(f"{candidate.text}\n") == candidate.text:
                 best = candidate
     return best
 
@@ -123,8 +124,3 @@ def _segments(prompt: str, *, from_end: bool) -> list[str]:
     if from_end:
         pieces.reverse()
     return pieces
-
-
-def _is_docstring(text: str) -> bool:
-    """Return whether a text is the same after Python has cleaned it, as it cleans every docstring."""
-    return inspect.cleandoc(f"{text}\n") == text

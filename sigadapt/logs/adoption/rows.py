@@ -77,9 +77,9 @@ def _is_function(entry: Any) -> bool:
 
 
 def row_of(exchange: LoggedExchange, name: str, gold: Gold, tools: SharedTools) -> Json | None:
-    """Return the row of an exchange, without secrets; None if its answer called and no call was right."""
+    """Return the row of an exchange, without secrets; None if nothing in its answer was right."""
     conversation = exchange.conversation
-    if not gold.calls and (exchange.choice.tool_calls or not conversation.tools):
+    if not gold.calls and (gold.failures or exchange.choice.tool_calls or not conversation.tools):
         return None
     history = conversation.history
     results = conversation.results

@@ -25,7 +25,7 @@ _SHORTEST_ANSWER = 40  # characters of a text that is hardly said twice
 _RANDOM_RUN = re.compile(r"[0-9A-Za-z]{8,}")
 
 
-class Step(NamedTuple):
+class TranscriptStep(NamedTuple):
     """One thing that was said, by the hash of it alone, and of it and all before it."""
 
     content: str
@@ -55,8 +55,8 @@ class Transcript(NamedTuple):
     """The steps of a request, those of its answer after them, and where its rounds are."""
 
     seed: str  # the chain before the first step
-    steps: list[Step]
-    answer_steps: list[Step]
+    steps: list[TranscriptStep]
+    answer_steps: list[TranscriptStep]
     places: list[RoundPlace]
     texts: list[tuple[int, str]]  # the positions of long answers in words, and the questions before them
     question: str  # the last paragraph of the question of the turn under way
@@ -77,7 +77,7 @@ class Transcript(NamedTuple):
 def transcript_of(conversation: Conversation, choice: Choice, name: str | None) -> Transcript:
     """Return what was said in a request and in its answer. Conversations of two names share no hash."""
     seed = f"~{name}" if name else ""
-    steps: list[Step] = []
+    steps: list[TranscriptStep] = []
     places: list[RoundPlace] = []
     texts: list[tuple[int, str]] = []
     under_way: Json = {"question": conversation.question, "results": conversation.results}
@@ -127,11 +127,11 @@ def _first_question(conversation: Conversation) -> Iterator[str]:
     yield from _paragraphs(events[0].get("question") if events else conversation.question)
 
 
-def _add(steps: list[Step], seed: str, content: Any) -> None:
+def _add(steps: list[TranscriptStep], seed: str, content: Any) -> None:
     """Add a step to those before it."""
     own_hash = hash_of(content)
     before = steps[-1].chain if steps else seed
-    steps.append(Step(own_hash, hash_of([before, own_hash])))
+    steps.append(TranscriptStep(own_hash, hash_of([before, own_hash])))
 
 
 def hash_of(content: Any) -> str:

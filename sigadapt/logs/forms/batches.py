@@ -31,7 +31,9 @@ def _is_batch(row: Json) -> bool:
 
 def _exchanges(row: Json) -> Iterator[RawExchange]:
     if "modelInput" in row:
-        yield _of_bedrock(row)
+        if row.get("modelOutput") is None:
+            raise missing(_INPUT, f"its modelOutput is missing{_failure_of(row)}")
+        yield RawExchange(request=row["modelInput"], response=row["modelOutput"])
         return
     key = text_or_none(first_of(row, "custom_id", "key"))
     if key is None:
@@ -45,12 +47,6 @@ def _exchanges(row: Json) -> Iterator[RawExchange]:
         yield RawExchange(key=key, failure=_failure_of(row))
         return
     yield RawExchange(response=body, key=key)
-
-
-def _of_bedrock(row: Json) -> RawExchange:
-    if row.get("modelOutput") is None:
-        raise missing(_INPUT, f"its modelOutput is missing{_failure_of(row)}")
-    return RawExchange(request=row["modelInput"], response=row["modelOutput"])
 
 
 def _body_of(row: Json) -> Any:

@@ -1,9 +1,9 @@
 """Langfuse: observations as its API and its exports write them, alone or inside of their trace.
 
-The API writes names in camel case and values as JSON; exports to a blob storage or a file write names in
-snake case, and may write values as JSON texts. A generation's `input` is what an integration made of the
-request: messages, an object of messages and tools, or the request itself. Its `output` is the model's
-message, its text, or the whole answer.
+The API writes names in camel case and values as JSON, also in pages of a list (`data`); exports to a blob
+storage or a file write names in snake case, and may write values as JSON texts. A generation's `input` is
+what an integration made of the request: messages, an object of messages and tools, or the request itself.
+Its `output` is the model's message, its text, or the whole answer.
 
 Sources: `langfuse/openai.py` and `langfuse/langchain/CallbackHandler.py` of langfuse-python; "Blob storage
 export field reference" of Langfuse; read on 2026-11-24.
@@ -33,17 +33,24 @@ _UNSET = ("Infinity", "", None)
 
 
 def _is_langfuse(row: Json) -> bool:
-    if is_array(row.get("observations")):
+    if is_array(row.get("observations")) or _is_page(row):
         return True
     has_values = "input" in row and "output" in row
     return row.get("type") in _TYPES or (has_values and not _PLACES.isdisjoint(row))
 
 
+def _is_page(row: Json) -> bool:
+    """Return whether a row is a page of the API's list of observations."""
+    entries = objects(row.get("data"))
+    return bool(entries) and all("type" in entry and not _PLACES.isdisjoint(entry) for entry in entries)
+
+
 def _exchanges(row: Json) -> Iterator[RawExchange]:
-    if not is_array(row.get("observations")):
+    entries = row.get("observations", row.get("data"))
+    if not is_array(entries):
         yield _of_observation(row, row)
         return
-    observations = [each for each in objects(row["observations"]) if each.get("type") in _TYPES]
+    observations = [each for each in objects(entries) if each.get("type") in _TYPES]
     if not observations:
         raise missing("a trace of Langfuse", "none of its observations is a generation")
     for observation in observations:

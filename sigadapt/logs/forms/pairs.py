@@ -56,6 +56,9 @@ BODIES = LogForm(_is_body, _half)
 
 def reason_alone(raw: RawExchange) -> str:
     """Return why half of an exchange, which has no id, holds none."""
+    if raw.failure is not None:
+        sort = "response" if raw.request is None else "request"
+        return f"it looks like a {sort}, but {raw.failure}"
     if raw.request is None:
         return "it looks like a response, but no line before it has its request"
     return "it looks like a request, but the response is missing: no line after it has its answer"

@@ -130,3 +130,65 @@ def test_the_page_lists_the_words() -> None:
     """logs: A model's own words correct a call"""
     page = (Path(__file__).resolve().parents[3] / "docs" / "guides" / "logs.md").read_text("utf-8")
     assert [word for word in ADMISSIONS if f"`{word}`" not in page] == []
+
+
+def test_an_answer_that_was_asked_for_again_is_no_gold() -> None:
+    """logs: The gold of a row is the call that was right"""
+    question = user("Weather in Lima?")
+    wrong, right = (model(None, (call_id, "get_weather", {"city": city})) for call_id, city in RETRIES)
+    first = log([question, wrong])
+    rest = log([question, right, result("call_bB2cC3dD4", "18 C"), model("18 C.")])
+    adopted = adopt([*first, *rest])
+    assert [row.calls[0]["args"]["city"] for row in adopted.rows] == ["Lima"]
+    assert [(each["code"], each["count"]) for each in adopted.failures] == [("replaced", 1)]
+    # An answer that nobody continued is not known to be wrong.
+    assert [row.why for row in adopt([*first, *rest[:1]]).rows] == ["unconfirmed", "unconfirmed"]
+
+
+RETRIES = (("call_aA1bB2cC3", "Rome"), ("call_bB2cC3dD4", "Lima"))
+
+
+def test_arguments_that_a_client_wrote_in_another_way_are_the_same_call() -> None:
+    """logs: The gold of a row is the call that was right"""
+    call = ("call_aA1bB2cC3", "get_weather", {"city": "Lima", "unit": None})
+    kept = ("call_aA1bB2cC3", "get_weather", {"city": "Lima"})
+    tools = [{"type": "function", "function": {"name": "get_weather", "description": "Weather."}}]
+    lines = log([user("Weather?"), model(None, call)], tools)
+    lines += log([user("Weather?"), model(None, kept), result(call[0], "18 C"), model("18 C.")], tools)[1:]
+    assert [row.why for row in adopt(lines).rows] == ["unconfirmed"]
+
+
+def test_equal_calls_of_one_answer_have_each_its_result() -> None:
+    """logs: The gold of a row is the call that was right"""
+    calls = [(call_id, "get_weather", {"city": "Lima"}) for call_id in ("c1", "c2")]
+    events = [user("Weather?"), model(None, *calls), result("c1", "Error: busy"), result("c2", "18 C")]
+    adopted = adopt(log([*events, model("18 C.")]))
+    assert golds(log([*events, model("18 C.")])) == [([{"city": "Lima"}], "result")]
+    assert [(each["code"], each["count"]) for each in adopted.failures] == [("tool_failed", 1)]
+
+
+NO_ANSWERS = [
+    ({"content": None}, "stop", "empty"),
+    ({"content": ""}, "length", "cut_off"),
+    ({"content": "I"}, "content_filter", "filtered"),
+    ({"content": None, "refusal": "No."}, "stop", "refused"),
+]
+
+
+@pytest.mark.parametrize(("message", "finish", "code"), NO_ANSWERS)
+def test_an_answer_that_says_nothing_is_no_silence(message: Any, finish: str, code: str) -> None:
+    """logs: Turns without a call are rows of their own"""
+    [line] = log([user("Weather?"), {"role": "assistant", **message}])
+    line["response"]["choices"][0]["finish_reason"] = finish
+    adopted = adopt([*weather_log(), line])
+    assert "Weather?" not in [row.question for row in adopted.silences]
+    assert adopted.failures == [{"code": code, "tool": None, "path": None, "count": 1}]
+
+
+def test_a_call_that_a_server_left_as_text_is_no_silence() -> None:
+    """logs: Turns without a call are rows of their own"""
+    call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Lima"}}\n</tool_call>'
+    lines = log([user("Weather?"), model(call)]) + log([user("Why?"), model("Because (I say so).")])
+    adopted = adopt(lines)
+    assert [row.question for row in adopted.silences] == ["Why?"]
+    assert [(each["code"], each["tool"]) for each in adopted.failures] == [("call_in_text", "get_weather")]

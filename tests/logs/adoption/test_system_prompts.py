@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logs.made_logs import CITIES, asks, log
 
 from sigadapt.logs import Adopted, adopt
-from sigadapt.logs.adoption.prompts import common_prompt, joined
+from sigadapt.logs.adoption.prompts import common_prompt, with_context
 from sigadapt.testing import Answer, LoopbackProvider
 
 COMMON = "You are a weather desk. Use the tools and be polite.\n\nNever guess."
@@ -96,5 +96,5 @@ def test_no_word_is_lost(prompts: list[str]) -> None:
     for prompt in prompts:
         parts = common.parts_of(prompt)
         text = parts.get("instructions", common.text)
-        again = joined(text, parts.get("context", ""), context_first=common.context_first)
+        again = with_context(text, parts.get("context", ""), context_first=common.context_first)
         assert again.strip() == prompt.strip()

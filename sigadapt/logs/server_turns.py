@@ -1,0 +1,99 @@
+"""Requests that name an earlier answer in the place of what was said: the log's own answer fills them in.
+
+With `previous_response_id`, OpenAI keeps the conversation, and a request holds only what is new. Where the
+log holds the answer of that id, the request gets the turns before it, as if a client had kept them. The
+instructions are each request's own, as OpenAI has it. Without that answer, or after very many items (work
+grows with the log), the request stays as it is.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from sigadapt.adapters.response.stream_events import events_of
+from sigadapt.errors import SigadaptError
+from sigadapt.logs.forms.form import RawExchange
+from sigadapt.providers.wire.values import an_object
+from sigadapt.schemas.json_values import Json, is_array, is_object
+
+_REFERENCE = "previous_response_id"
+_MOST_ITEMS = 2_000  # of a conversation
+_Row = TypeVar("_Row")
+
+
+class ServerTurns(Generic[_Row]):
+    """The answers of a log by their ids, and the requests whose answer before has not come yet."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, list[Any]] = {}
+        """By the id of an answer, all that was said up to it and in it."""
+        self._waiting: dict[str, list[tuple[_Row, RawExchange]]] = defaultdict(list)
+        """By the id of the answer before, the exchanges that continue it."""
+
+    def join(self, row: _Row, raw: RawExchange) -> Iterator[tuple[_Row, RawExchange]]:
+        """Yield an exchange with the turns before it, and all that waited for its answer."""
+        reference = _reference_of(raw.request)
+        if reference is not None and reference not in self._turns:
+            self._waiting[reference].append((row, raw))
+            return
+        ready = [(row, raw)]
+        while ready:
+            row, raw = ready.pop()
+            whole = self._whole(raw)
+            yield row, whole
+            answer_id = self._keep(whole)
+            if answer_id is not None:
+                ready += self._waiting.pop(answer_id, [])
+
+    def rest(self) -> Iterator[tuple[_Row, RawExchange]]:
+        """Yield the exchanges whose answer before is not in the log."""
+        for exchanges in self._waiting.values():
+            yield from exchanges
+
+    def _whole(self, raw: RawExchange) -> RawExchange:
+        reference = _reference_of(raw.request)
+        if reference is None:
+            return raw
+        request = {name: value for name, value in raw.request.items() if name != _REFERENCE}
+        request["input"] = [*self._turns[reference], *_items_of(raw.request.get("input"))]
+        return raw._replace(request=request)
+
+    def _keep(self, raw: RawExchange) -> str | None:
+        """Keep what was said up to an answer of the Responses API, and return the answer's id."""
+        if not is_object(raw.request) or "input" not in raw.request:
+            return None
+        answer = _answer_of(raw.response)
+        answer_id = answer.get("id")
+        output = answer.get("output")
+        if not isinstance(answer_id, str) or not is_array(output):
+            return None
+        items = [*_items_of(raw.request["input"]), *output]
+        if _REFERENCE in raw.request or len(items) > _MOST_ITEMS:
+            return None
+        self._turns[answer_id] = items
+        return answer_id
+
+
+def _reference_of(request: Any) -> str | None:
+    reference = request.get(_REFERENCE) if is_object(request) else None
+    return reference if isinstance(reference, str) else None
+
+
+def _items_of(given: Any) -> list[Any]:
+    """Return the input of a request as items."""
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    return given if is_array(given) else []
+
+
+def _answer_of(response: Any) -> Json:
+    """Return the body of an answer, also of a streamed one, whose last event holds it."""
+    if is_object(response):
+        return response
+    with suppress(SigadaptError, ValueError, TypeError):
+        for event in reversed(events_of(response)):
+            body = an_object(an_object(event).get("response"))
+            if "output" in body:
+                return body
+    return {}
