@@ -72,7 +72,7 @@ class GuardedFunction(TakesCall):
         function = unwrap(getattr(self._func, "__func__", self._func))
         return getattr(function, "__globals__", {})
 
-    def __call__(self, **kwargs: Any) -> Any:
+    def __call__(self, /, **kwargs: Any) -> Any:
         """Ask, and run the function."""
         return self._run(**kwargs)
 

@@ -93,9 +93,14 @@ def current_state() -> dict[str, Any]:
     place = open_place()
     if place is None or place.run is None:
         return {}
+    return copy_of_state(place.run.state)
+
+
+def copy_of_state(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of a state, which later changes leave as it is, as far as its values can be copied."""
     with suppress(Exception):  # such as a lock among the values: JSON cannot hold it either
-        return deepcopy(place.run.state)
-    return dict(place.run.state)
+        return deepcopy(state)
+    return dict(state)
 
 
 def run(
@@ -161,8 +166,8 @@ class _CountedCalls:
         self.positions.add(position)
 
     def end(self, position: int, outcome: Outcome) -> None:
-        """Take back a call that waits: it counts when it runs again."""
-        if isinstance(outcome.error, CallStop):
+        """Take back a call that waits: it counts when it has its result."""
+        if isinstance(outcome.error, CallStop) or need_of(outcome.value, "") is not None:
             self.positions.discard(position)
 
 
@@ -259,8 +264,8 @@ def _stopped(call: ToolCall, decls: ToolDecls, stop: CallStop) -> InputNeeded:
 
 def requests_of_stop(call: ToolCall, stop: CallStop, decls: ToolDecls) -> list[ToolCall]:
     """Return the requests for what a call waits for."""
-    position = len(stop.progress.replies)
-    return [request_of_need(call, need, position, decls) for need in stop.needs]
+    answered = len(stop.progress.replies)
+    return [request_of_need(call, need, need.position or answered, decls) for need in stop.needs]
 
 
 def _watched(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
