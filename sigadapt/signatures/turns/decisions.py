@@ -14,7 +14,7 @@ from sigadapt.schemas.json_values import cut, is_mapping, listed, type_of
 from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.confirmation import REJECTED, pin_of
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions.pending import task_source
+from sigadapt.signatures.tool_functions.pending import task_poll
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, Reply
 from sigadapt.signatures.tool_results.result_check import flaw_of_value
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -190,11 +190,11 @@ def _polls(all_decided: Decided, request: ToolCall, decls: ToolDecls) -> bool:
     call = request.call
     if request.kind != "result" or call.name not in decls:
         return False
-    source = task_source(decls[call.name].func, request.pending)
-    if source is None:
+    poll = task_poll(decls[call.name].func, call.name, request.pending)
+    if poll is None:
         return False
     _refuse_changed(request, decls)
-    all_decided.sources[call.id] = source
+    all_decided.sources[call.id] = poll
     return True
 
 

@@ -57,9 +57,9 @@ class Job(NamedTuple):
     open_call: OpenCall | None = None  # what its context shows
 
     @property
-    def has_source(self) -> bool:
-        """Whether its result has come from elsewhere, so that no function runs."""
-        return self.open_call is not None and self.open_call.source is not None
+    def source(self) -> Callable[[], Any] | None:
+        """What gives its result if that comes from elsewhere, so that no function runs."""
+        return None if self.open_call is None else self.open_call.source
 
 
 class Earlier(NamedTuple):

@@ -28,7 +28,7 @@ from sigadapt.signatures.calls.tool_call import (
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for, open_call
-from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.pending import TaskPoll, is_pending, need_of
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, NotBegun
 from sigadapt.signatures.tool_results.content import json_of
 from sigadapt.signatures.tool_results.failures import message_of
@@ -150,7 +150,7 @@ def _jobs_to_run(jobs: list[Job], *, parallel: bool) -> list[Job]:
     for job in jobs:
         has_waiting = has_waiting or bool(job.requests)
         is_open = job.result is None and not job.requests
-        if is_open and (job.has_source or parallel or not has_waiting):
+        if is_open and (job.source is not None or parallel or not has_waiting):
             to_run.append(job)
     return to_run
 
@@ -167,7 +167,7 @@ class _CountedCalls:
 
     def end(self, position: int, outcome: Outcome) -> None:
         """Take back a call that waits: it counts when it has its result."""
-        if isinstance(outcome.error, CallStop) or need_of(outcome.value, "") is not None:
+        if isinstance(outcome.error, CallStop) or is_pending(outcome.value):
             self.positions.discard(position)
 
 
@@ -293,7 +293,7 @@ def _turn_results(
 def _add_waiting(turn: TurnResults, job: Job, stop: CallStop | None, decls: ToolDecls) -> None:
     """Note what a call waits for, if it is not one that has not begun; and what was decided about it."""
     turn.requests.extend(job.requests)
-    progress = NO_PROGRESS if job.open_call is None else job.open_call.progress
+    progress = _progress_of(job)
     if stop is not None and not isinstance(stop, NotBegun):
         call: Any = job.call if job.open_call is None else job.open_call.call
         turn.requests.extend(requests_of_stop(call, stop, decls))
@@ -302,16 +302,22 @@ def _add_waiting(turn: TurnResults, job: Job, stop: CallStop | None, decls: Tool
         turn.progress[job.call.id] = progress
 
 
+def _progress_of(job: Job) -> CallProgress:
+    return NO_PROGRESS if job.open_call is None else job.open_call.progress
+
+
 def _result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
     """Return what a call gave, or why it failed, without a traceback and the errors that led to it."""
     error = outcome.error
     if isinstance(error, CallStop):
         return error
+    if isinstance(error, LateError) and isinstance(job.source, TaskPoll):  # its task goes on
+        return CallStop([job.source.need], _progress_of(job))
     if error is None:
         try:
             need = need_of(outcome.value, job.call.name or "")
             if need is not None:
-                return CallStop([need], NO_PROGRESS if job.open_call is None else job.open_call.progress)
+                return CallStop([need], _progress_of(job))
             result = result_of(job.call, outcome.value)
         except Exception as unsendable:  # noqa: BLE001  (the other calls have run, and keep their results)
             _LOG.exception("the result of %s cannot be sent", job.call.name)

@@ -272,3 +272,20 @@ def test_arguments_of_any_name_reach_a_tool_with_a_context(how: str) -> None:
     calls = ToolCalls([{"name": "keep", "args": args}])
     results = calls.run([decl]) if how == "run" else asyncio.run(calls.arun([decl]))
     assert values_of(results) == [args]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_a_handle_that_is_no_json_value_fails_its_call_alone(parallel: bool) -> None:
+    """tool-context: A pending result keeps its handle."""
+
+    def train() -> str:
+        """Train."""
+        return Pending(object())  # pyright: ignore[reportReturnType]
+
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    calls = ToolCalls([{"name": name, "args": {}} for name in ("look", "train", "look")])
+    results = calls.run([train, look], parallel=parallel)
+    assert [result.is_error for result in results] == [False, True, False]
