@@ -268,6 +268,8 @@ class ToolFunction(TakesCall):
         verdict = yield _Step(call.agree, {"need": need}, may_block=True)
         if verdict is not True:
             raise PermissionError(REJECTED)
+        changes = (*call.progress.changes, deepcopy(visible))
+        call.progress = call.progress.model_copy(update={"changes": changes})
         return visible
 
 

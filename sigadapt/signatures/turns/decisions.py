@@ -12,7 +12,7 @@ from sigadapt.errors import Declined, InputNeeded, InvalidHistory, InvalidOption
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import cut, is_mapping, listed, type_of
 from sigadapt.signatures.calls import ToolCall
-from sigadapt.signatures.confirmation import REJECTED, pin_of
+from sigadapt.signatures.confirmation import REJECTED, pin_of, with_approval
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.pending import task_poll
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, Reply
@@ -138,8 +138,9 @@ def _take_changed_call(
     flaw = decls.flaw_of(call.name, decision.args)
     if flaw is not None:
         raise _invalid(f"the edited call does not fit: {flaw.message}", None, call.name)
-    all_decided.update(
-        call.id, approved=decision.args, is_edited=True, pin=pin_of(decls[call.name]), changes=()
+    all_decided.update(call.id, changes=())
+    all_decided.progress[call.id] = with_approval(
+        all_decided.progress[call.id], decls[call.name], decision.args, is_edited=True
     )
 
 

@@ -1,7 +1,6 @@
 """Decide what to do with each call of a turn before any of them runs: run it, answer it, or let it wait."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
@@ -23,7 +22,7 @@ from sigadapt.signatures.calls.tool_call import (
     in_agreement,
     mark_approved,
 )
-from sigadapt.signatures.confirmation import REJECTED, Confirmation, pin_of
+from sigadapt.signatures.confirmation import REJECTED, Confirmation, pin_of, with_approval
 from sigadapt.signatures.sources.runnable import asking_of
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -287,13 +286,9 @@ def _job(call: ToolCall, decls: ToolDecls, question: _Question, decision: Any, e
     if is_agreed or not asks_itself:
         mark_approved(agreement.call)
     if is_agreed:
-        args_agreed_to = deepcopy(agreement.call.args)  # a hook or a tool may edit those of the call
-        changes = {
-            "approved": args_agreed_to,
-            "is_edited": agreement.edit is not None,
-            "pin": pin_of(decls[call.name]) if call.name in decls else None,
-        }
-        progress = progress.model_copy(update=changes)
+        decl = decls[call.name] if call.name in decls else None
+        is_edited = agreement.edit is not None
+        progress = with_approval(progress, decl, agreement.call.args, is_edited=is_edited)
     return _job_of_agreement(call, decls, agreement, progress, is_agreed=is_agreed)
 
 

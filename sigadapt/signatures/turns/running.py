@@ -22,9 +22,11 @@ from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import request_of_need
 from sigadapt.signatures.calls.tool_call import (
     function_of_call,
+    in_agreement,
     is_approved,
     with_watcher,
 )
+from sigadapt.signatures.confirmation import with_approval
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for, open_call
@@ -217,15 +219,17 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     ledger = current_ledger()
     if ledger is not None:
         ledger.count_calls(1)
-    decision = True if is_approved(call) else None
+    current = OpenCall(call)
+    if is_approved(call):
+        current = OpenCall(call, _approval_of(call, decls), decision=True)
 
     def start() -> Any:
-        open_call.set(OpenCall(call, decision=decision))
+        open_call.set(current)
         call_for(own_function)
         return function(**arguments)
 
     if is_async(function):
-        return _finish_alone(call, decls, start)
+        return _finish_alone(current, decls, start)
     earlier_call = open_call.get()
     try:
         value = start()
@@ -234,23 +238,28 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     finally:
         open_call.set(earlier_call)
     if isawaitable(value):
-        return _finish_alone(call, decls, lambda: value)
-    return _output(call, decls, value)
+        return _finish_alone(current, decls, lambda: value)
+    return _output(current, decls, value)
 
 
-async def _finish_alone(call: ToolCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:
+def _approval_of(call: ToolCall, decls: ToolDecls) -> CallProgress:
+    decl = decls[call.name] if call.name in decls else None
+    return with_approval(NO_PROGRESS, decl, call.args, is_edited=False)
+
+
+async def _finish_alone(current: OpenCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:
     """Await a call that is run alone."""
     try:
         value = await start()
     except CallStop as stop:
-        raise _stopped(call, decls, stop) from None
-    return _output(call, decls, value)
+        raise _stopped(current.call, decls, stop) from None
+    return _output(current, decls, value)
 
 
-def _output(call: ToolCall, decls: ToolDecls, value: Any) -> Any:
-    need = need_of(value, call.name)
+def _output(current: OpenCall, decls: ToolDecls, value: Any) -> Any:
+    need = need_of(value, current.call.name)
     if need is not None:
-        raise _stopped(call, decls, CallStop([need]))
+        raise _stopped(current.call, decls, CallStop([need], current.progress))
     return program_outputs(value)
 
 
@@ -264,6 +273,8 @@ def _stopped(call: ToolCall, decls: ToolDecls, stop: CallStop) -> InputNeeded:
 
 def requests_of_stop(call: ToolCall, stop: CallStop, decls: ToolDecls) -> list[ToolCall]:
     """Return the requests for what a call waits for."""
+    if stop.progress.approved is not None:  # a person sees what they agreed to
+        call = in_agreement(call.model_copy(update={"args": stop.progress.approved}))
     answered = len(stop.progress.replies)
     return [request_of_need(call, need, need.position or answered, decls) for need in stop.needs]
 
@@ -295,7 +306,7 @@ def _add_waiting(turn: TurnResults, job: Job, stop: CallStop | None, decls: Tool
     turn.requests.extend(job.requests)
     progress = _progress_of(job)
     if stop is not None and not isinstance(stop, NotBegun):
-        call: Any = job.call if job.open_call is None else job.open_call.call
+        call: Any = job.call
         turn.requests.extend(requests_of_stop(call, stop, decls))
         progress = stop.progress
     if progress != NO_PROGRESS:

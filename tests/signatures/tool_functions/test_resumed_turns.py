@@ -289,3 +289,66 @@ def test_a_handle_that_is_no_json_value_fails_its_call_alone(parallel: bool) -> 
     calls = ToolCalls([{"name": name, "args": {}} for name in ("look", "train", "look")])
     results = calls.run([train, look], parallel=parallel)
     assert [result.is_error for result in results] == [False, True, False]
+
+
+def pay_and_ask(eur: int, context: ToolContext) -> str:
+    """Pay, and ask first."""
+    reason = context.ask("What for?")
+    return f"{eur} for {reason}"
+
+
+def test_an_approved_call_that_is_run_alone_and_asks() -> None:
+    """tool-context: Some decisions may come later."""
+    tools = ToolDecls([ToolDecl.of(pay_and_ask, requires_confirmation=True)])
+    calls = ToolCalls([{"name": "pay_and_ask", "args": {"eur": 5}}])
+    [approval] = calls.awaiting_confirmation(tools)
+    error = waiting(lambda: approval.approved().execute(tools))
+    assert values_of(error.results_of(tools, {one(error).id: "tea"})) == ["5 for tea"]
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("kind", ["run", "ReAct", "ReActV2"])
+def test_who_agreed_at_once_is_not_asked_again(kind: str, is_async: bool) -> None:
+    """tool-context: Some decisions may come later."""
+    shown: list[int] = []
+
+    def agree(name: str, args: dict[str, Any], hint: str) -> bool:
+        shown.append(args["eur"])
+        args["eur"] += 1
+        return True
+
+    async def agree_later(name: str, args: dict[str, Any], hint: str) -> bool:
+        return agree(name, args, hint)
+
+    decl = ToolDecl.of(pay_and_ask, requires_confirmation=True)
+    tools = ToolDecls([decl]).confirmed_by(agree_later if is_async else agree)
+    if kind == "run":
+        calls = ToolCalls([{"name": "pay_and_ask", "args": {"eur": 5}}])
+        error = waiting(lambda: asyncio.run(calls.arun(tools)))
+    else:
+        with serving(turn(Call("pay_and_ask", {"eur": 5}))):
+            agent = agent_of(kind, tools)
+            error = waiting(lambda: asyncio.run(agent.acall(question="q")))
+    assert str(one(error).call) == "pay_and_ask(eur=6)"
+    [result] = asyncio.run(error.aresults_of(tools, {one(error).id: "tea"}))
+    assert (result.value, shown) == ("6 for tea", [5])
+    assert '{"eur":6}' in (result.note or "")
+
+
+def test_who_agreed_to_a_hooks_change_is_not_asked_again() -> None:
+    """tool-context: Nothing runs that nobody was shown."""
+    shown: list[int] = []
+
+    def agree(name: str, args: dict[str, Any], hint: str) -> bool:
+        shown.append(args["eur"])
+        return True
+
+    class Raises:
+        def before_tool(self, call: ToolCall, context: ToolContext) -> ToolCall:
+            return call.model_copy(update={"args": {"eur": 50}})
+
+    decls = ToolDecls([ToolDecl.of(pay_and_ask, requires_confirmation=True)])
+    tools = decls.with_hooks(Raises()).confirmed_by(agree)
+    error = waiting(lambda: ToolCalls([{"name": "pay_and_ask", "args": {"eur": 5}}]).run(tools))
+    assert values_of(error.results_of(tools, {one(error).id: "tea"})) == ["50 for tea"]
+    assert shown == [5, 50]
