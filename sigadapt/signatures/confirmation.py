@@ -77,18 +77,15 @@ def request_id(call_id: str, name: str, args: Json, request_hash: str | None = N
     return f"confirm_{short_hash(json.dumps(stored, sort_keys=True))}"
 
 
-def with_approval(
-    progress: CallProgress, decl: ToolDecl | None, args: Json, *, is_edited: bool
-) -> CallProgress:
+def with_approval(progress: CallProgress, pin: str | None, args: Json, *, is_edited: bool) -> CallProgress:
     """Return what was decided about a call, with the yes to these arguments.
 
     Args:
         progress: what was decided before.
-        decl: the tool; None for one that is not declared.
+        pin: `pin_of` the tool; None for one that is not declared.
         args: the arguments.
         is_edited: whether the person changed them.
     """
-    pin = None if decl is None else pin_of(decl)
     agreed_args = deepcopy(args)  # a hook or a tool may edit those of the call
     return progress.model_copy(update={"approved": agreed_args, "is_edited": is_edited, "pin": pin})
 

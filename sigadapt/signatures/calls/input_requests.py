@@ -24,8 +24,9 @@ def question_about(call: ToolCall, tools: ToolDecls) -> tuple[Json, Confirmation
 def request_for(call: ToolCall, args: Json, question: Confirmation, tools: ToolDecls) -> ToolCall:
     """Return the request for confirmation of a call with these arguments."""
     request_args = {"call": _fields_of(call, args), "hint": question.hint, "payload": question.payload}
-    if call.name in tools:
-        request_args["pin"] = pin_of(tools[call.name])
+    pin = pin_of_call(call, tools)
+    if pin is not None:
+        request_args["pin"] = pin
     return ToolCall.model_validate(
         {
             "id": id_of_request(call, args),
@@ -35,6 +36,13 @@ def request_for(call: ToolCall, args: Json, question: Confirmation, tools: ToolD
             "turn": call.turn,
         }
     )
+
+
+def pin_of_call(call: ToolCall, tools: ToolDecls) -> str | None:
+    """Return the pin of the tool of a call; None if it is not declared."""
+    if call.name not in tools:
+        return None
+    return pin_of(tools[call.name])
 
 
 def _fields_of(call: ToolCall, args: Json) -> Json:
@@ -64,8 +72,9 @@ def request_of_need(call: ToolCall, need: Need, position: int, tools: ToolDecls)
     optional |= {"question": need.question or None, "member": need.member}
     optional |= {"position": need.position or None}
     members |= {name: member for name, member in optional.items() if member is not None}
-    if call.name in tools:
-        members["pin"] = pin_of(tools[call.name])
+    pin = pin_of_call(call, tools)
+    if pin is not None:
+        members["pin"] = pin
     identity = [call.id, call.name, args, call.turn.request_hash, position, members["hint"], optional]
     request_hash = short_hash(json.dumps(identity, sort_keys=True))
     return ToolCall.model_validate(

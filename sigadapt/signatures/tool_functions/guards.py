@@ -16,7 +16,7 @@ from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, compact, equal_json, type_of
 from sigadapt.signatures.binding import bound_arguments, without_own_defaults
-from sigadapt.signatures.confirmation import REJECTED, question_for, with_approval
+from sigadapt.signatures.confirmation import REJECTED, pin_of, question_for, with_approval
 from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.sources.runnable import (
     ASKS_FIRST,
@@ -153,9 +153,7 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
 
 def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs: Any) -> Any:
     """Ask about a call if it needs a yes, and run it; awaitable, if `ask` is async."""
-    current = take_open_call()  # here, because `ask` may be awaited elsewhere
-    if current is None:
-        current = call_by_hand(decl, kwargs)
+    current = take_open_call() or call_by_hand(decl, kwargs)  # here: `ask` may be awaited in another context
     args = {name: jsonable(value) for name, value in kwargs.items()}
     visible, question = question_for(decl, args)
     as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
@@ -207,7 +205,7 @@ def _open(
         update = {"args": agreed, "arguments": compact(agreed)}
         current.call = current.call.model_copy(update=update)
         current.decision = current.call if is_edited else True
-        current.progress = with_approval(current.progress, decl, agreed, is_edited=is_edited)
+        current.progress = with_approval(current.progress, pin_of(decl), agreed, is_edited=is_edited)
 
     def agree(need: Need) -> Any:
         return ask(decl.name, need.args or {}, printable(need.hint, also="\n"))

@@ -140,7 +140,7 @@ def _take_changed_call(
         raise _invalid(f"the edited call does not fit: {flaw.message}", None, call.name)
     all_decided.update(call.id, changes=())
     all_decided.progress[call.id] = with_approval(
-        all_decided.progress[call.id], decls[call.name], decision.args, is_edited=True
+        all_decided.progress[call.id], pin_of(decls[call.name]), decision.args, is_edited=True
     )
 
 

@@ -15,14 +15,14 @@ from sigadapt.schemas.json_values import (
     type_of,
 )
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.calls.input_requests import question_about, request_for
+from sigadapt.signatures.calls.input_requests import pin_of_call, question_about, request_for
 from sigadapt.signatures.calls.tool_call import (
     function_of_call,
     id_of_request,
     in_agreement,
     mark_approved,
 )
-from sigadapt.signatures.confirmation import REJECTED, Confirmation, pin_of, with_approval
+from sigadapt.signatures.confirmation import REJECTED, Confirmation, with_approval
 from sigadapt.signatures.sources.runnable import asking_of
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -129,7 +129,7 @@ def _refuse_changed_approvals(calls: ToolCalls, decls: ToolDecls, earlier: Earli
         reason = f"a person agreed to call {cut(repr(call.id))}, and"
         if call.name not in decls:
             raise changed_tool(reason, call.name, "is not declared")
-        if pin != pin_of(decls[call.name]):
+        if pin != pin_of_call(call, decls):
             raise changed_tool(reason, call.name, "is declared otherwise than when they agreed")
 
 
@@ -286,9 +286,9 @@ def _job(call: ToolCall, decls: ToolDecls, question: _Question, decision: Any, e
     if is_agreed or not asks_itself:
         mark_approved(agreement.call)
     if is_agreed:
-        decl = decls[call.name] if call.name in decls else None
         is_edited = agreement.edit is not None
-        progress = with_approval(progress, decl, agreement.call.args, is_edited=is_edited)
+        pin = pin_of_call(call, decls)
+        progress = with_approval(progress, pin, agreement.call.args, is_edited=is_edited)
     return _job_of_agreement(call, decls, agreement, progress, is_agreed=is_agreed)
 
 

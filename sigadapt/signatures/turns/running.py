@@ -19,7 +19,7 @@ from sigadapt.dspy_boundary.current_run import current_ledger, open_place
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded
 from sigadapt.signatures.calls import ToolCall, ToolCalls
-from sigadapt.signatures.calls.input_requests import request_of_need
+from sigadapt.signatures.calls.input_requests import pin_of_call, request_of_need
 from sigadapt.signatures.calls.tool_call import (
     function_of_call,
     in_agreement,
@@ -221,7 +221,8 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
         ledger.count_calls(1)
     current = OpenCall(call)
     if is_approved(call):
-        current = OpenCall(call, _approval_of(call, decls), decision=True)
+        progress = with_approval(NO_PROGRESS, pin_of_call(call, decls), call.args, is_edited=False)
+        current = OpenCall(call, progress, decision=True)
 
     def start() -> Any:
         open_call.set(current)
@@ -240,11 +241,6 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     if isawaitable(value):
         return _finish_alone(current, decls, lambda: value)
     return _output(current, decls, value)
-
-
-def _approval_of(call: ToolCall, decls: ToolDecls) -> CallProgress:
-    decl = decls[call.name] if call.name in decls else None
-    return with_approval(NO_PROGRESS, decl, call.args, is_edited=False)
 
 
 async def _finish_alone(current: OpenCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:

@@ -43,7 +43,7 @@ def values_of(results: Any) -> list[Any]:
 
 
 def test_a_tool_changed_after_its_approval() -> None:
-    """tool-context: Nothing runs that nobody was shown."""
+    """tool-context: A yes is for the tool that was shown."""
     ran: list[Any] = []
 
     def pay(eur: int) -> str:
@@ -67,7 +67,7 @@ def test_a_tool_changed_after_its_approval() -> None:
 
 
 def test_an_open_approval_keeps_its_tool() -> None:
-    """tool-context: Some decisions may come later."""
+    """tool-context: A yes is for the tool that was shown."""
 
     def pay(eur: int) -> str:
         """Pay."""
@@ -171,7 +171,7 @@ def test_a_state_that_cannot_be_copied() -> None:
 
 
 def test_a_result_from_elsewhere_counts_once() -> None:
-    """tool-context: A pending result keeps its handle."""
+    """tool-context: A result from elsewhere counts once."""
 
     def train(model: str) -> str:
         """Train."""
@@ -214,7 +214,7 @@ def test_a_result_in_any_form_passes_hooks_and_checks(form: str) -> None:
 
 @pytest.mark.parametrize("ends", ["external", "pending"])
 def test_an_edit_is_told_where_the_result_comes_later(ends: str) -> None:
-    """tool-context: A context knows the decision."""
+    """tool-context: A yes lasts until its call has ended."""
     seen: list[Any] = []
 
     class Sees:
@@ -298,7 +298,7 @@ def pay_and_ask(eur: int, context: ToolContext) -> str:
 
 
 def test_an_approved_call_that_is_run_alone_and_asks() -> None:
-    """tool-context: Some decisions may come later."""
+    """tool-context: A yes lasts until its call has ended."""
     tools = ToolDecls([ToolDecl.of(pay_and_ask, requires_confirmation=True)])
     calls = ToolCalls([{"name": "pay_and_ask", "args": {"eur": 5}}])
     [approval] = calls.awaiting_confirmation(tools)
@@ -309,7 +309,7 @@ def test_an_approved_call_that_is_run_alone_and_asks() -> None:
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("kind", ["run", "ReAct", "ReActV2"])
 def test_who_agreed_at_once_is_not_asked_again(kind: str, is_async: bool) -> None:
-    """tool-context: Some decisions may come later."""
+    """tool-context: A yes lasts until its call has ended."""
     shown: list[int] = []
 
     def agree(name: str, args: dict[str, Any], hint: str) -> bool:
@@ -336,7 +336,7 @@ def test_who_agreed_at_once_is_not_asked_again(kind: str, is_async: bool) -> Non
 
 
 def test_who_agreed_to_a_hooks_change_is_not_asked_again() -> None:
-    """tool-context: Nothing runs that nobody was shown."""
+    """tool-context: A yes lasts until its call has ended."""
     shown: list[int] = []
 
     def agree(name: str, args: dict[str, Any], hint: str) -> bool:

@@ -341,7 +341,7 @@ def raise_error(code, message):
 
 @pytest.mark.parametrize("how", BREAKS)
 def test_a_server_that_cannot_be_reached_loses_no_task(tmp_path: Path, how: str) -> None:
-    """tool-context: An MCP task is asked for its result."""
+    """tool-context: A server that cannot be reached loses no task."""
     ci = Ci(tmp_path, "completed")
     error = ci.run(build)
     server = tmp_path / "server.py"
@@ -369,7 +369,7 @@ def test_a_server_that_cannot_be_reached_loses_no_task(tmp_path: Path, how: str)
 
 
 def test_a_task_counts_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
-    """tool-context: An MCP task is asked for its result."""
+    """tool-context: A result from elsewhere counts once."""
     ci = Ci(tmp_path, "working", "working", "completed")
     seen: list[str] = []
 
