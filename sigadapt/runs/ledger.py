@@ -191,6 +191,7 @@ class Ledger:
                 if not ledger.own_id & earlier.ids:
                     ledger.usage = ledger.usage.plus(vars(earlier.usage))
                     ledger.add_seconds(earlier.seconds)
+                    ledger.turn = ledger.turn or earlier.turn
 
     def add(self, **counts: float | None) -> None:
         """Add to what was used, here and in the runs around."""

@@ -7,13 +7,12 @@ while it ran cannot be found again without running it, so for answers and result
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any, NamedTuple
 
 import dspy
 import pydantic
 
-from sigadapt.dspy_boundary.current_run import current_ledger, open_place
+from sigadapt.dspy_boundary.current_run import open_place
 from sigadapt.dspy_boundary.internals import is_submit
 from sigadapt.errors import InputNeeded, InvalidHistory
 from sigadapt.providers.usage import Usage
@@ -28,7 +27,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_resul
 from sigadapt.signatures.transcript import with_events
 from sigadapt.signatures.turns.decisions import decided
 from sigadapt.signatures.turns.jobs import Job, jobs_of, refuse_swapped
-from sigadapt.signatures.turns.running import TurnResults, arun_jobs, run_jobs
+from sigadapt.signatures.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 
@@ -163,17 +162,22 @@ def _in_run(error: InputNeeded) -> Generator[None]:
     """Let the open run go on with what the run that waited has used and kept; without one, open a run."""
     place = open_place()
     if place is None or place.run is None:
-        if not error.state:
-            yield
-            return
-        with Run(state=deepcopy(error.state)):
+        with Run():
+            _carry(error)
             yield
         return
-    ledger = current_ledger()
-    if ledger is not None and error.run is not None:
-        ledger.carry(error.run.ledger)
-    place.run.state.update(deepcopy(error.state))
+    _carry(error)
     yield
+
+
+def _carry(error: InputNeeded) -> None:
+    """Put what the run that waited has used and kept into the open run."""
+    place = open_place()
+    if place is None or place.run is None:
+        return
+    if error.run is not None:
+        place.run.ledger.carry(error.run.ledger)
+    place.run.state.update(copy_of_state(error.state))
 
 
 class _Turn(NamedTuple):

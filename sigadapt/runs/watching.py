@@ -38,7 +38,7 @@ from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_
 from sigadapt.runs.submit_texts import AGENT, SUBMIT, SubmitTexts, submit_texts
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.pending import is_pending
 from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -324,7 +324,7 @@ class Watch(BaseCallback):
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
         frame = self._frames.pop(call_id, self._root)
-        if frame.run is None or need_of(outputs, frame.run.call.name or "") is not None:
+        if frame.run is None or is_pending(outputs):
             return
         if exception is None or isinstance(exception, Exception):
             result = _tool_result(frame.run.call, outputs, exception)

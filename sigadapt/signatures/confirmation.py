@@ -14,6 +14,7 @@ from sigadapt.schemas.json_values import Json, short_hash, type_of
 from sigadapt.schemas.with_defaults import with_defaults
 from sigadapt.signatures.binding import with_own_defaults
 from sigadapt.signatures.tool_decl import ToolDecl
+from sigadapt.signatures.tool_functions.stops import CallProgress
 from sigadapt.signatures.tool_results.failures import message_of
 
 REJECTED = "The user rejected this call. It was not run."
@@ -74,6 +75,19 @@ def request_id(call_id: str, name: str, args: Json, request_hash: str | None = N
     identity = [call_id, name, args] if request_hash is None else [call_id, name, args, request_hash]
     stored = json.loads(json.dumps(identity), parse_float=as_integer)
     return f"confirm_{short_hash(json.dumps(stored, sort_keys=True))}"
+
+
+def with_approval(progress: CallProgress, pin: str | None, args: Json, *, is_edited: bool) -> CallProgress:
+    """Return what was decided about a call, with the yes to these arguments.
+
+    Args:
+        progress: what was decided before.
+        pin: `pin_of` the tool; None for one that is not declared.
+        args: the arguments.
+        is_edited: whether the person changed them.
+    """
+    agreed_args = deepcopy(args)  # a hook or a tool may edit those of the call
+    return progress.model_copy(update={"approved": agreed_args, "is_edited": is_edited, "pin": pin})
 
 
 def pin_of(decl: ToolDecl) -> str:

@@ -23,7 +23,7 @@ import dspy
 from sigadapt.errors import Declined, InvalidOption
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import is_mapping, is_object, type_of
+from sigadapt.schemas.json_values import cut, is_mapping, is_object, is_unicode
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.ui.chat import Chat
 from sigadapt.ui.chat_messages import (
@@ -157,7 +157,10 @@ class Chats:
         """
         if form not in {"ai_sdk", "ag_ui"}:
             raise InvalidOption(f"{form!r} is no form of messages", field="form", fix="'ai_sdk' or 'ag_ui'.")
-        chat = ChatKeeper(self.store, chat_id, _checked_owner(owner), self._lease).chat
+        owner = _checked_owner(owner)
+        if not isinstance(chat_id, str) or not is_unicode(chat_id):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return []  # a client may send anything as the id of a chat
+        chat = ChatKeeper(self.store, chat_id, owner, self._lease).chat
         shown_chat = self._shown(chat)
         return ai_sdk_messages(shown_chat) if form == "ai_sdk" else ag_ui_messages(shown_chat)
 
@@ -387,7 +390,7 @@ def _refusal(chat: Chat) -> str | None:
 
 
 def _checked_owner(owner: object) -> str:
-    if isinstance(owner, str):
+    if isinstance(owner, str) and is_unicode(owner):
         return owner
-    reason = f"the owner is a str, not {type_of(owner)}"
+    reason = f"the owner is a text, not {cut(repr(owner))}"
     raise InvalidOption(reason, field="owner", fix="Give the id of the user of your session.")

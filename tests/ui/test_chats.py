@@ -375,3 +375,4 @@ def test_an_owner_is_a_text_and_a_form_is_known(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidOption):
             call()
+    assert chats.messages("\ud800", "ada") == []

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from sigadapt.errors import InputNeeded, InvalidOption
 from sigadapt.runs.stores.sqlite_file import SqliteFile
+from sigadapt.schemas.json_values import cut, is_unicode
 
 _TABLE = "CREATE TABLE IF NOT EXISTS waiting_runs (id TEXT PRIMARY KEY, owner TEXT, run TEXT NOT NULL)"
 
@@ -84,8 +85,10 @@ class WaitingRuns:
 
         Raises:
             InvalidHistory: `unreadable_history`, for a run that JSON cannot hold.
-            InvalidOption: `unusable_store`; `other_owner`, if a run of this id is of another owner.
+            InvalidOption: `unusable_store`; `other_owner`, if a run of this id is of another owner; for an
+                owner that is no text.
         """
+        _check_owner(owner)
         text = error.model_dump_json()
         with self._file.transaction() as connection:
             owners = connection.execute("SELECT owner FROM waiting_runs WHERE id = ?", (error.id,)).fetchall()
@@ -98,11 +101,17 @@ class WaitingRuns:
 
     def get(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
         """Return a run and leave it; None if this owner has none of this id."""
+        _check_owner(owner)
+        if not _is_id(run_id):
+            return None
         with self._file.transaction() as connection:
             return _run_of(connection, run_id, owner)
 
     def take(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
         """Return a run and remove it; None if this owner has none of this id, or if it was taken."""
+        _check_owner(owner)
+        if not _is_id(run_id):
+            return None
         with self._file.transaction() as connection:
             run = _run_of(connection, run_id, owner)
             connection.execute("DELETE FROM waiting_runs WHERE id = ? AND owner IS ?", (run_id, owner))
@@ -110,10 +119,22 @@ class WaitingRuns:
 
     def for_owner(self, owner: str | None) -> list[InputNeeded]:
         """Return the runs of an owner, the one that was put first at the beginning."""
+        _check_owner(owner)
         query = "SELECT run FROM waiting_runs WHERE owner IS ? ORDER BY rowid"
         with self._file.transaction() as connection:
             texts = [text for (text,) in connection.execute(query, (owner,))]
         return [InputNeeded.model_validate_json(text) for text in texts]
+
+
+def _check_owner(owner: object) -> None:
+    if owner is not None and not _is_id(owner):
+        fix = "Give a text, such as str(user_id)."
+        raise InvalidOption(f"an owner is a text or None, not {cut(repr(owner))}", field="owner", fix=fix)
+
+
+def _is_id(value: object) -> bool:
+    """Return whether SQLite can look this up as a text; a client may send anything as the id of a run."""
+    return isinstance(value, str) and is_unicode(value)
 
 
 def _run_of(connection: sqlite3.Connection, run_id: str, owner: str | None) -> InputNeeded | None:

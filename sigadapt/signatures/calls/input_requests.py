@@ -23,13 +23,10 @@ def question_about(call: ToolCall, tools: ToolDecls) -> tuple[Json, Confirmation
 
 def request_for(call: ToolCall, args: Json, question: Confirmation, tools: ToolDecls) -> ToolCall:
     """Return the request for confirmation of a call with these arguments."""
-    call_fields = call.saved_beside(call.turn) | {"args": args}
-    if not equal_json(args, call.args):  # whose text would say something else
-        call_fields.pop("arguments", None)
-        call_fields.pop("text", None)
-    request_args = {"call": call_fields, "hint": question.hint, "payload": question.payload}
-    if call.name in tools:
-        request_args["pin"] = pin_of(tools[call.name])
+    request_args = {"call": _fields_of(call, args), "hint": question.hint, "payload": question.payload}
+    pin = pin_of_call(call, tools)
+    if pin is not None:
+        request_args["pin"] = pin
     return ToolCall.model_validate(
         {
             "id": id_of_request(call, args),
@@ -39,6 +36,22 @@ def request_for(call: ToolCall, args: Json, question: Confirmation, tools: ToolD
             "turn": call.turn,
         }
     )
+
+
+def pin_of_call(call: ToolCall, tools: ToolDecls) -> str | None:
+    """Return the pin of the tool of a call; None if it is not declared."""
+    if call.name not in tools:
+        return None
+    return pin_of(tools[call.name])
+
+
+def _fields_of(call: ToolCall, args: Json) -> Json:
+    """Return a call as it is saved, with these arguments."""
+    fields = call.saved_beside(call.turn) | {"args": args}
+    if not equal_json(args, call.args):  # whose text would say something else
+        fields.pop("arguments", None)
+        fields.pop("text", None)
+    return fields
 
 
 def request_of_need(call: ToolCall, need: Need, position: int, tools: ToolDecls) -> ToolCall:
@@ -53,13 +66,16 @@ def request_of_need(call: ToolCall, need: Need, position: int, tools: ToolDecls)
     if need.kind == "approval":  # of arguments that a hook changed
         request = request_for(call, need.args or {}, Confirmation(need.hint, need.payload), tools)
         return request.model_copy(update={"args": {**request.args, "changed": True}})
-    members = {"kind": need.kind, "call": call.saved_beside(call.turn), "hint": need.hint}
+    args = call.args if need.args is None else need.args
+    members = {"kind": need.kind, "call": _fields_of(call, args), "hint": need.hint}
     optional = {"schema": need.schema, "payload": need.payload, "pending": need.pending}
     optional |= {"question": need.question or None, "member": need.member}
+    optional |= {"position": need.position or None}
     members |= {name: member for name, member in optional.items() if member is not None}
-    if call.name in tools:
-        members["pin"] = pin_of(tools[call.name])
-    identity = [call.id, call.name, call.args, call.turn.request_hash, position, members["hint"], optional]
+    pin = pin_of_call(call, tools)
+    if pin is not None:
+        members["pin"] = pin
+    identity = [call.id, call.name, args, call.turn.request_hash, position, members["hint"], optional]
     request_hash = short_hash(json.dumps(identity, sort_keys=True))
     return ToolCall.model_validate(
         {

@@ -16,7 +16,7 @@ from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, compact, equal_json, type_of
 from sigadapt.signatures.binding import bound_arguments, without_own_defaults
-from sigadapt.signatures.confirmation import REJECTED, question_for
+from sigadapt.signatures.confirmation import REJECTED, pin_of, question_for, with_approval
 from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.sources.runnable import (
     ASKS_FIRST,
@@ -29,7 +29,13 @@ from sigadapt.signatures.sources.runnable import (
     nobody_to_ask,
 )
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
-from sigadapt.signatures.tool_functions.open_call import TakesCall, call_for, open_call, take_open_call
+from sigadapt.signatures.tool_functions.open_call import (
+    OpenCall,
+    TakesCall,
+    call_for,
+    open_call,
+    take_open_call,
+)
 from sigadapt.signatures.tool_functions.stops import Need
 from sigadapt.signatures.tool_functions.tool_function import (
     ToolFunction,
@@ -72,7 +78,7 @@ class GuardedFunction(TakesCall):
         function = unwrap(getattr(self._func, "__func__", self._func))
         return getattr(function, "__globals__", {})
 
-    def __call__(self, **kwargs: Any) -> Any:
+    def __call__(self, /, **kwargs: Any) -> Any:
         """Ask, and run the function."""
         return self._run(**kwargs)
 
@@ -147,11 +153,12 @@ def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:
 
 def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs: Any) -> Any:
     """Ask about a call if it needs a yes, and run it; awaitable, if `ask` is async."""
+    current = take_open_call() or call_by_hand(decl, kwargs)  # here: `ask` may be awaited in another context
     args = {name: jsonable(value) for name, value in kwargs.items()}
     visible, question = question_for(decl, args)
     as_sent = _agreed_arguments(decl, kwargs, args, visible, visible)
     if question is None:
-        _open(decl, func, ask, kwargs)
+        _open(current, decl, func, ask)
         return with_timeout(start_function(func, as_sent, decl.timeout), decl.timeout)
     original = deepcopy(visible)
 
@@ -160,7 +167,7 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
             raise PermissionError(REJECTED)
         if verdict is not True:
             raise _asked_in_vain(decl, f"expected True or False, got {type_of(verdict)}")
-        _open(decl, func, ask, kwargs, visible)
+        _open(current, decl, func, ask, visible)
         if equal_json(original, visible):
             return as_sent
         return _agreed_arguments(decl, kwargs, args, original, visible)
@@ -190,24 +197,22 @@ def _ask_and_run(decl: ToolDecl, func: Callable[..., Any], ask: Ask, /, **kwargs
 
 
 def _open(
-    decl: ToolDecl, func: Callable[..., Any], ask: Ask, kwargs: Json, agreed: Json | None = None
+    current: OpenCall, decl: ToolDecl, func: Callable[..., Any], ask: Ask, agreed: Json | None = None
 ) -> None:
     """Let a tool's context know of the yes, and its hooks ask about arguments that they change."""
-    if not isinstance(func, ToolFunction):
-        take_open_call()
-        return
-    current = open_call.get() or call_by_hand(decl, kwargs)
     if agreed is not None:
         is_edited = not equal_json(current.call.args, {name: agreed.get(name) for name in current.call.args})
         update = {"args": agreed, "arguments": compact(agreed)}
         current.call = current.call.model_copy(update=update)
         current.decision = current.call if is_edited else True
+        current.progress = with_approval(current.progress, pin_of(decl), agreed, is_edited=is_edited)
 
     def agree(need: Need) -> Any:
         return ask(decl.name, need.args or {}, printable(need.hint, also="\n"))
 
     current.agree = agree
-    open_call.set(current)
+    if isinstance(func, ToolFunction):
+        open_call.set(current)
 
 
 def _asked_in_vain(decl: ToolDecl, reason: str) -> InvalidOption:

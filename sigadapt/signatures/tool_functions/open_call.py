@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from sigadapt.errors import InvalidToolDecl, SigadaptError
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, Need, Reply
 
 
@@ -35,6 +36,8 @@ class OpenCall:
         self._refusal = refusal
         self.agreed_args: Any = None
         """The arguments as they were agreed to, whatever a hook does to `call`."""
+        self.changed_args: Json | None = None
+        """The arguments as a hook changed them; None if none did."""
         self._has_ended = False
         self._asked = 0
         self.agree: Callable[[Need], Any] | None = None
@@ -46,23 +49,28 @@ class OpenCall:
         """Note that the function has run, so that the call cannot wait any more: it would run again."""
         self._has_ended = True
 
-    def next_reply(self, question: str) -> Reply | None:
-        """Return the answer to the next question of the call; None if it was not answered, or not this one.
+    def next_position(self) -> int:
+        """Return the position of the next question of the call."""
+        position = self._asked
+        self._asked += 1
+        return position
+
+    def reply_to(self, question: str, position: int) -> Reply | None:
+        """Return the answer to a question; None if it was not answered, or another one was.
 
         Args:
             question: its `question_key`.
+            position: its position among the questions of the call.
         """
-        replies = self.progress.replies
-        position = self._asked
-        self._asked += 1
-        if position < len(replies) and replies[position].question == question:
-            return replies[position]
-        self.progress = self.progress.model_copy(update={"replies": replies[:position]})
+        for reply in self.progress.replies:
+            if (reply.position, reply.question) == (position, question):
+                return reply
+        self.drop_replies(position)
         return None
 
-    def drop_reply(self) -> None:
-        """Forget the answer that was just taken, and those after it: the question is asked again."""
-        replies = self.progress.replies[: self._asked - 1]
+    def drop_replies(self, position: int) -> None:
+        """Forget the answers to the question at a position and to those after it."""
+        replies = tuple(reply for reply in self.progress.replies if reply.position < position)
         self.progress = self.progress.model_copy(update={"replies": replies})
 
     def wait(self, needs: Sequence[Need]) -> NoReturn:

@@ -1,13 +1,13 @@
 """Pending: what a tool returns if its result comes later, from somewhere else."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import is_object
 from sigadapt.signatures.tool_functions.stops import Need
+from sigadapt.signatures.tool_results.function_calls import HOME_LOOP
 from sigadapt.signatures.tool_results.tool_output import NotedValue, first_of, is_a
 
 _TASK = "mcp_task"
@@ -19,6 +19,9 @@ class Pending:
 
     Args:
         handle: a JSON value by which the program finds the work again, such as the id of a job.
+
+    Raises:
+        InvalidToolDecl: for a handle that is no JSON value.
 
     Example:
         >>> import sigadapt
@@ -36,17 +39,22 @@ class Pending:
 
     handle: Any = None
 
+    def __post_init__(self) -> None:
+        check_json(self.handle, tool=None)
+
+
+def is_pending(value: object) -> bool:
+    """Return whether a value stands for a result that comes later."""
+    if isinstance(value, NotedValue):
+        value = value.value
+    return isinstance(value, Pending) or is_a("CreateTaskResult", value)
+
 
 def need_of(value: object, tool: str) -> Need | None:
-    """Return what a call waits for that returned this value; None for a value that is a result.
-
-    Raises:
-        InvalidToolDecl: for a handle that is no JSON value.
-    """
+    """Return what a call waits for that returned this value; None for a value that is a result."""
     if isinstance(value, NotedValue):
         value = value.value
     if isinstance(value, Pending):
-        check_json(value.handle, tool=tool)
         return Need("result", result_hint(tool), pending=value.handle)
     if is_a("CreateTaskResult", value):
         return Need("result", result_hint(tool), pending=task_handle(value))
@@ -68,12 +76,31 @@ TASKS = "__sigadapt_tasks__"
 """The attribute of a function of an MCP tool that holds a function of a task's id, which asks the server."""
 
 
-def task_source(function: object, handle: Any) -> Callable[[], Any] | None:
+class TaskPoll:
+    """Asks an MCP server for the result of a task, once, in place of the tool's function.
+
+    Args:
+        function: the function of the tool, with the loop that its session is on.
+        tool: the name of the tool.
+        task_id: the id of the task.
+    """
+
+    def __init__(self, function: object, tool: str, task_id: str) -> None:
+        self.need = Need("result", result_hint(tool), pending=task_handle(task_id))
+        self._poll: Callable[[str], Awaitable[Any]] = getattr(function, TASKS)
+        self._task_id = task_id
+        setattr(self, HOME_LOOP, getattr(function, HOME_LOOP, None))
+
+    async def __call__(self) -> Any:
+        """Return the result, or a Pending if there is none yet."""
+        return await self._poll(self._task_id)
+
+
+def task_poll(function: object, tool: str, handle: Any) -> TaskPoll | None:
     """Return what asks an MCP server for the result of a task; None for any other handle."""
-    poll = getattr(function, TASKS, None)
-    if poll is None or not is_object(handle) or handle.keys() != {_TASK}:
+    if not hasattr(function, TASKS) or not is_object(handle) or handle.keys() != {_TASK}:
         return None
-    return partial(poll, handle[_TASK])
+    return TaskPoll(function, tool, handle[_TASK])
 
 
 def result_hint(tool: str) -> str:

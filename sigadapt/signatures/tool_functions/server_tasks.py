@@ -4,6 +4,7 @@ A server of protocol 2026-07-28 may do so if the client claims the result type `
 `io.modelcontextprotocol/tasks`. The MCP SDK is not imported here: a session has imported it.
 """
 
+import logging
 import sys
 from typing import Any
 
@@ -11,9 +12,13 @@ import pydantic
 
 from sigadapt.schemas.json_values import Json, cut, is_object
 from sigadapt.signatures.tool_functions.pending import Pending, task_handle
+from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.tool_output import MCP_TYPES, is_a
 
 _OPEN = ("working", "input_required")
+_REFUSALS = (-32600, -32601, -32602)
+"""Codes of JSON-RPC by which a server says that there is no such task, or no such request."""
+_LOG = logging.getLogger("sigadapt")
 _ANY = pydantic.TypeAdapter(dict[str, Any])
 
 
@@ -40,13 +45,22 @@ def task_of(result: Any) -> Pending | None:
 async def task_result(session: Any, task_id: str) -> Any:
     """Ask a server once for the result of a task: a `CallToolResult`, or a Pending if it goes on.
 
+    A server that cannot be reached has said nothing about the task, so the call waits on.
+
     Raises:
         RuntimeError: for a task that failed or was cancelled.
         pydantic.ValidationError: for a result that is none.
+        MCPError: the SDK's, for a task that the server does not know.
     """
     sdk = _sdk()
     params = sdk.GetTaskRequestParams(task_id=task_id)
-    task: Json = await session.send_request(sdk.GetTaskRequest(params=params), _ANY)
+    try:
+        task: Json = await session.send_request(sdk.GetTaskRequest(params=params), _ANY)
+    except Exception as error:
+        if getattr(error, "code", None) in _REFUSALS:
+            raise
+        _LOG.warning("nobody knows how the task %s is: %s", cut(task_id), message_of(error))
+        return Pending(task_handle(task_id))
     status = task.get("status")
     if status in _OPEN:
         return Pending(task_handle(task_id))

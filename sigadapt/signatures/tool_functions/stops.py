@@ -24,8 +24,9 @@ class Need(NamedTuple):
     schema: Json | None = None  # of an answer
     payload: Any = None
     pending: Any = None  # the handle of a result
-    args: Json | None = None  # what is to be approved, if a hook changed the arguments
+    args: Json | None = None  # the call's arguments, if a hook changed them
     question: str = ""  # the `question_key` that the answer is kept under
+    position: int = 0  # of the question among those of its call
     member: str | None = None  # the name of the question among those that an MCP server asks at once
 
 
@@ -35,6 +36,7 @@ class Reply(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True)
 
     question: str
+    position: int = 0
     value: Any = None
     declined: str | None = None  # the reason not to answer
 
@@ -45,9 +47,10 @@ class CallProgress(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True)
 
     approved: dict[str, Any] | None = None  # the arguments that a person said yes to
+    pin: str | None = None  # `pin_of` the tool that they said yes to
     is_edited: bool = False  # whether that person changed them
     changes: tuple[dict[str, Any], ...] = ()  # arguments of a hook's that a person said yes to
-    replies: tuple[Reply, ...] = ()  # in the order of the questions
+    replies: tuple[Reply, ...] = ()
     server_state: str | None = None  # the `request_state` of an MCP server that asked
     server_replies: dict[str, Reply] | None = None  # by the server's names for its questions
 

@@ -123,8 +123,9 @@ class ToolContext(Generic[Deps]):
         adapter, schema = _answer_type(type)
         check_json(payload, tool=getattr(self.call, "name", None))
         key = question_key(question, schema)
-        need = Need("answer", question, schema, payload, question=key)
-        reply = self._open_call.next_reply(key)
+        position = self._open_call.next_position()
+        need = Need("answer", question, schema, payload, question=key, position=position)
+        reply = self._open_call.reply_to(key, position)
         if reply is None:
             self._open_call.wait([need])
         if reply.declined is not None:
@@ -133,7 +134,7 @@ class ToolContext(Generic[Deps]):
             return adapter.validate_json(compact(reply.value))
         except pydantic.ValidationError as error:
             problems = "; ".join(detail["msg"] for detail in error.errors(include_url=False))
-            self._open_call.drop_reply()
+            self._open_call.drop_replies(position)
             hint = f"{question}\n\nThe last answer does not fit: {cut(problems)}"
             self._open_call.wait([need._replace(hint=hint)])
 

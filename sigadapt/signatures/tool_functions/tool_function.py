@@ -43,6 +43,7 @@ from sigadapt.signatures.tool_results.function_calls import (
     sync_entry,
 )
 from sigadapt.signatures.tool_results.tool_output import output_of
+from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _LOG = logging.getLogger("sigadapt")
 
@@ -137,11 +138,11 @@ class ToolFunction(TakesCall):
     def __deepcopy__(self, _: Any) -> "ToolFunction":
         return self  # as Python copies a function
 
-    def __call__(self, **arguments: Any) -> Any:
+    def __call__(self, /, **arguments: Any) -> Any:
         """Run the tool; what it returns may be awaitable."""
         return _start(self._steps(arguments))
 
-    async def acall(self, **arguments: Any) -> Any:
+    async def acall(self, /, **arguments: Any) -> Any:
         """Run the tool without blocking the event loop."""
         return await _finish(self._steps(arguments))
 
@@ -174,7 +175,7 @@ class ToolFunction(TakesCall):
     def _run(self, call: OpenCall, context: ToolContext, arguments: Json) -> "_Steps[Any]":
         """Return what the function returns, or the `_FinalValue` of a hook that recovers."""
         if self._decl.external:
-            call.wait([Need("result", result_hint(self._decl.name))])
+            call.wait([Need("result", result_hint(self._decl.name), args=call.changed_args)])
         try:
             value = yield _Step(self._func, self._with_context(arguments, context), may_block=True)
         except Exception as error:
@@ -223,8 +224,11 @@ class ToolFunction(TakesCall):
         """Return a result as the hooks leave it."""
         if need_of(value, self._decl.name) is not None:
             return value
+        result = value
+        if call.source is not None and isinstance(value, ToolResult):
+            result = value.value
         for hook in methods_of(self._decl.hooks, "after_tool"):
-            given = {"call": call.call, "result": value, "context": context}
+            given = {"call": call.call, "result": result, "context": context}
             answer = yield from _ask_hook(hook, "after_tool", given)
             if answer is not None:
                 return answer
@@ -241,6 +245,7 @@ class ToolFunction(TakesCall):
         values = bound_arguments(decl, arguments) if flaw is None else flaw
         if isinstance(values, Flaw):
             raise ValueError(f"its before_tool hook changed the arguments: {values.message}")  # noqa: TRY004
+        call.changed_args = args
         return values
 
     def _agreed_arguments(self, call: OpenCall, args: Json) -> _Steps[Json]:
@@ -263,13 +268,15 @@ class ToolFunction(TakesCall):
         verdict = yield _Step(call.agree, {"need": need}, may_block=True)
         if verdict is not True:
             raise PermissionError(REJECTED)
+        changes = (*call.progress.changes, deepcopy(visible))
+        call.progress = call.progress.model_copy(update={"changes": changes})
         return visible
 
 
 class _AsyncToolFunction(ToolFunction):
     """The same around an async function, for callers that ask what a function is before they call it."""
 
-    async def __call__(self, **arguments: Any) -> Any:
+    async def __call__(self, /, **arguments: Any) -> Any:
         """Run the tool."""
         return await self.acall(**arguments)
 

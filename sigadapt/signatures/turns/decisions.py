@@ -12,9 +12,9 @@ from sigadapt.errors import Declined, InputNeeded, InvalidHistory, InvalidOption
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import cut, is_mapping, listed, type_of
 from sigadapt.signatures.calls import ToolCall
-from sigadapt.signatures.confirmation import REJECTED, pin_of
+from sigadapt.signatures.confirmation import REJECTED, pin_of, with_approval
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions.pending import task_source
+from sigadapt.signatures.tool_functions.pending import task_poll
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, Reply
 from sigadapt.signatures.tool_results.result_check import flaw_of_value
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -39,10 +39,18 @@ class Decided:
     progress: dict[str, CallProgress] = field(default_factory=dict[str, CallProgress])
     open_requests: dict[str, list[ToolCall]] = field(default_factory=dict[str, list[ToolCall]])
     sources: dict[str, Any] = field(default_factory=dict[str, Any])  # of results that come from elsewhere
+    request_ids: list[str] = field(default_factory=list[str])
 
     def earlier(self, *, partial: bool) -> Earlier:
         """Return what the turn has brought so far, for the jobs of its calls."""
-        return Earlier(self.results, self.progress, self.open_requests, self.sources, may_wait=partial)
+        return Earlier(
+            self.results,
+            self.progress,
+            self.open_requests,
+            self.sources,
+            self.request_ids,
+            may_wait=partial,
+        )
 
     def update(self, call_id: str, **changes: Any) -> None:
         """Change what is known of a call that waits."""
@@ -61,18 +69,24 @@ def decided(error: InputNeeded, decls: ToolDecls, decisions: object, *, partial:
     all_decided = Decided(progress=dict(error.progress))
     all_decided.results.update({result.call_id: result for result in error.results})
     undecided_requests: list[ToolCall] = []
+    open_approvals: list[ToolCall] = []
     for request in error.requests:
         if request.id in by_request:
             _take(all_decided, request, by_request[request.id], decls)
-        elif not _is_plain_approval(request) and not _polls(all_decided, request, decls):
+        elif _is_plain_approval(request):
+            open_approvals.append(request)
+        elif not _polls(all_decided, request, decls):
             undecided_requests.append(request)
-            all_decided.open_requests.setdefault(request.call.id, []).append(request)
     if undecided_requests and not partial:
         raise _undecided(undecided_requests)
-    known = {request.id for request in error.requests}
-    for key in by_request.keys() - known:
+    if partial:  # else `jobs_of` says whether such a call still needs a yes
+        undecided_requests += open_approvals
+    for request in undecided_requests:
+        all_decided.open_requests.setdefault(request.call.id, []).append(request)
+    all_decided.request_ids = [request.id for request in error.requests]
+    for key in by_request.keys() - all_decided.request_ids:
         if not is_decision(by_request[key]):
-            raise unknown_decision(key, [*error.calls], decls, sorted(known))
+            raise unknown_decision(key, [*error.calls], decls, all_decided.request_ids)
         all_decided.approvals[key] = by_request[key]
     return all_decided
 
@@ -124,15 +138,19 @@ def _take_changed_call(
     flaw = decls.flaw_of(call.name, decision.args)
     if flaw is not None:
         raise _invalid(f"the edited call does not fit: {flaw.message}", None, call.name)
-    all_decided.update(call.id, approved=decision.args, is_edited=True, changes=())
+    all_decided.update(call.id, changes=())
+    all_decided.progress[call.id] = with_approval(
+        all_decided.progress[call.id], pin_of(decls[call.name]), decision.args, is_edited=True
+    )
 
 
 def _take_answer(all_decided: Decided, request: ToolCall, decision: Any) -> None:
     """Take the answer to a question of a tool or of an MCP server."""
     call = request.call
     question = str(request.args.get("question") or "")
+    position = request.args.get("position", 0)
     if isinstance(decision, Declined):
-        reply = Reply(question=question, declined=decision.reason)
+        reply = Reply(question=question, position=position, declined=decision.reason)
     else:
         fix = f"Answer {request.hint!r} with a value that fits request.schema, or with sigadapt.Declined()."
         try:
@@ -142,7 +160,7 @@ def _take_answer(all_decided: Decided, request: ToolCall, decision: Any) -> None
         flaw = flaw_of_value(decision, request.schema or {}, call.name)
         if flaw is not None:
             raise _invalid(f"the answer {cut(repr(decision))} does not fit: {flaw.message}", fix, call.name)
-        reply = Reply(question=question, value=decision)
+        reply = Reply(question=question, position=position, value=decision)
     progress = all_decided.progress.get(call.id, NO_PROGRESS)
     member = request.args.get("member")
     if member is None:
@@ -159,7 +177,7 @@ def _source_of(call: ToolCall, decision: Any) -> Any:
     if not isinstance(decision, ToolResult):
         return lambda: decision
     if (decision.call_id, decision.name) == (call.id, call.name):
-        return decision
+        return decision if decision.is_error else lambda: decision
     raise _invalid(
         f"the result of call {cut(repr(call.id))} of {cut(repr(call.name))} is of the call "
         f"{cut(repr(decision.call_id))} of {cut(repr(decision.name))}",
@@ -173,11 +191,11 @@ def _polls(all_decided: Decided, request: ToolCall, decls: ToolDecls) -> bool:
     call = request.call
     if request.kind != "result" or call.name not in decls:
         return False
-    source = task_source(decls[call.name].func, request.pending)
-    if source is None:
+    poll = task_poll(decls[call.name].func, call.name, request.pending)
+    if poll is None:
         return False
     _refuse_changed(request, decls)
-    all_decided.sources[call.id] = source
+    all_decided.sources[call.id] = poll
     return True
 
 

@@ -1,7 +1,6 @@
 """Decide what to do with each call of a turn before any of them runs: run it, answer it, or let it wait."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
@@ -16,14 +15,14 @@ from sigadapt.schemas.json_values import (
     type_of,
 )
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.calls.input_requests import question_about, request_for
+from sigadapt.signatures.calls.input_requests import pin_of_call, question_about, request_for
 from sigadapt.signatures.calls.tool_call import (
     function_of_call,
     id_of_request,
     in_agreement,
     mark_approved,
 )
-from sigadapt.signatures.confirmation import REJECTED, Confirmation
+from sigadapt.signatures.confirmation import REJECTED, Confirmation, with_approval
 from sigadapt.signatures.sources.runnable import asking_of
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -57,9 +56,9 @@ class Job(NamedTuple):
     open_call: OpenCall | None = None  # what its context shows
 
     @property
-    def has_source(self) -> bool:
-        """Whether its result has come from elsewhere, so that no function runs."""
-        return self.open_call is not None and self.open_call.source is not None
+    def source(self) -> Callable[[], Any] | None:
+        """What gives its result if that comes from elsewhere, so that no function runs."""
+        return None if self.open_call is None else self.open_call.source
 
 
 class Earlier(NamedTuple):
@@ -69,6 +68,7 @@ class Earlier(NamedTuple):
     progress: Mapping[str, CallProgress] = {}
     requests: Mapping[str, Sequence[ToolCall]] = {}  # those that stay open
     sources: Mapping[str, Any] = {}  # results from elsewhere: a ToolResult, or a function that gives it
+    request_ids: Sequence[str] = ()  # of all that was asked
     may_wait: bool = False  # whether calls without a decision go on to wait
 
 
@@ -82,13 +82,20 @@ def jobs_of(
     check_timeout(timeout)
     by_request = decisions_of(decisions)
     done = {*earlier.results, *earlier.requests, *earlier.sources}
+    _refuse_changed_approvals(calls, decls, earlier)
     to_decide = [call for call in calls if not isinstance(call, RefusedToolCall) and call.id not in done]
     questions = {call.id: question_about(call, decls) for call in to_decide}
     request_ids = _request_ids(to_decide, questions, by_request)
-    unknown = by_request.keys() - request_ids.values()
+    open_ids = {
+        request_id
+        for call_id, request_id in request_ids.items()
+        if _takes_decision(earlier.progress.get(call_id), questions[call_id])
+    }
+    unknown = by_request.keys() - open_ids
     if unknown:
         asking = {request_ids[call_id]: None for call_id, (_, question) in questions.items() if question}
-        raise unknown_decision(min(unknown, key=str), to_decide, decls, [*asking])
+        known = {**dict.fromkeys(earlier.request_ids), **asking}
+        raise unknown_decision(min(unknown, key=str), to_decide, decls, [*known])
     jobs: list[Job] = []
     for call in calls.in_order():
         if call.id in earlier.results:
@@ -98,12 +105,32 @@ def jobs_of(
         elif call.id in earlier.requests:
             jobs.append(_waiting_job(call, earlier.requests[call.id], earlier))
         elif call.id in earlier.sources:
-            jobs.append(_job_of_source(call, decls, earlier))
+            jobs.append(_job_of_source(call, decls, earlier, timeout))
         else:
             decision = by_request.get(request_ids[call.id])
             job = _job(call, decls, questions[call.id], decision, earlier)
             jobs.append(job._replace(timeout=least(job.timeout, timeout)))
     return [job._replace(sequential=_is_sequential(job, decls)) for job in jobs]
+
+
+def _takes_decision(progress: CallProgress | None, question: _Question) -> bool:
+    """Return whether a person may decide about a call, which may have begun before its turn waited."""
+    if progress is None:
+        return True
+    return progress.approved is None and question[1] is not None
+
+
+def _refuse_changed_approvals(calls: ToolCalls, decls: ToolDecls, earlier: Earlier) -> None:
+    """Refuse to run a call that a person agreed to when its tool was another one."""
+    for call in calls:
+        pin = earlier.progress.get(call.id, NO_PROGRESS).pin
+        if pin is None or call.id in earlier.results or call.id in earlier.requests:
+            continue
+        reason = f"a person agreed to call {cut(repr(call.id))}, and"
+        if call.name not in decls:
+            raise changed_tool(reason, call.name, "is not declared")
+        if pin != pin_of_call(call, decls):
+            raise changed_tool(reason, call.name, "is declared otherwise than when they agreed")
 
 
 def _is_sequential(job: Job, decls: ToolDecls) -> bool:
@@ -117,18 +144,30 @@ def _waiting_job(call: ToolCall, requests: Sequence[ToolCall], earlier: Earlier)
     return Job(call, requests=tuple(requests), open_call=state)
 
 
-def _job_of_source(call: ToolCall, decls: ToolDecls, earlier: Earlier) -> Job:
+def _job_of_source(call: ToolCall, decls: ToolDecls, earlier: Earlier, timeout: float | None) -> Job:
     """Return the job of a call whose result comes from elsewhere: its hooks see it."""
     source = earlier.sources[call.id]
+    progress = earlier.progress.get(call.id, NO_PROGRESS)
+    agreement = _agreement(call, call.args, None, progress)
     if isinstance(source, ToolResult):
-        return Job(call, source)
+        return Job(call, source, edit=agreement.edit)
     if call.name not in decls:
         raise changed_tool("there is a result of a call, and", call.name, "is not declared")
     decl = decls[call.name]
-    state = OpenCall(call, earlier.progress.get(call.id, NO_PROGRESS))
+    decision = None
+    if progress.approved is not None:
+        decision = agreement.edit or True
+    state = OpenCall(agreement.call, progress, decision)
     state.source = source
     function = function_of(decl, source) if decl.hooks else source
-    return Job(call, function=function, decl=decl, timeout=decl.timeout, open_call=state)
+    return Job(
+        call,
+        function=function,
+        edit=agreement.edit,
+        timeout=least(decl.timeout, timeout),
+        decl=decl,
+        open_call=state,
+    )
 
 
 def check_timeout(timeout: Any) -> None:
@@ -247,9 +286,9 @@ def _job(call: ToolCall, decls: ToolDecls, question: _Question, decision: Any, e
     if is_agreed or not asks_itself:
         mark_approved(agreement.call)
     if is_agreed:
-        args_agreed_to = deepcopy(agreement.call.args)  # a hook or a tool may edit those of the call
-        changes = {"approved": args_agreed_to, "is_edited": agreement.edit is not None}
-        progress = progress.model_copy(update=changes)
+        is_edited = agreement.edit is not None
+        pin = pin_of_call(call, decls)
+        progress = with_approval(progress, pin, agreement.call.args, is_edited=is_edited)
     return _job_of_agreement(call, decls, agreement, progress, is_agreed=is_agreed)
 
 

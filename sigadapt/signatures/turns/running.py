@@ -19,16 +19,18 @@ from sigadapt.dspy_boundary.current_run import current_ledger, open_place
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded
 from sigadapt.signatures.calls import ToolCall, ToolCalls
-from sigadapt.signatures.calls.input_requests import request_of_need
+from sigadapt.signatures.calls.input_requests import pin_of_call, request_of_need
 from sigadapt.signatures.calls.tool_call import (
     function_of_call,
+    in_agreement,
     is_approved,
     with_watcher,
 )
+from sigadapt.signatures.confirmation import with_approval
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for, open_call
-from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.pending import TaskPoll, is_pending, need_of
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, NotBegun
 from sigadapt.signatures.tool_results.content import json_of
 from sigadapt.signatures.tool_results.failures import message_of
@@ -93,9 +95,14 @@ def current_state() -> dict[str, Any]:
     place = open_place()
     if place is None or place.run is None:
         return {}
+    return copy_of_state(place.run.state)
+
+
+def copy_of_state(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of a state, which later changes leave as it is, as far as its values can be copied."""
     with suppress(Exception):  # such as a lock among the values: JSON cannot hold it either
-        return deepcopy(place.run.state)
-    return dict(place.run.state)
+        return deepcopy(state)
+    return dict(state)
 
 
 def run(
@@ -145,7 +152,7 @@ def _jobs_to_run(jobs: list[Job], *, parallel: bool) -> list[Job]:
     for job in jobs:
         has_waiting = has_waiting or bool(job.requests)
         is_open = job.result is None and not job.requests
-        if is_open and (job.has_source or parallel or not has_waiting):
+        if is_open and (job.source is not None or parallel or not has_waiting):
             to_run.append(job)
     return to_run
 
@@ -161,8 +168,8 @@ class _CountedCalls:
         self.positions.add(position)
 
     def end(self, position: int, outcome: Outcome) -> None:
-        """Take back a call that waits: it counts when it runs again."""
-        if isinstance(outcome.error, CallStop):
+        """Take back a call that waits: it counts when it has its result."""
+        if isinstance(outcome.error, CallStop) or is_pending(outcome.value):
             self.positions.discard(position)
 
 
@@ -212,15 +219,18 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     ledger = current_ledger()
     if ledger is not None:
         ledger.count_calls(1)
-    decision = True if is_approved(call) else None
+    current = OpenCall(call)
+    if is_approved(call):
+        progress = with_approval(NO_PROGRESS, pin_of_call(call, decls), call.args, is_edited=False)
+        current = OpenCall(call, progress, decision=True)
 
     def start() -> Any:
-        open_call.set(OpenCall(call, decision=decision))
+        open_call.set(current)
         call_for(own_function)
         return function(**arguments)
 
     if is_async(function):
-        return _finish_alone(call, decls, start)
+        return _finish_alone(current, decls, start)
     earlier_call = open_call.get()
     try:
         value = start()
@@ -229,23 +239,23 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     finally:
         open_call.set(earlier_call)
     if isawaitable(value):
-        return _finish_alone(call, decls, lambda: value)
-    return _output(call, decls, value)
+        return _finish_alone(current, decls, lambda: value)
+    return _output(current, decls, value)
 
 
-async def _finish_alone(call: ToolCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:
+async def _finish_alone(current: OpenCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:
     """Await a call that is run alone."""
     try:
         value = await start()
     except CallStop as stop:
-        raise _stopped(call, decls, stop) from None
-    return _output(call, decls, value)
+        raise _stopped(current.call, decls, stop) from None
+    return _output(current, decls, value)
 
 
-def _output(call: ToolCall, decls: ToolDecls, value: Any) -> Any:
-    need = need_of(value, call.name)
+def _output(current: OpenCall, decls: ToolDecls, value: Any) -> Any:
+    need = need_of(value, current.call.name)
     if need is not None:
-        raise _stopped(call, decls, CallStop([need]))
+        raise _stopped(current.call, decls, CallStop([need], current.progress))
     return program_outputs(value)
 
 
@@ -259,8 +269,10 @@ def _stopped(call: ToolCall, decls: ToolDecls, stop: CallStop) -> InputNeeded:
 
 def requests_of_stop(call: ToolCall, stop: CallStop, decls: ToolDecls) -> list[ToolCall]:
     """Return the requests for what a call waits for."""
-    position = len(stop.progress.replies)
-    return [request_of_need(call, need, position, decls) for need in stop.needs]
+    if stop.progress.approved is not None:  # a person sees what they agreed to
+        call = in_agreement(call.model_copy(update={"args": stop.progress.approved}))
+    answered = len(stop.progress.replies)
+    return [request_of_need(call, need, need.position or answered, decls) for need in stop.needs]
 
 
 def _watched(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
@@ -288,13 +300,17 @@ def _turn_results(
 def _add_waiting(turn: TurnResults, job: Job, stop: CallStop | None, decls: ToolDecls) -> None:
     """Note what a call waits for, if it is not one that has not begun; and what was decided about it."""
     turn.requests.extend(job.requests)
-    progress = NO_PROGRESS if job.open_call is None else job.open_call.progress
+    progress = _progress_of(job)
     if stop is not None and not isinstance(stop, NotBegun):
-        call: Any = job.call if job.open_call is None else job.open_call.call
+        call: Any = job.call
         turn.requests.extend(requests_of_stop(call, stop, decls))
         progress = stop.progress
     if progress != NO_PROGRESS:
         turn.progress[job.call.id] = progress
+
+
+def _progress_of(job: Job) -> CallProgress:
+    return NO_PROGRESS if job.open_call is None else job.open_call.progress
 
 
 def _result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
@@ -302,11 +318,13 @@ def _result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
     error = outcome.error
     if isinstance(error, CallStop):
         return error
+    if isinstance(error, LateError) and isinstance(job.source, TaskPoll):  # its task goes on
+        return CallStop([job.source.need], _progress_of(job))
     if error is None:
         try:
             need = need_of(outcome.value, job.call.name or "")
             if need is not None:
-                return CallStop([need], NO_PROGRESS if job.open_call is None else job.open_call.progress)
+                return CallStop([need], _progress_of(job))
             result = result_of(job.call, outcome.value)
         except Exception as unsendable:  # noqa: BLE001  (the other calls have run, and keep their results)
             _LOG.exception("the result of %s cannot be sent", job.call.name)

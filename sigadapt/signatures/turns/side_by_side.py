@@ -20,7 +20,7 @@ from contextvars import copy_context
 from threading import Lock
 from typing import Any, NamedTuple
 
-from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.pending import is_pending
 from sigadapt.signatures.tool_functions.stops import CallStop, NotBegun
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
@@ -116,7 +116,7 @@ def _until_one_waits(runs: "list[_RunningCall]") -> "Iterator[_RunningCall]":
             continue
         yield run
         value, error = run.outcome
-        has_stopped = isinstance(error, CallStop) or need_of(value, "") is not None
+        has_stopped = isinstance(error, CallStop) or is_pending(value)
 
 
 class _RunningCall:

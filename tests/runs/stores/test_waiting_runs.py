@@ -110,6 +110,21 @@ def test_a_run_is_its_owners(tmp_path: Path) -> None:
     assert store.for_owner("ada") == []
 
 
+@pytest.mark.parametrize("sent", ["\ud800", {"$ne": None}, 5, 10**30, b"run", ["run"], None])
+def test_a_client_may_send_anything_as_an_id(tmp_path: Path, sent: Any) -> None:
+    """tool-context: A run is its owner's."""
+    store = WaitingRuns(tmp_path / "runs.db")
+    store.put(waiting())
+    assert store.get(sent) is None
+    assert store.take(sent) is None
+    assert len(store.for_owner(None)) == 1
+    if sent is not None:
+        for use in (lambda: store.put(waiting(), sent), lambda: store.for_owner(sent)):
+            with pytest.raises(InvalidOption) as caught:
+                use()
+            assert caught.value.field == "owner"
+
+
 def test_what_is_no_store(tmp_path: Path) -> None:
     """tool-context: A file that is no store is left alone."""
     text = tmp_path / "notes.txt"

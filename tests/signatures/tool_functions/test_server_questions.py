@@ -18,6 +18,7 @@ import pydantic
 import pytest
 from asking import one, saved
 
+import sigadapt
 from sigadapt import Declined, InputNeeded, ToolCalls, ToolDecls, Toolset, WaitingRuns
 from sigadapt.errors import InvalidOption
 
@@ -322,3 +323,92 @@ def test_the_result_of_a_task_may_come_by_hand(tmp_path: Path) -> None:
 
     [result] = ci.run(deliver)
     assert (result.value, ci.methods) == ("by a webhook", ["tools/call"])
+
+
+BREAKS = {
+    "dies": "raise SystemExit",
+    "hangs": "import time; time.sleep(60)",
+    "fails": "raise_error(-32603, 'the disk is full')",
+    "forgot": "raise_error(-32602, 'no such task')",
+}
+RAISE_ERROR = """
+def raise_error(code, message):
+    error = {"code": code, "message": message}
+    print(json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}), flush=True)
+    raise LookupError
+"""
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_a_server_that_cannot_be_reached_loses_no_task(tmp_path: Path, how: str) -> None:
+    """tool-context: A server that cannot be reached loses no task."""
+    ci = Ci(tmp_path, "completed")
+    error = ci.run(build)
+    server = tmp_path / "server.py"
+    whole = server.read_text(encoding="utf-8")
+    broken = whole.replace("    state, *others", f"    {BREAKS[how]}\n    state, *others")
+    broken = broken.replace("for line in", f"{RAISE_ERROR}\nfor line in")
+    broken = broken.replace("        result =", '        request_id = message["id"]\n        result =')
+    server.write_text(broken, encoding="utf-8")
+
+    async def poll(tools: ToolDecls) -> Any:
+        try:
+            return await error.aresults_of(tools, timeout=2)
+        except InputNeeded as again:
+            return saved(again)
+
+    outcome = ci.run(poll)
+    if how == "forgot":
+        assert [result.value for result in outcome] == ["MCPError: no such task"]
+        return
+    assert (outcome.id, one(outcome).pending) == (error.id, {"mcp_task": "t1"})
+    assert one(outcome).id == one(error).id
+    server.write_text(whole, encoding="utf-8")
+    [result] = ci.run(outcome.aresults_of)
+    assert (result.value, ci.methods.count("tools/call")) == ("built", 1)
+
+
+def test_a_task_counts_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    """tool-context: A result from elsewhere counts once."""
+    ci = Ci(tmp_path, "working", "working", "completed")
+    seen: list[str] = []
+
+    class Sees:
+        def before_tool(self, call: Any, context: Any) -> None:
+            seen.append("before")
+
+        def after_tool(self, call: Any, result: Any, context: Any) -> None:
+            seen.append("after")
+
+    async def begin(tools: ToolDecls) -> InputNeeded:
+        return await build(tools.with_hooks(Sees()))
+
+    error = ci.run(begin)
+
+    async def poll(tools: ToolDecls) -> int:
+        waiting = error
+        with sigadapt.Run(sigadapt.Limits(tool_calls=1)) as run:
+            for _ in range(2):
+                with pytest.raises(InputNeeded) as caught:
+                    await waiting.aresume(tools.with_hooks(Sees()))
+                waiting = saved(caught.value)
+            await waiting.aresume(tools.with_hooks(Sees()))
+        return run.usage.tool_calls
+
+    assert ci.run(poll) == 1
+    assert seen == ["before", "after"]
+
+
+def test_a_task_is_not_asked_for_on_a_blocked_loop(tmp_path: Path) -> None:
+    """tool-context: An MCP task is asked for its result."""
+    ci = Ci(tmp_path, "completed")
+    error = ci.run(build)
+
+    async def poll(tools: ToolDecls) -> Any:
+        with pytest.raises(InvalidOption) as caught:
+            error.results_of(tools)
+        assert caught.value.code == "blocked_loop"
+        return await error.aresults_of(tools)
+
+    [result] = ci.run(poll)
+    assert result.value == "built"
