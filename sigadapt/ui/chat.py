@@ -147,6 +147,8 @@ class Chat(pydantic.BaseModel):
         if self.run is not None:
             last = self.turns[-1]
             last.decided = [key for key in last.decided if key not in self.run.decided]
+            waiting = {*self.page_ids.values()}
+            last.denied = {page_id: why for page_id, why in last.denied.items() if page_id not in waiting}
         self.run = None
 
     def _keep_events(self, events: Events, field: str) -> None:

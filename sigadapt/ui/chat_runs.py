@@ -210,7 +210,7 @@ class ChatRun:
     def _renew(self) -> None:
         """Renew the lease until the run is over."""
         while not self._is_lost.wait(self._keeper.lease / 4):
-            with suppress(SigadaptError):  # the store may be back before the lease ends
+            with suppress(Exception):  # a store of any kind; it may be back before the lease ends
                 if not self._keeper.renew():
                     self._is_lost.set()
 

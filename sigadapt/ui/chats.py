@@ -14,7 +14,7 @@ The same message twice is one. Nothing is taken or run before the iterator is re
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, Literal
 
@@ -184,7 +184,7 @@ class Chats:
         if not matches:
             return False
         page = AiSdkPage(PageRequest(chat_id, message_id=None), self._error_text)
-        run = await self._replies_run(keeper, page, {matches[0].id: value})
+        run = await self._whole(self._replies_run(keeper, page, {matches[0].id: value}))
         if run is None:
             return False
         async for _ in run.feed.texts():
@@ -201,11 +201,12 @@ class Chats:
         if self._is_new(request, keeper.chat):
             refusal = _refusal(keeper.chat)
             if refusal is None:
-                run = await self._message_run(keeper, page, request)
+                run = await self._whole(self._message_run(keeper, page, request))
         else:
             keeper = await self._keeper_when_idle(request.chat_id, owner)
             decisions = self._decisions(keeper.chat, request)
-            run = await self._replies_run(keeper, page, decisions) if decisions else None
+            if decisions:
+                run = await self._whole(self._replies_run(keeper, page, decisions))
         if run is not None:
             async for text in run.feed.texts():
                 yield text
@@ -243,6 +244,13 @@ class Chats:
             if not keeper.chat.is_running():
                 return keeper
             await asyncio.sleep(_LOOK_AGAIN)
+
+    async def _whole(self, beginning: Coroutine[Any, Any, ChatRun | None]) -> ChatRun | None:
+        """Begin a run, although the reader may leave meanwhile: a chat that says so has a run."""
+        task = asyncio.ensure_future(beginning)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
 
     async def _message_run(self, keeper: ChatKeeper, page: Page, request: PageRequest) -> ChatRun | None:
         """Begin a run about a message; None if another request was faster, or nothing can be run again."""
