@@ -21,7 +21,7 @@ from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
-from sigadapt.signatures.tool_functions.stops import CallStop, NotBegun
+from sigadapt.signatures.tool_functions.stops import CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.failures import message_in, message_of
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
@@ -179,7 +179,7 @@ class AgentTurn:
     def stop(self, call: dspy.ToolCalls.ToolCall, stop: CallStop) -> None:
         """Note that a call waits, or has not begun because an earlier one waits."""
         with self._lock:
-            if isinstance(stop, NotBegun):
+            if isinstance(stop, LaterCallStop):
                 return
             self._stops[call.id or ""] = stop
 
