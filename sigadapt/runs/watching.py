@@ -323,7 +323,7 @@ class Watch(BaseCallback):
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
         frame = self._frames.pop(call_id, self._root)
-        if frame.run is None or is_pending(outputs):
+        if frame.run is None or (not isinstance(outputs, str) and is_pending(outputs)):
             return
         if exception is None or isinstance(exception, Exception):
             result = _tool_result(frame.run.call, outputs, exception)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 from types import UnionType
-from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_origin, overload
+from typing import Annotated, Any, Generic, NoReturn, TypeVar, Union, cast, get_args, get_origin, overload
 
 import pydantic
 from typing_extensions import TypeVar as DefaultTypeVar
@@ -53,6 +53,18 @@ class ToolContext(Generic[Deps]):
         self._run: Any = None
         self._deps = deps
         self._state: dict[str, Any] = {} if state is None else state
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> NoReturn:
+        """Refuse `dspy.Tool`, which asks pydantic for the schema of each parameter.
+
+        Raises:
+            InvalidToolDecl: always.
+        """
+        raise InvalidToolDecl(
+            "`dspy.Tool` takes the ToolContext for an argument of the model's",
+            fix="Declare the function: `tools=[*sigadapt.ToolDecls([function])]`, or use `sigadapt.ReAct`.",
+        )
 
     @classmethod
     def of_call(cls, open_call: OpenCall) -> "ToolContext[Any]":
