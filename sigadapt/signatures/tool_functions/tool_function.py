@@ -243,10 +243,10 @@ class ToolFunction(TakesCall):
         arguments = without_own_defaults(decl, args)
         flaw = decl.flaw_of(arguments)
         values = bound_arguments(decl, arguments) if flaw is None else flaw
-        if isinstance(values, Flaw):
-            raise ValueError(f"its before_tool hook changed the arguments: {values.message}")  # noqa: TRY004
-        call.changed_args = args
-        return values
+        if not isinstance(values, Flaw):
+            call.changed_args = args
+            return values
+        raise ValueError(f"its before_tool hook changed the arguments: {values.message}")
 
     def _agreed_arguments(self, call: OpenCall, args: Json) -> _Steps[Json]:
         """Return changed arguments if no person has to agree to them any more; else ask, or stop the call."""
