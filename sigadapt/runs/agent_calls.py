@@ -61,7 +61,8 @@ class AgentCalls:
     @contextmanager
     def running(self) -> Generator[None]:
         """Count the calls before one of them begins, and let programs inside of the tools have turns."""
-        counted = {n for n, position in enumerate(self._positions) if self._name_at(position) != "submit"}
+        names = [self._calls.tool_calls[position].name for position in self._positions]
+        counted = {n for n, name in enumerate(names) if name != "submit"}
         self._count(len(counted))
         token = open_turn.set(None)
         try:
@@ -73,9 +74,6 @@ class AgentCalls:
     def _count(self, count: int) -> None:
         if self._turn is not None:
             self._turn.count_calls(count)
-
-    def _name_at(self, position: int) -> str:
-        return self._calls.tool_calls[position].name
 
     def begin(self, position: int) -> None:
         """Note that a call begins to run."""

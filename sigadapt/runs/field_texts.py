@@ -167,7 +167,7 @@ class JsonObjectText:
         """Read more of a value that is a string, and return whether it ended."""
         characters: Any = _CHARACTERS.match(self._buffer, self._place)
         if characters[0] and field != NOWHERE:
-            pieces.append((field, _decoded(characters[0])))
+            pieces.append((field, _text_of_json(characters[0])))
         self._place = characters.end()
         if self._buffer.startswith('"', self._place):
             self._place += 1
@@ -194,7 +194,7 @@ class JsonObjectText:
         return True
 
 
-def _decoded(characters: str) -> str:
+def _text_of_json(characters: str) -> str:
     """Return what the characters of a JSON string mean, with U+FFFD for half of a surrogate pair."""
     if "\\" in characters:
         characters = json.loads(f'"{characters}"', strict=False)

@@ -190,7 +190,7 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
         over.wait(_PATIENCE)
 
 
-def _watched(watch: Watch) -> Any:
+def _settings_with(watch: Watch) -> Any:
     """Return a context in which a watch gets what happens; its settings are those of this run alone."""
     # A stream inside of a tool has its own Watch, and the outer one sees the tool.
     callbacks: list[Any] = [each for each in settings.callbacks or () if not isinstance(each, Watch)]
@@ -200,7 +200,7 @@ def _watched(watch: Watch) -> Any:
 def _run(program: Any, inputs: dict[str, Any], watch: Watch) -> None:
     """Run the program in sync code, watched, and emit how it ended."""
     try:
-        with _watched(watch):
+        with _settings_with(watch):
             prediction = program(**inputs)
     except BaseException as error:  # noqa: BLE001  (raised to the reader of the events)
         if not watch.is_left:
@@ -212,7 +212,7 @@ def _run(program: Any, inputs: dict[str, Any], watch: Watch) -> None:
 async def _arun(program: Any, inputs: dict[str, Any], watch: Watch) -> None:
     """Run the program in async code, watched, and emit how it ended."""
     try:
-        with _watched(watch):
+        with _settings_with(watch):
             prediction = await program.acall(**inputs)
     except BaseException as error:  # noqa: BLE001  (raised to the reader of the events)
         if not watch.is_left:

@@ -25,7 +25,7 @@ from sigadapt.signatures.tool_functions.stops import CallProgress
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import with_events
-from sigadapt.signatures.turns.decisions import decided
+from sigadapt.signatures.turns.decisions import read_decisions
 from sigadapt.signatures.turns.jobs import Job, jobs_of, refuse_swapped
 from sigadapt.signatures.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
 
@@ -145,7 +145,7 @@ def _run(
     turn = _checked_turn(error, decls, decisions, timeout, partial=partial)
     with _in_run(error):
         results = run_jobs(turn.calls, decls, turn.jobs, parallel=not error.one_by_one)
-        return _finished(error, results)
+        return _results_of_turn(error, results)
 
 
 async def _arun(
@@ -154,7 +154,7 @@ async def _arun(
     turn = _checked_turn(error, decls, decisions, timeout, partial=partial)
     with _in_run(error):
         results = await arun_jobs(turn.calls, decls, turn.jobs, parallel=not error.one_by_one)
-        return _finished(error, results)
+        return _results_of_turn(error, results)
 
 
 @contextmanager
@@ -180,7 +180,7 @@ def _carry(error: InputNeeded) -> None:
     place.run.state.update(copy_of_state(error.state))
 
 
-class _Turn(NamedTuple):
+class _ResumedTurn(NamedTuple):
     """The calls of the turn that run here, and what to do with each."""
 
     calls: ToolCalls
@@ -189,15 +189,15 @@ class _Turn(NamedTuple):
 
 def _checked_turn(
     error: InputNeeded, decls: ToolDecls, decisions: object, timeout: float | None, *, partial: bool
-) -> _Turn:
+) -> _ResumedTurn:
     """Return what to do with each call, or raise the first reason to run nothing."""
     calls = _without_submit(error.calls, decls)
-    all_decided = decided(error, decls, decisions, partial=partial)
-    earlier = all_decided.earlier(partial=partial)
-    return _Turn(calls, jobs_of(calls, decls, all_decided.approvals, timeout, earlier))
+    turn_decisions = read_decisions(error, decls, decisions, partial=partial)
+    earlier = turn_decisions.earlier(partial=partial)
+    return _ResumedTurn(calls, jobs_of(calls, decls, turn_decisions.approvals, timeout, earlier))
 
 
-def _finished(error: InputNeeded, turn: TurnResults) -> ToolResults:
+def _results_of_turn(error: InputNeeded, turn: TurnResults) -> ToolResults:
     """Return the results of all calls of the turn, or raise the error with what is left to decide."""
     if turn.requests:
         place = {"event": error.event, "field": error.field, "results_field": error.results_field}

@@ -52,7 +52,7 @@ class LeftError(BaseException):
 
 
 @dataclass(eq=False)
-class _Step:
+class _AgentStep:
     """One call of a predictor, and what was emitted of it."""
 
     number: int  # from 1, in the order of their beginnings
@@ -74,11 +74,11 @@ class _Step:
 
 
 @dataclass(eq=False)
-class _OpenCall:
+class _UnansweredCall:
     """A call that was emitted, and whose result was not."""
 
     call: AnyCall
-    step: _Step  # that made it
+    step: _AgentStep  # that made it
     has_begun: bool = False  # whether a tool runs it
 
     @property
@@ -93,12 +93,12 @@ class _Frame:
 
     parent: "_Frame | None" = None  # what called it
     within: str | None = None  # the id of the call whose tool runs it
-    step: _Step | None = None
+    step: _AgentStep | None = None
     instance: Any = None  # the module or the model
-    calls: list[_OpenCall] = field(
-        default_factory=list[_OpenCall]
+    calls: list[_UnansweredCall] = field(
+        default_factory=list[_UnansweredCall]
     )  # of the predictors that a module has called
-    run: _OpenCall | None = None  # the call that a tool answers
+    run: _UnansweredCall | None = None  # the call that a tool answers
 
 
 class Watch(BaseCallback):
@@ -111,7 +111,7 @@ class Watch(BaseCallback):
         self._lock = RLock()
         self._root = _Frame()
         self._frames: dict[str, _Frame] = {}
-        self._steps: list[_Step] = []  # those that run, and later ones that wait for them
+        self._steps: list[_AgentStep] = []  # those that run, and later ones that wait for them
         self._count = self._number = 0
         self._answered: set[str] = set()  # the ids of calls whose results were emitted
         self.is_left = False
@@ -124,7 +124,7 @@ class Watch(BaseCallback):
     def _current_frame(self) -> _Frame:
         return self._frames.get(running_id.get() or "", self._root)
 
-    def emit(self, step: _Step, kind: type[Event], *values: Any) -> None:
+    def emit(self, step: _AgentStep, kind: type[Event], *values: Any) -> None:
         """Send an event, or hold it back until the steps before it have ended."""
         with self._lock:
             if step in self._steps and step is not self._steps[0]:
@@ -155,7 +155,7 @@ class Watch(BaseCallback):
         step.pieces.clear()
         return _AnswerListener(self, step, calls, field_texts(text_signature.output_fields, marker, default))
 
-    def emit_chunk(self, step: _Step, texts: Any, chunk: Any) -> bool:
+    def emit_chunk(self, step: _AgentStep, texts: Any, chunk: Any) -> bool:
         """Emit the text and the thinking of a chunk, and return whether it had text."""
         try:
             delta: Json = chunk["choices"][0]["delta"]
@@ -169,21 +169,21 @@ class Watch(BaseCallback):
             self.emit_text(step, texts.take(text))
         return bool(text)
 
-    def emit_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
+    def emit_text(self, step: _AgentStep, pieces: Iterable[Piece]) -> None:
         """Emit pieces of the texts of fields."""
         for name, piece in pieces:
             step.pieces.setdefault(name, []).append(piece)
             self.emit(step, events.TextDelta, piece, name)
 
-    def emit_submit_text(self, step: _Step, pieces: Iterable[Piece]) -> None:
+    def emit_submit_text(self, step: _AgentStep, pieces: Iterable[Piece]) -> None:
         """Emit pieces of the texts that an agent submits."""
         for name, piece in pieces:
             self.emit(step, events.TextDelta, piece, name)
 
-    def emit_call(self, step: _Step, item: Any) -> None:
+    def emit_call(self, step: _AgentStep, item: Any) -> None:
         """Emit a whole call, once; a good one may turn out bad later."""
         call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
-        open_call = _OpenCall(call, step)
+        open_call = _UnansweredCall(call, step)
         if open_call.is_submit and isinstance(call, ToolCall) and step.submit_texts is not None:
             self.emit_submit_text(step, step.submit_texts.rest_of(call))
         earlier = step.calls.get(call.id)
@@ -218,15 +218,15 @@ class Watch(BaseCallback):
         with self._lock:
             self._count += 1
             texts = field_texts(fields, marker, NOWHERE)
-            frame.step = _Step(self._count, parent.within, parent, fields, has_tools, texts)
+            frame.step = _AgentStep(self._count, parent.within, parent, fields, has_tools, texts)
             agent = _agent_around(parent)
             if agent is not None and has_tools:
                 frame.step.submit_texts = submit_texts(agent, instance, values)
             self._steps.append(frame.step)
 
-    def _step_between(self, owner: _Frame) -> _Step:
+    def _step_between(self, owner: _Frame) -> _AgentStep:
         """Return a step for what no predictor did."""
-        return _Step(max(self._count, 1), owner.within, owner)
+        return _AgentStep(max(self._count, 1), owner.within, owner)
 
     def on_module_end(
         self, call_id: str, outputs: Any | None, exception: BaseException | None = None
@@ -248,7 +248,7 @@ class Watch(BaseCallback):
             self.emit(step, events.Used, dict(step.usage))
         self._end_step(step)
 
-    def _emit_output(self, step: _Step, name: str, value: Any) -> None:
+    def _emit_output(self, step: _AgentStep, name: str, value: Any) -> None:
         """Emit what did not stream of an output field."""
         if isinstance(value, dspy.ToolCalls):
             for call in value.in_order() if isinstance(value, ToolCalls) else value.tool_calls:
@@ -266,7 +266,7 @@ class Watch(BaseCallback):
         if value.startswith(text) and len(value) > len(text):
             self.emit_text(step, [(name, value[len(text) :])])
 
-    def _end_step(self, step: _Step) -> None:
+    def _end_step(self, step: _AgentStep) -> None:
         with self._lock:
             step.is_open = False
             while self._steps and not self._steps[0].is_open:
@@ -324,7 +324,7 @@ class Watch(BaseCallback):
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
         frame = self._frames.pop(call_id, self._root)
-        if frame.run is None or is_pending(outputs):
+        if frame.run is None or (not isinstance(outputs, str) and is_pending(outputs)):
             return
         if exception is None or isinstance(exception, Exception):
             result = _tool_result(frame.run.call, outputs, exception)
@@ -383,7 +383,7 @@ class Watch(BaseCallback):
             if result.call_id not in self._answered:
                 self.emit(step, events.ResultReady, result.call_id, result)
 
-    def _result(self, call: _OpenCall, result: ToolResult) -> None:
+    def _result(self, call: _UnansweredCall, result: ToolResult) -> None:
         with self._lock:
             calls = call.step.owner.calls
             if call not in calls:
@@ -432,7 +432,7 @@ class _AnswerListener:
     predict_name = ""
     stream_start = stream_end = False
 
-    def __init__(self, watch: Watch, step: _Step, calls: str, texts: Any) -> None:
+    def __init__(self, watch: Watch, step: _AgentStep, calls: str, texts: Any) -> None:
         self.signature_field_name = calls
         self._watch = watch
         self._step = step
@@ -527,10 +527,10 @@ def _agent_around(frame: _Frame | None) -> Any:
     return None
 
 
-def _call_to_answer(frame: _Frame | None, name: str, args: Any, call_id: str) -> _OpenCall | None:
+def _call_to_answer(frame: _Frame | None, name: str, args: Any, call_id: str) -> _UnansweredCall | None:
     """Return the first call of a tool that waits to be run here; this one or one with these arguments."""
     while frame is not None:
-        calls: list[_OpenCall] = []
+        calls: list[_UnansweredCall] = []
         for open_call in frame.calls:
             is_waiting = not open_call.has_begun and isinstance(open_call.call, ToolCall)
             if is_waiting and open_call.call.name == name:

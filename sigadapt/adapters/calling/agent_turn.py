@@ -21,7 +21,8 @@ from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
-from sigadapt.signatures.tool_functions.stops import CallStop, NotBegun
+from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.stops import CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.failures import message_in, message_of
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
@@ -152,12 +153,13 @@ class AgentTurn:
         """
         name = call.name
         turn_token = open_turn.set(None)  # a program inside of the tool has turns of its own
-        call_token = open_call.set(self.open_call(call))
+        current = OpenCall(call, refusal=self._refusal)
+        call_token = open_call.set(current)
         try:
             if name != _SUBMIT:
                 self.count_calls(1)
             self.begin(call)
-            yield lambda value: self.end(call, value, is_error=False)
+            yield partial(self._keep, current)
         except CallStop as stop:
             self.count_calls(-1)
             self.stop(call, stop)
@@ -176,10 +178,17 @@ class AgentTurn:
             if not self._waiting and not self._stops:  # it is over, and nothing else would let go of it
                 open_turn.set(None)
 
+    def _keep(self, current: OpenCall, value: Any) -> None:
+        """Keep what a tool returned; stop its call if the result of a tool of DSPy's own comes later."""
+        need = None if isinstance(value, str) else need_of(value, current.call.name)
+        if need is not None:
+            current.wait_for_result(need)
+        self.end(current.call, value, is_error=False)
+
     def stop(self, call: dspy.ToolCalls.ToolCall, stop: CallStop) -> None:
         """Note that a call waits, or has not begun because an earlier one waits."""
         with self._lock:
-            if isinstance(stop, NotBegun):
+            if isinstance(stop, LaterCallStop):
                 return
             self._stops[call.id or ""] = stop
 

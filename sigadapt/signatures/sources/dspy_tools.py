@@ -168,14 +168,14 @@ class DeclaredTool(dspy.Tool):
         refuse_blocked(self._function, str(self.name))
         call = call_for(self._function)
         with self._inside():
-            value = run_function(self._function, self._parsed(kwargs), self._timeout())
+            value = run_function(self._function, self._parse_arguments(kwargs), self._timeout())
             return self._ready(call, value)
 
     @with_callbacks
     async def _arun(self, kwargs: Json) -> Any:
         call = call_for(self._function)
         with self._inside():
-            value = await arun_function(self._function, self._parsed(kwargs), self._timeout())
+            value = await arun_function(self._function, self._parse_arguments(kwargs), self._timeout())
             return self._ready(call, value)
 
     @contextmanager
@@ -214,7 +214,7 @@ class DeclaredTool(dspy.Tool):
         tool: Any = self
         return tool.func
 
-    def _parsed(self, arguments: Json) -> Json:
+    def _parse_arguments(self, arguments: Json) -> Json:
         parse: Callable[..., Json] = getattr(self, "_validate_and_parse_args")  # noqa: B009  (DSPy's, untyped)
         return parse(**arguments)
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from sigadapt.errors import InvalidToolDecl, SigadaptError
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, Need, Reply
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, Need, QuestionReply
 
 
 class OpenCall:
@@ -55,7 +55,7 @@ class OpenCall:
         self._asked += 1
         return position
 
-    def reply_to(self, question: str, position: int) -> Reply | None:
+    def reply_to(self, question: str, position: int) -> QuestionReply | None:
         """Return the answer to a question; None if it was not answered, or another one was.
 
         Args:
@@ -81,7 +81,7 @@ class OpenCall:
             SigadaptError: `nobody_to_ask`, where the call cannot wait.
         """
         if self._has_ended:
-            raise _ended(self._tool)
+            raise _ended_error(self._tool)
         self._stop(needs)
 
     def wait_for_result(self, need: Need) -> NoReturn:
@@ -103,7 +103,7 @@ class OpenCall:
         raise CallStop(needs, self.progress)
 
 
-def _ended(tool: str) -> InvalidToolDecl:
+def _ended_error(tool: str) -> InvalidToolDecl:
     return InvalidToolDecl(
         "the tool has run already, so its call can no longer wait: it would run again",
         code="nobody_to_ask",

@@ -4,14 +4,13 @@ The MCP SDK is not imported here: a session that asks has imported it.
 """
 
 import json
-import sys
 from typing import Any
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, cut, short_hash
-from sigadapt.signatures.tool_functions.stops import Need, Reply
+from sigadapt.signatures.tool_functions.stops import Need, QuestionReply
 from sigadapt.signatures.tool_functions.tool_context import ToolContext
-from sigadapt.signatures.tool_results.tool_output import MCP_TYPES
+from sigadapt.signatures.tool_results.tool_output import loaded_mcp_types
 
 _ELICITATION = "elicitation/create"
 _VISITED = {"type": "boolean"}
@@ -55,9 +54,9 @@ def answers_for(context: ToolContext) -> Json:
     return {"input_responses": responses, "request_state": state}
 
 
-def _result_of(reply: Reply) -> Any:
+def _result_of(reply: QuestionReply) -> Any:
     """Return an answer as the server reads it."""
-    sdk = next(module for name in MCP_TYPES if (module := sys.modules.get(name)) is not None)
+    sdk = loaded_mcp_types()
     if reply.declined is not None:
         return sdk.ElicitResult(action="decline")
     if isinstance(reply.value, dict):

@@ -5,7 +5,6 @@ A server of protocol 2026-07-28 may do so if the client claims the result type `
 """
 
 import logging
-import sys
 from typing import Any
 
 import pydantic
@@ -13,7 +12,7 @@ import pydantic
 from sigadapt.schemas.json_values import Json, cut, is_object
 from sigadapt.signatures.tool_functions.pending import Pending, task_handle
 from sigadapt.signatures.tool_results.failures import message_of
-from sigadapt.signatures.tool_results.tool_output import MCP_TYPES, is_a
+from sigadapt.signatures.tool_results.tool_output import is_a, loaded_mcp_types
 
 _OPEN = ("working", "input_required")
 _REFUSALS = (-32600, -32601, -32602)
@@ -52,7 +51,7 @@ async def task_result(session: Any, task_id: str) -> Any:
         pydantic.ValidationError: for a result that is none.
         MCPError: the SDK's, for a task that the server does not know.
     """
-    sdk = _sdk()
+    sdk = loaded_mcp_types()
     params = sdk.GetTaskRequestParams(task_id=task_id)
     try:
         task: Json = await session.send_request(sdk.GetTaskRequest(params=params), _ANY)
@@ -69,7 +68,3 @@ async def task_result(session: Any, task_id: str) -> Any:
         reason = error.get("message") if is_object(error) else task.get("statusMessage")
         raise RuntimeError(f"the server's task {cut(task_id)} is {status}: {cut(str(reason or 'no reason'))}")
     return sdk.CallToolResult.model_validate(task.get("result"))
-
-
-def _sdk() -> Any:
-    return next(module for name in MCP_TYPES if (module := sys.modules.get(name)) is not None)

@@ -30,7 +30,7 @@ class Need(NamedTuple):
     member: str | None = None  # the name of the question among those that an MCP server asks at once
 
 
-class Reply(pydantic.BaseModel):
+class QuestionReply(pydantic.BaseModel):
     """What a person answered to one question of a call."""
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -50,9 +50,9 @@ class CallProgress(pydantic.BaseModel):
     pin: str | None = None  # `pin_of` the tool that they said yes to
     is_edited: bool = False  # whether that person changed them
     changes: tuple[dict[str, Any], ...] = ()  # arguments of a hook's that a person said yes to
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[QuestionReply, ...] = ()
     server_state: str | None = None  # the `request_state` of an MCP server that asked
-    server_replies: dict[str, Reply] | None = None  # by the server's names for its questions
+    server_replies: dict[str, QuestionReply] | None = None  # by the server's names for its questions
 
 
 NO_PROGRESS = CallProgress()
@@ -84,7 +84,7 @@ def stop_in(error: BaseException) -> CallStop | None:
     return CallStop(needs, stops[0].progress)
 
 
-class NotBegun(CallStop):
+class LaterCallStop(CallStop):
     """Stands for a call that did not begin, because an earlier call of a turn in sequence waits."""
 
     def __init__(self) -> None:

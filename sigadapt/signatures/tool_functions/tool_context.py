@@ -1,8 +1,9 @@
 """ToolContext: what a tool knows of its call and of the run around it, and how it asks a person."""
 
 from collections.abc import Iterable
+from functools import partial
 from types import UnionType
-from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_origin, overload
+from typing import Annotated, Any, Generic, NoReturn, TypeVar, Union, cast, get_args, get_origin, overload
 
 import pydantic
 from typing_extensions import TypeVar as DefaultTypeVar
@@ -14,7 +15,7 @@ from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json, compact, cut, type_of
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, schema_of
 from sigadapt.signatures.tool_functions.open_call import OpenCall
-from sigadapt.signatures.tool_functions.stops import Need, Reply, question_key
+from sigadapt.signatures.tool_functions.stops import Need, QuestionReply, question_key
 
 Deps = DefaultTypeVar("Deps", default=Any)
 _T = TypeVar("_T")
@@ -48,10 +49,22 @@ class ToolContext(Generic[Deps]):
     """
 
     def __init__(self, call: Any = None, deps: Any = None, state: dict[str, Any] | None = None) -> None:
-        self._open_call = OpenCall(call, refusal=_nobody_asks)
+        self._open_call = OpenCall(call, refusal=partial(cannot_wait, "this context was made by hand"))
         self._run: Any = None
         self._deps = deps
         self._state: dict[str, Any] = {} if state is None else state
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> NoReturn:
+        """Refuse `dspy.Tool`, which asks pydantic for the schema of each parameter.
+
+        Raises:
+            InvalidToolDecl: always.
+        """
+        raise InvalidToolDecl(
+            "`dspy.Tool` takes the ToolContext for an argument of the model's",
+            fix="Declare the function: `tools=[*sigadapt.ToolDecls([function])]`, or use `sigadapt.ReAct`.",
+        )
 
     @classmethod
     def of_call(cls, open_call: OpenCall) -> "ToolContext[Any]":
@@ -138,14 +151,14 @@ class ToolContext(Generic[Deps]):
             hint = f"{question}\n\nThe last answer does not fit: {cut(problems)}"
             self._open_call.wait([need._replace(hint=hint)])
 
-    def ask_server(self, needs: Iterable[Need], state: str | None) -> dict[str, Reply]:
+    def ask_server(self, needs: Iterable[Need], state: str | None) -> dict[str, QuestionReply]:
         """Ask what an MCP server asks, all at once, and return the answers by the server's names."""
         call = self._open_call
         call.progress = call.progress.model_copy(update={"server_state": state, "server_replies": None})
         call.wait([*needs])
 
     @property
-    def server_round(self) -> tuple[str | None, dict[str, Reply]] | None:
+    def server_round(self) -> tuple[str | None, dict[str, QuestionReply]] | None:
         """What an MCP server is sent to go on: its state and the answers; None if it did not ask yet."""
         progress = self._open_call.progress
         if progress.server_replies is None:
@@ -171,10 +184,6 @@ def _answer_type(kind: Any) -> "tuple[pydantic.TypeAdapter[Any], Json]":
     except UNDERIVABLE as error:
         reason = f"an answer cannot be of {kind!r}: {cut(str(error))}"
         raise InvalidOption(reason, field="type", fix="Give a type that has a JSON Schema.") from error
-
-
-def _nobody_asks(_: str) -> InvalidToolDecl:
-    return cannot_wait("this context was made by hand")
 
 
 def cannot_wait(reason: str, tool: str | None = None) -> InvalidToolDecl:

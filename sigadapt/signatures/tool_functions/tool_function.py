@@ -53,7 +53,7 @@ calls: Any = None
 """`signatures/calls`, whose ToolCall a context shows. It is above: `sigadapt/__init__.py` sets it."""
 
 
-class _Step(NamedTuple):
+class _FunctionStep(NamedTuple):
     """Something to call, sync or async, before the steps go on."""
 
     function: Callable[..., Any]
@@ -72,7 +72,7 @@ class _Step(NamedTuple):
         return await value if isawaitable(value) else value
 
 
-_Steps: TypeAlias = Generator[_Step, Any, _T]
+_Steps: TypeAlias = Generator[_FunctionStep, Any, _T]
 
 
 class _FinalValue(NamedTuple):
@@ -151,7 +151,7 @@ class ToolFunction(TakesCall):
         context = ToolContext[Any].of_call(call)
         if call.source is not None:
             call.end()
-            value: Any = yield _Step(call.source, {}, may_block=True)
+            value: Any = yield _FunctionStep(call.source, {}, may_block=True)
         else:
             before = yield from self._before(call, context)
             if isinstance(before, _FinalValue):
@@ -177,7 +177,7 @@ class ToolFunction(TakesCall):
         if self._decl.external:
             call.wait([Need("result", result_hint(self._decl.name), args=call.changed_args)])
         try:
-            value = yield _Step(self._func, self._with_context(arguments, context), may_block=True)
+            value = yield _FunctionStep(self._func, self._with_context(arguments, context), may_block=True)
         except Exception as error:
             call.end()
             recovery = yield from self._recover(call, context, error)
@@ -243,10 +243,10 @@ class ToolFunction(TakesCall):
         arguments = without_own_defaults(decl, args)
         flaw = decl.flaw_of(arguments)
         values = bound_arguments(decl, arguments) if flaw is None else flaw
-        if isinstance(values, Flaw):
-            raise ValueError(f"its before_tool hook changed the arguments: {values.message}")  # noqa: TRY004
-        call.changed_args = args
-        return values
+        if not isinstance(values, Flaw):
+            call.changed_args = args
+            return values
+        raise ValueError(f"its before_tool hook changed the arguments: {values.message}")
 
     def _agreed_arguments(self, call: OpenCall, args: Json) -> _Steps[Json]:
         """Return changed arguments if no person has to agree to them any more; else ask, or stop the call."""
@@ -265,7 +265,7 @@ class ToolFunction(TakesCall):
         need = Need("approval", hint, payload=payload, args=visible)
         if call.agree is None:
             call.wait([need])
-        verdict = yield _Step(call.agree, {"need": need}, may_block=True)
+        verdict = yield _FunctionStep(call.agree, {"need": need}, may_block=True)
         if verdict is not True:
             raise PermissionError(REJECTED)
         changes = (*call.progress.changes, deepcopy(visible))
@@ -308,7 +308,7 @@ def _ask_hook(hook: Callable[..., Any], name: str, given: Json) -> _Steps[Any]:
         HookError: if it raises.
     """
     try:
-        return (yield _Step(partial(hook, *given.values()), {}))
+        return (yield _FunctionStep(partial(hook, *given.values()), {}))
     except Exception as error:  # noqa: BLE001  (whatever the hook raises fails the call)
         _LOG.exception("the hook %s of %s failed", name, given["call"].name)
         raise HookError(name, error) from None
@@ -316,7 +316,7 @@ def _ask_hook(hook: Callable[..., Any], name: str, given: Json) -> _Steps[Any]:
 
 def _start(steps: _Steps[_T]) -> "_T | Awaitable[_T]":
     """Run steps until one has to be awaited; return their result, or what awaits the rest."""
-    advance: Callable[[], _Step] = partial(next, steps)
+    advance: Callable[[], _FunctionStep] = partial(next, steps)
     while True:
         try:
             step = advance()
@@ -335,7 +335,7 @@ def _start(steps: _Steps[_T]) -> "_T | Awaitable[_T]":
 async def _finish(steps: _Steps[_T], waiting: "Awaitable[Any] | None" = None) -> _T:
     """Run steps to their end, from the value of one that has to be awaited."""
     while True:
-        advance: Callable[[], _Step] = partial(next, steps)
+        advance: Callable[[], _FunctionStep] = partial(next, steps)
         if waiting is not None:
             try:
                 value = await waiting

@@ -39,6 +39,11 @@ def edit_note(args: Json) -> str:
     return f"A person edited this call before it ran. It ran with {compact(args)}."
 
 
+def loaded_mcp_types() -> Any:
+    """Return the MCP SDK's module of types; whoever has a session has loaded it."""
+    return next(module for name in MCP_TYPES if (module := sys.modules.get(name)) is not None)
+
+
 def output_of(value: object) -> Output | None:
     """Return an MCP `CallToolResult` or a LangChain `ToolMessage` as an Output; None for any other value."""
     result: Any = value

@@ -15,7 +15,7 @@ from sigadapt.signatures.calls import ToolCall
 from sigadapt.signatures.confirmation import REJECTED, pin_of, with_approval
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.pending import task_poll
-from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, Reply
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, QuestionReply
 from sigadapt.signatures.tool_results.result_check import flaw_of_value
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.turns.jobs import (
@@ -31,7 +31,7 @@ _MOST_NAMED = 8
 
 
 @dataclass
-class Decided:
+class TurnDecisions:
     """What was decided, by the ids of the calls."""
 
     approvals: dict[str, Decision] = field(default_factory=dict[str, Decision])  # by request.id
@@ -58,7 +58,9 @@ class Decided:
         self.progress[call_id] = progress.model_copy(update=changes)
 
 
-def decided(error: InputNeeded, decls: ToolDecls, decisions: object, *, partial: bool) -> Decided:
+def read_decisions(
+    error: InputNeeded, decls: ToolDecls, decisions: object, *, partial: bool
+) -> TurnDecisions:
     """Return what was decided about a run that waits.
 
     Raises:
@@ -66,29 +68,29 @@ def decided(error: InputNeeded, decls: ToolDecls, decisions: object, *, partial:
         InvalidOption: `invalid_decision`.
     """
     by_request = _mapping_of(decisions)
-    all_decided = Decided(progress=dict(error.progress))
-    all_decided.results.update({result.call_id: result for result in error.results})
+    turn_decisions = TurnDecisions(progress=dict(error.progress))
+    turn_decisions.results.update({result.call_id: result for result in error.results})
     undecided_requests: list[ToolCall] = []
     open_approvals: list[ToolCall] = []
     for request in error.requests:
         if request.id in by_request:
-            _take(all_decided, request, by_request[request.id], decls)
+            _take(turn_decisions, request, by_request[request.id], decls)
         elif _is_plain_approval(request):
             open_approvals.append(request)
-        elif not _polls(all_decided, request, decls):
+        elif not _polls(turn_decisions, request, decls):
             undecided_requests.append(request)
     if undecided_requests and not partial:
-        raise _undecided(undecided_requests)
+        raise _undecided_error(undecided_requests)
     if partial:  # else `jobs_of` says whether such a call still needs a yes
         undecided_requests += open_approvals
     for request in undecided_requests:
-        all_decided.open_requests.setdefault(request.call.id, []).append(request)
-    all_decided.request_ids = [request.id for request in error.requests]
-    for key in by_request.keys() - all_decided.request_ids:
+        turn_decisions.open_requests.setdefault(request.call.id, []).append(request)
+    turn_decisions.request_ids = [request.id for request in error.requests]
+    for key in by_request.keys() - turn_decisions.request_ids:
         if not is_decision(by_request[key]):
-            raise unknown_decision(key, [*error.calls], decls, all_decided.request_ids)
-        all_decided.approvals[key] = by_request[key]
-    return all_decided
+            raise unknown_decision(key, [*error.calls], decls, turn_decisions.request_ids)
+        turn_decisions.approvals[key] = by_request[key]
+    return turn_decisions
 
 
 def _mapping_of(decisions: object) -> Mapping[str, Any]:
@@ -105,52 +107,52 @@ def _is_plain_approval(request: ToolCall) -> bool:
     return request.kind == "approval" and not request.args.get("changed")
 
 
-def _take(all_decided: Decided, request: ToolCall, decision: Any, decls: ToolDecls) -> None:
+def _take(turn_decisions: TurnDecisions, request: ToolCall, decision: Any, decls: ToolDecls) -> None:
     """Take the decision about one request."""
     call = request.call
     if request.kind == "approval" and (decision is False or isinstance(decision, str)):
-        all_decided.results[call.id] = ToolResult.failed(call, decision or REJECTED)
+        turn_decisions.results[call.id] = ToolResult.failed(call, decision or REJECTED)
         return
     if request.kind == "approval" and not is_decision(decision):
         fix = "Map request.id to True, to False or a reason to reject it, or to the edited ToolCall."
         raise _invalid(f"{cut(repr(decision))} ({type_of(decision)}) does not decide about a call", fix)
     _refuse_changed(request, decls)
     if _is_plain_approval(request):
-        all_decided.approvals[request.id] = decision
+        turn_decisions.approvals[request.id] = decision
     elif request.kind == "approval":
-        _take_changed_call(all_decided, request, decision, decls)
+        _take_changed_call(turn_decisions, request, decision, decls)
     elif request.kind == "answer":
-        _take_answer(all_decided, request, decision)
+        _take_answer(turn_decisions, request, decision)
     else:
-        all_decided.sources[call.id] = _source_of(call, decision)
+        turn_decisions.sources[call.id] = _source_of(call, decision)
 
 
 def _take_changed_call(
-    all_decided: Decided, request: ToolCall, decision: "bool | ToolCall", decls: ToolDecls
+    turn_decisions: TurnDecisions, request: ToolCall, decision: "bool | ToolCall", decls: ToolDecls
 ) -> None:
     """Take the decision about arguments that a hook changed."""
     call = request.call
-    progress = all_decided.progress.get(call.id, NO_PROGRESS)
+    progress = turn_decisions.progress.get(call.id, NO_PROGRESS)
     if not isinstance(decision, ToolCall):
-        all_decided.update(call.id, changes=(*progress.changes, call.args))
+        turn_decisions.update(call.id, changes=(*progress.changes, call.args))
         return
     refuse_other_call(call, decision)
     flaw = decls.flaw_of(call.name, decision.args)
     if flaw is not None:
         raise _invalid(f"the edited call does not fit: {flaw.message}", None, call.name)
-    all_decided.update(call.id, changes=())
-    all_decided.progress[call.id] = with_approval(
-        all_decided.progress[call.id], pin_of(decls[call.name]), decision.args, is_edited=True
+    turn_decisions.update(call.id, changes=())
+    turn_decisions.progress[call.id] = with_approval(
+        turn_decisions.progress[call.id], pin_of(decls[call.name]), decision.args, is_edited=True
     )
 
 
-def _take_answer(all_decided: Decided, request: ToolCall, decision: Any) -> None:
+def _take_answer(turn_decisions: TurnDecisions, request: ToolCall, decision: Any) -> None:
     """Take the answer to a question of a tool or of an MCP server."""
     call = request.call
     question = str(request.args.get("question") or "")
     position = request.args.get("position", 0)
     if isinstance(decision, Declined):
-        reply = Reply(question=question, position=position, declined=decision.reason)
+        reply = QuestionReply(question=question, position=position, declined=decision.reason)
     else:
         fix = f"Answer {request.hint!r} with a value that fits request.schema, or with sigadapt.Declined()."
         try:
@@ -160,14 +162,14 @@ def _take_answer(all_decided: Decided, request: ToolCall, decision: Any) -> None
         flaw = flaw_of_value(decision, request.schema or {}, call.name)
         if flaw is not None:
             raise _invalid(f"the answer {cut(repr(decision))} does not fit: {flaw.message}", fix, call.name)
-        reply = Reply(question=question, position=position, value=decision)
-    progress = all_decided.progress.get(call.id, NO_PROGRESS)
+        reply = QuestionReply(question=question, position=position, value=decision)
+    progress = turn_decisions.progress.get(call.id, NO_PROGRESS)
     member = request.args.get("member")
     if member is None:
-        all_decided.update(call.id, replies=(*progress.replies, reply))
+        turn_decisions.update(call.id, replies=(*progress.replies, reply))
     else:
         replies = {**(progress.server_replies or {}), str(member): reply}
-        all_decided.update(call.id, server_replies=replies)
+        turn_decisions.update(call.id, server_replies=replies)
 
 
 def _source_of(call: ToolCall, decision: Any) -> Any:
@@ -186,7 +188,7 @@ def _source_of(call: ToolCall, decision: Any) -> Any:
     )
 
 
-def _polls(all_decided: Decided, request: ToolCall, decls: ToolDecls) -> bool:
+def _polls(turn_decisions: TurnDecisions, request: ToolCall, decls: ToolDecls) -> bool:
     """Ask the MCP server for the result of a task, once, if this request is for one."""
     call = request.call
     if request.kind != "result" or call.name not in decls:
@@ -195,7 +197,7 @@ def _polls(all_decided: Decided, request: ToolCall, decls: ToolDecls) -> bool:
     if poll is None:
         return False
     _refuse_changed(request, decls)
-    all_decided.sources[call.id] = poll
+    turn_decisions.sources[call.id] = poll
     return True
 
 
@@ -212,7 +214,7 @@ def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
         raise changed_tool(decision, name, "is declared otherwise than when it was asked about")
 
 
-def _undecided(requests: list[ToolCall]) -> InvalidHistory:
+def _undecided_error(requests: list[ToolCall]) -> InvalidHistory:
     names = listed((f"{request.id} ({cut(request.hint)})" for request in requests), _MOST_NAMED, ", ")
     return InvalidHistory(
         f"nobody decided about {names}",

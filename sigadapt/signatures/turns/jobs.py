@@ -86,16 +86,16 @@ def jobs_of(
     to_decide = [call for call in calls if not isinstance(call, RefusedToolCall) and call.id not in done]
     questions = {call.id: question_about(call, decls) for call in to_decide}
     request_ids = _request_ids(to_decide, questions, by_request)
-    open_ids = {
-        request_id
-        for call_id, request_id in request_ids.items()
-        if _takes_decision(earlier.progress.get(call_id), questions[call_id])
-    }
-    unknown = by_request.keys() - open_ids
+    unknown = set(by_request)
+    asking = dict.fromkeys(earlier.request_ids)
+    for call in to_decide:
+        question = questions[call.id]
+        if _takes_decision(earlier.progress.get(call.id), question):
+            unknown.discard(request_ids[call.id])
+        if question[1] is not None:
+            asking[request_ids[call.id]] = None
     if unknown:
-        asking = {request_ids[call_id]: None for call_id, (_, question) in questions.items() if question}
-        known = {**dict.fromkeys(earlier.request_ids), **asking}
-        raise unknown_decision(min(unknown, key=str), to_decide, decls, [*known])
+        raise unknown_decision(min(unknown, key=str), to_decide, decls, [*asking])
     jobs: list[Job] = []
     for call in calls.in_order():
         if call.id in earlier.results:
@@ -110,7 +110,9 @@ def jobs_of(
             decision = by_request.get(request_ids[call.id])
             job = _job(call, decls, questions[call.id], decision, earlier)
             jobs.append(job._replace(timeout=least(job.timeout, timeout)))
-    return [job._replace(sequential=_is_sequential(job, decls)) for job in jobs]
+    # Also once such a call has ended.
+    one_by_one = {decl.name for decl in decls.tools if decl.sequential}
+    return [job._replace(sequential=job.call.name in one_by_one) for job in jobs]
 
 
 def _takes_decision(progress: CallProgress | None, question: _Question) -> bool:
@@ -131,11 +133,6 @@ def _refuse_changed_approvals(calls: ToolCalls, decls: ToolDecls, earlier: Earli
             raise changed_tool(reason, call.name, "is not declared")
         if pin != pin_of_call(call, decls):
             raise changed_tool(reason, call.name, "is declared otherwise than when they agreed")
-
-
-def _is_sequential(job: Job, decls: ToolDecls) -> bool:
-    """Return whether the turn of a call runs one by one, also once this call has ended."""
-    return job.call.name in decls and decls[job.call.name or ""].sequential
 
 
 def _waiting_job(call: ToolCall, requests: Sequence[ToolCall], earlier: Earlier) -> Job:
@@ -281,7 +278,7 @@ def _job(call: ToolCall, decls: ToolDecls, question: _Question, decision: Any, e
     if not is_agreed and confirmation is not None and call.name in decls and not asks_itself:
         if earlier.may_wait:
             return _waiting_job(call, [request_for(call, args, confirmation, decls)], earlier)
-        raise _undecided(call, confirmation.hint)
+        raise _undecided_error(call, confirmation.hint)
     agreement = _agreement(call, args, decision, progress)
     if is_agreed or not asks_itself:
         mark_approved(agreement.call)
@@ -339,7 +336,7 @@ def _job_of_agreement(
     )
 
 
-def _undecided(call: ToolCall, hint: str) -> InvalidHistory:
+def _undecided_error(call: ToolCall, hint: str) -> InvalidHistory:
     """Make the error of a call that nobody decided about."""
     return InvalidHistory(
         f"call {cut(repr(call.id))} requires confirmation, and nobody decided: {cut(hint)}",

@@ -31,7 +31,7 @@ from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for, open_call
 from sigadapt.signatures.tool_functions.pending import TaskPoll, is_pending, need_of
-from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, NotBegun
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.content import json_of
 from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.function_calls import (
@@ -63,7 +63,7 @@ class TurnResults(NamedTuple):
     requests: list[ToolCall]
     progress: dict[str, CallProgress]  # by the id of the call
 
-    def finished(self, *, parallel: bool = True) -> ToolResults:
+    def tool_results(self, *, parallel: bool = True) -> ToolResults:
         """Return the results of a turn of which no call waits.
 
         Raises:
@@ -110,7 +110,7 @@ def run(
 ) -> ToolResults:
     """Run the calls of one turn from sync code."""
     jobs = jobs_of(calls, decls, decisions, timeout)
-    return run_jobs(calls, decls, jobs, parallel=parallel).finished(parallel=parallel)
+    return run_jobs(calls, decls, jobs, parallel=parallel).tool_results(parallel=parallel)
 
 
 async def arun(
@@ -118,7 +118,7 @@ async def arun(
 ) -> ToolResults:
     """Run the calls of one turn from async code."""
     jobs = jobs_of(calls, decls, decisions, timeout)
-    return (await arun_jobs(calls, decls, jobs, parallel=parallel)).finished(parallel=parallel)
+    return (await arun_jobs(calls, decls, jobs, parallel=parallel)).tool_results(parallel=parallel)
 
 
 def run_jobs(calls: ToolCalls, decls: ToolDecls, jobs: list[Job], *, parallel: bool = True) -> TurnResults:
@@ -198,7 +198,7 @@ def _turn_call(job: Job, entry_of: Callable[[Any], Callable[..., Any]]) -> TurnC
     ledger = current_ledger()
     left = None if ledger is None else ledger.seconds_left()
     return TurnCall(
-        partial(_start, job, _watched(job, entry)),
+        partial(_start, job, _function_with_watcher(job, entry)),
         is_async=is_async(entry),
         timeout=least(job.timeout, left),
     )
@@ -235,7 +235,7 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     try:
         value = start()
     except CallStop as stop:
-        raise _stopped(call, decls, stop) from None
+        raise _error_of_stop(call, decls, stop) from None
     finally:
         open_call.set(earlier_call)
     if isawaitable(value):
@@ -248,18 +248,18 @@ async def _finish_alone(current: OpenCall, decls: ToolDecls, start: Callable[[],
     try:
         value = await start()
     except CallStop as stop:
-        raise _stopped(current.call, decls, stop) from None
+        raise _error_of_stop(current.call, decls, stop) from None
     return _output(current, decls, value)
 
 
 def _output(current: OpenCall, decls: ToolDecls, value: Any) -> Any:
     need = need_of(value, current.call.name)
     if need is not None:
-        raise _stopped(current.call, decls, CallStop([need], current.progress))
+        raise _error_of_stop(current.call, decls, CallStop([need], current.progress))
     return program_outputs(value)
 
 
-def _stopped(call: ToolCall, decls: ToolDecls, stop: CallStop) -> InputNeeded:
+def _error_of_stop(call: ToolCall, decls: ToolDecls, stop: CallStop) -> InputNeeded:
     """Make the error of a call that is run alone and waits."""
     calls = ToolCalls(tool_calls=[call], turn=call.turn)
     requests = requests_of_stop(call, stop, decls)
@@ -275,7 +275,7 @@ def requests_of_stop(call: ToolCall, stop: CallStop, decls: ToolDecls) -> list[T
     return [request_of_need(call, need, need.position or answered, decls) for need in stop.needs]
 
 
-def _watched(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
+def _function_with_watcher(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call's function as the run around it watches it."""
     return with_watcher(job.call, entry) if isinstance(job.call, ToolCall) else entry
 
@@ -301,7 +301,7 @@ def _add_waiting(turn: TurnResults, job: Job, stop: CallStop | None, decls: Tool
     """Note what a call waits for, if it is not one that has not begun; and what was decided about it."""
     turn.requests.extend(job.requests)
     progress = _progress_of(job)
-    if stop is not None and not isinstance(stop, NotBegun):
+    if stop is not None and not isinstance(stop, LaterCallStop):
         call: Any = job.call
         turn.requests.extend(requests_of_stop(call, stop, decls))
         progress = stop.progress

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from sigadapt.signatures.tool_functions.pending import is_pending
-from sigadapt.signatures.tool_functions.stops import CallStop, NotBegun
+from sigadapt.signatures.tool_functions.stops import CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
     Outcome,
@@ -64,7 +64,7 @@ def run_turn(
 
     Returns:
         The outcome of each call, in order. Its error is an Exception, `LateError` for a call that was late,
-        or a CallStop for a call that waits, `NotBegun` for a call that follows it.
+        or a CallStop for a call that waits, `LaterCallStop` for a call that follows it.
     """
     runs = [_RunningCall(n, call, on_begin, on_end) for n, call in enumerate(calls)]
     with blocking_loop():
@@ -112,7 +112,7 @@ def _until_one_waits(runs: "list[_RunningCall]") -> "Iterator[_RunningCall]":
     has_stopped = False
     for run in runs:
         if has_stopped:
-            run.outcome = Outcome(error=NotBegun())
+            run.outcome = Outcome(error=LaterCallStop())
             continue
         yield run
         value, error = run.outcome

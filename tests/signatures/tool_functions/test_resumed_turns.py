@@ -4,6 +4,7 @@ import asyncio
 from threading import Lock
 from typing import Any
 
+import dspy
 import pytest
 from asking import Call, agent_of, one, saved, serving, submits, turn, waiting
 
@@ -20,7 +21,7 @@ from sigadapt import (
     ToolDecls,
     ToolResult,
 )
-from sigadapt.errors import InvalidHistory
+from sigadapt.errors import InvalidHistory, InvalidToolDecl
 from sigadapt.signatures.calls.tool_call import id_of_request
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -352,3 +353,28 @@ def test_who_agreed_to_a_hooks_change_is_not_asked_again() -> None:
     error = waiting(lambda: ToolCalls([{"name": "pay_and_ask", "args": {"eur": 5}}]).run(tools))
     assert values_of(error.results_of(tools, {one(error).id: "tea"})) == ["50 for tea"]
     assert shown == [5, 50]
+
+
+@pytest.mark.parametrize("form", ["function", "dspy.Tool"])
+def test_a_pending_result_of_a_tool_of_dspys(form: str) -> None:
+    """tool-context: A pending result keeps its handle."""
+
+    def train(model: str = "m") -> str:
+        """Train."""
+        return Pending({"job": 1})  # pyright: ignore[reportReturnType]
+
+    react: Any = vars(dspy)["ReActV2"]
+    agent = react("question -> answer", tools=[train if form == "function" else dspy.Tool(train)])
+    with serving(turn(Call("train", {})), submits("trained")):
+        error = waiting(lambda: agent(question="q"))
+        assert one(error).pending == {"job": 1}
+        assert agent(history=error.resume([train], {one(error).id: 0.2})).answer == "trained"
+
+
+def test_a_context_in_a_tool_of_dspys_is_told() -> None:
+    """tool-context: A context is no part of the schema."""
+    react: Any = vars(dspy)["ReActV2"]
+    with pytest.raises(InvalidToolDecl, match=r"ToolDecls\(\[function\]\)"):
+        dspy.Tool(ask_name)
+    with pytest.raises(InvalidToolDecl, match=r"ToolDecls\(\[function\]\)"):
+        react("question -> answer", tools=[ask_name])
