@@ -50,6 +50,7 @@ class LoggedExchange(NamedTuple):
     name: str | None  # of the conversation, if the log has one
     time: float  # when it was, in the log's own clock; 0 if it does not say
     secrets: frozenset[str]  # of the request
+    answer_ids: tuple[str, ...] = ()  # of answers of the same conversation, which a server keeps
 
 
 class UnreadLine(NamedTuple):
@@ -318,4 +319,5 @@ def _exchange_of(raw: RawExchange) -> LoggedExchange:
         name=raw.name,
         time=next(filter(None, moments), 0.0),
         secrets=frozenset(masking.secrets),
+        answer_ids=raw.answer_ids,
     )

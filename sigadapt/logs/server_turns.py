@@ -2,14 +2,15 @@
 
 With `previous_response_id`, OpenAI keeps the conversation, and a request holds only what is new. Where the
 log holds the answer of that id, the request gets the turns before it, as if a client had kept them. The
-instructions are each request's own, as OpenAI has it. Without that answer, or after very many items (work
-grows with the log), the request stays as it is.
+instructions are each request's own, as OpenAI has it. Without that answer, the request stays as it is. Of a
+very long conversation, a request gets the last items, so that work grows with the log; it keeps the id, which
+its conversation then has on record.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.errors import SigadaptError
@@ -18,16 +19,23 @@ from sigadapt.providers.wire.values import an_object
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
 _REFERENCE = "previous_response_id"
-_MOST_ITEMS = 2_000  # of a conversation
+_MOST_ITEMS = 200  # before a request
 _Row = TypeVar("_Row")
+
+
+class _Turns(NamedTuple):
+    """What was said up to an answer and in it."""
+
+    items: list[Any]
+    is_whole: bool  # whether these are all
 
 
 class ServerTurns(Generic[_Row]):
     """The answers of a log by their ids, and the requests whose answer before has not come yet."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, list[Any]] = {}
-        """By the id of an answer, all that was said up to it and in it."""
+        self._turns: dict[str, _Turns] = {}
+        """By the id of an answer, what was said up to it and in it."""
         self._waiting: dict[str, list[tuple[_Row, RawExchange]]] = defaultdict(list)
         """By the id of the answer before, the exchanges that continue it."""
 
@@ -41,22 +49,25 @@ class ServerTurns(Generic[_Row]):
         while ready:
             row, raw = ready.pop()
             whole = self._whole(raw)
-            yield row, whole
             answer_id = self._keep(whole)
             if answer_id is not None:
                 ready += self._waiting.pop(answer_id, [])
+            yield row, _with_ids(whole, _reference_of(raw.request), answer_id)
 
     def rest(self) -> Iterator[tuple[_Row, RawExchange]]:
         """Yield the exchanges whose answer before is not in the log."""
-        for exchanges in self._waiting.values():
-            yield from exchanges
+        for reference, exchanges in self._waiting.items():
+            for row, raw in exchanges:
+                yield row, _with_ids(raw, reference, None)
 
     def _whole(self, raw: RawExchange) -> RawExchange:
         reference = _reference_of(raw.request)
         if reference is None:
             return raw
-        request = {name: value for name, value in raw.request.items() if name != _REFERENCE}
-        request["input"] = [*self._turns[reference], *_items_of(raw.request.get("input"))]
+        turns = self._turns[reference]
+        request: Json = {**raw.request, "input": [*turns.items, *_items_of(raw.request.get("input"))]}
+        if turns.is_whole:
+            del request[_REFERENCE]
         return raw._replace(request=request)
 
     def _keep(self, raw: RawExchange) -> str | None:
@@ -69,10 +80,14 @@ class ServerTurns(Generic[_Row]):
         if not isinstance(answer_id, str) or not is_array(output):
             return None
         items = [*_items_of(raw.request["input"]), *output]
-        if _REFERENCE in raw.request or len(items) > _MOST_ITEMS:
-            return None
-        self._turns[answer_id] = items
+        is_whole = _REFERENCE not in raw.request and len(items) <= _MOST_ITEMS
+        self._turns[answer_id] = _Turns(items[-_MOST_ITEMS:], is_whole)
         return answer_id
+
+
+def _with_ids(raw: RawExchange, *ids: str | None) -> RawExchange:
+    """Return an exchange with the ids of its conversation's answers."""
+    return raw._replace(answer_ids=tuple(filter(None, ids)))
 
 
 def _reference_of(request: Any) -> str | None:

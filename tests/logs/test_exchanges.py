@@ -11,6 +11,7 @@ from openinference.instrumentation import Message, Tool, ToolCall, ToolCallFunct
 from processes import run_python
 
 from sigadapt.errors import InvalidOption
+from sigadapt.logs import adopt
 from sigadapt.logs.exchanges import LoggedExchange, UnreadLine, read_log
 
 Json = dict[str, Any]
@@ -562,13 +563,16 @@ def test_turns_that_the_log_lacks_are_on_record() -> None:
     assert len([*read_log(circle)]) == 3
 
 
-def test_very_long_conversations_of_a_server_stay_as_they_are() -> None:
+def test_of_a_very_long_conversation_of_a_server_the_end_is_read() -> None:
     """logs: A conversation that a server keeps is whole where the log holds it"""
-    first, second = server_turns(2)
-    first["request"]["input"] = [{"role": "user", "content": "Hi."}] * 2_000
-    [_, exchange] = read_log([first, second])
-    assert isinstance(exchange, LoggedExchange)
-    assert exchange.conversation.changes
+    exchanges = [*read_log(server_turns(120))]
+    for number, exchange in enumerate(exchanges):
+        assert isinstance(exchange, LoggedExchange)
+        assert calls_before(exchange) == [f"C{n}" for n in range(max(0, number - 100), number)]
+        assert bool(exchange.conversation.changes) == (number > 100)
+    adopted = adopt(server_turns(120)[::-1])
+    assert (adopted.conversations, len(adopted.rows)) == (1, 120)
+    assert adopt(server_turns(8)[4:]).conversations == 1  # whose beginning the log lacks
 
 
 def test_what_langfuse_itself_returns_is_read() -> None:

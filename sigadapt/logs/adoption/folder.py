@@ -77,7 +77,7 @@ def rows_in(path: Path) -> tuple[list[Json], int]:
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
         entries = row if is_array(row) else [row]
-        if all(map(is_object, entries)):
+        if entries and all(map(is_object, entries)):
             rows += entries
         else:
             bad_lines += 1

@@ -131,6 +131,8 @@ def conversations_of(exchanges: Sequence[LoggedExchange], transcripts: Sequence[
     for exchange, name in zip(exchanges, names, strict=True):
         if exchange.name is not None:
             groups.join(name, f"~{exchange.name}")
+        for answer_id in exchange.answer_ids:
+            groups.join(name, f"~^{answer_id}")
     for first, second in (*_same_calls(exchanges, transcripts, names), *_same_turns(transcripts, names)):
         groups.join(first, second)
     log_names: dict[str, str] = {}

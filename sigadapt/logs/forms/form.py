@@ -27,6 +27,7 @@ class RawExchange(NamedTuple):
         key: what joins a request and its answer, wherever they are; None if they follow each other.
         digest: a hash of all that was said, if other rows may hold the same exchange; else None.
         failure: what the row says if the request had no answer; else None.
+        answer_ids: the ids of answers that are of the same conversation, if the log's server keeps that.
     """
 
     request: Any = None
@@ -36,6 +37,7 @@ class RawExchange(NamedTuple):
     key: str | None = None
     digest: str | None = None
     failure: str | None = None
+    answer_ids: tuple[str, ...] = ()
 
 
 class LogForm(NamedTuple):
