@@ -19,7 +19,7 @@ from sigadapt.testing import Answer, Call, LoopbackProvider, Received, Reply
 FOLDER = Path(os.environ.get("SIGADAPT_CORPUS", ""), "talks")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the conversations are of the corpus"),
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="SIGADAPT_CORPUS names no folder with conversations"),
 ]
 
 
