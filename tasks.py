@@ -134,7 +134,7 @@ def peers(*arguments: str) -> None:
 
 
 def board(*arguments: str) -> None:
-    """Let sigadapt and other libraries read the same answers, write docs/board.md (`--count 12` for a try)."""
+    """Let sigadapt and other libraries read the same answers, write docs/board.md (`--count 12` to try)."""
     need_corpus("board")
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.board", with_peers(), *arguments)
