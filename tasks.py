@@ -36,7 +36,7 @@ OPENSPEC = "@fission-ai/openspec@1.13.2"
 UI_CLIENTS = ("ai@6", "@ag-ui/core@1", "@ai-sdk/react@3", "react@19", "react-dom@19", "esbuild@0.28")
 # What can be installed, each holding the one before: the package, its tests, and all that CI checks.
 PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
-THEIR_OWN_HELP = ("corpus", "board", "soak", "users", "fuzz")  # recipes whose program explains its options
+THEIR_OWN_HELP = ("corpus",)  # its program explains what to clone
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
 NO_CORPUS = (
@@ -134,7 +134,7 @@ def peers(*arguments: str) -> None:
 
 
 def board(*arguments: str) -> None:
-    """Let sigadapt and other libraries read the same recorded answers, and write docs/board.md."""
+    """Let sigadapt and other libraries read the same answers, write docs/board.md (`--count 12` to try)."""
     need_corpus("board")
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.board", with_peers(), *arguments)
@@ -214,6 +214,8 @@ def scale() -> None:
     install(EVERYTHING)
     run(command(VENV, "python"), "-m", "benchmarks.batch")
     run(command(VENV, "python"), "-m", "benchmarks.large_tool_sets")
+    if not os.environ.get("SIGADAPT_CORPUS"):
+        say(f"scale: left out what the search finds, which {NO_CORPUS}")
 
 
 def docs() -> None:

@@ -35,7 +35,7 @@ SOURCES = (
 MADE = ("PKG-INFO", ".gitignore")  # hatchling adds them
 PLACEHOLDER = "example.invalid"  # of [project.urls] in pyproject.toml, until there is an address
 MEASURED = tuple(
-    f"docs/{name}.md" for name in ("answers", "benchmarks", "evidence", "scale_measured", "soak")
+    f"docs/{name}.md" for name in ("answers", "benchmarks", "board", "evidence", "scale_measured", "soak")
 )  # each says at its top on which tree of sigadapt/ it was measured (benchmarks/tree.py)
 DATA = re.compile(r"\.(gz|jsonl|zip|db|parquet|ipynb_checkpoints|pyc)$|(^|/)(\.venv|corpus|__pycache__)/")
 

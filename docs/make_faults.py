@@ -536,7 +536,7 @@ LIMITS = """
 - `duplicate_key` needs arguments that came as text: in OpenAI's two formats and Cohere's, and in streams of
   Anthropic and Bedrock. Where a provider sends a decoded object (whole answers of Anthropic and Bedrock,
   Gemini, Ollama), a JSON library has taken one of the two values before anybody could look.
-- LiteLLM does not hand on a body in the place of a stream of OpenAI's or Anthropic's, nor a stream in the
+- LiteLLM does not hand on a body in place of a stream of OpenAI's or Anthropic's, nor a stream in
   place of a body. Both are errors, told once. Use the native engine.
 - If a proxy closes the JSON of a call that a limit cut, and does not mention the limit, the call looks whole.
 - If a stream breaks off, `error.partial` holds what came: [Errors and codes](guides/errors.md). Calls that

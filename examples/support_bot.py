@@ -100,7 +100,7 @@ def script(received: Received) -> Answer | Failure:
     if "tomorrow?" in said:
         return Answer(text="", finish="refusal") if received.wire == "anthropic" else Answer(text="At nine.")
     if "colleague" in said:
-        return Answer(text="The teapot is refunded. A colleague decides about the machine.")
+        return Answer(text="The teapot is refunded. A colleague will decide on the machine.")
     return Answer(calls=[Call("refund", {"order": 7}), Call("refund", {"order": 8})])
 
 

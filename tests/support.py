@@ -139,6 +139,9 @@ def by_value(value: Any) -> Any:
 CORPUS = os.environ.get("SIGADAPT_CORPUS")
 """Where recorded answers of real providers lie; None where there are none."""
 
+CORPUS_TEXTS = Path(CORPUS or "", "text")
+"""The texts of servers' tests, which no recipe builds: often not there, even beside the recordings."""
+
 RECORDINGS = sorted(Path(CORPUS, "wire").glob("*.jsonl.gz")) if CORPUS else []
 """The files of recorded answers, one a wire."""
 

@@ -145,6 +145,23 @@ def test_no_two_pages_have_one_title_and_no_page_has_two() -> None:
     assert re.findall(r"^ *- [^\n]+: \S+\.md$", nav, re.MULTILINE) == []
 
 
+LOOKED_UP = ("Reference", "Evidence", "Project")
+
+
+def test_the_menu_is_short_and_measured_pages_have_an_index() -> None:
+    """documentation: A reader of the menu finds the guides."""
+    nav = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    sections = re.split(r"^  - (?=\w+:$)", nav, flags=re.MULTILINE)
+    listed = {
+        section.partition(":")[0]: re.findall(r"- (\S+\.md)$", section, re.MULTILINE) for section in sections
+    }
+    users = [page for title, pages in listed.items() if title not in LOOKED_UP for page in pages]
+    assert len(users) <= 45
+    index, *measured = listed["Evidence"]
+    text = (DOCS / index).read_text(encoding="utf-8")
+    assert [page for page in measured if f"({page})" not in text] == []
+
+
 def codes() -> set[tuple[str, str]]:
     """The class and the code of every error that the package makes."""
     package = Path(sigadapt.__file__).parent

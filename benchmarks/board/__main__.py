@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 
 from benchmarks.board import ours, readers
 from benchmarks.board.readers import Read
+from benchmarks.corpus import answer_reader
 from benchmarks.tree import ROOT, stamp
 from sigadapt.testing import LoopbackProvider, Received, Reply
 
@@ -75,7 +76,7 @@ the call. *Handed on* means that the program gets the call like any other. In it
 the call later, when it runs it.
 
 {misfits}
-## Where another reader does better
+{talks}## Where another reader does better
 
 The answers without a fault that another library reads as recorded, and sigadapt doesn't:
 
@@ -98,6 +99,19 @@ The errors that came most often, in answers without a fault:
   ones.
 - Models that write calls as text are counted on [What public models write](answers.md). Of the readers
   here, only sigadapt reads such calls; the others hand the text on."""
+
+
+TALKS = """## Answers of agents
+
+Every tenth raw answer in the results of tau2-bench and two forks of it, as far as it has the form of OpenAI's
+chat: {count} answers of agents to simulated customers. They passed through LiteLLM, so they say less about
+providers. The results lie in pull requests that a clone doesn't fetch by default, so no recipe builds this
+part of the recordings. Without it, `tasks.py board` leaves this table out.
+
+{totals}
+"""
+EVERY = 10  # of the answers of agents
+ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1}  # where only a choice was kept
 
 
 class Verdict(NamedTuple):
@@ -133,6 +147,30 @@ def exchanges(corpus: Path, count: int | None) -> list[dict[str, Any]]:
         rows = [json.loads(line) for line in lines if line]
         found += [row for row in rows if is_whole(row)][:count]
     return found
+
+
+def answers_of_agents(corpus: Path) -> list[dict[str, Any]]:
+    """Return some of the answers of agents as exchanges; none where the recordings have no such part."""
+    folder = corpus / "talks"
+    if not folder.is_dir():
+        print("board: left out the answers of agents, which SIGADAPT_CORPUS has no folder `talks` for")
+        return []
+    declared = json.loads(gzip.decompress((folder / "tools.json.gz").read_bytes()))
+    lines = gzip.decompress((folder / "answers.jsonl.gz").read_bytes()).decode().split("\n")
+    found: list[dict[str, Any]] = []
+    for line in lines[::EVERY]:
+        answer = json.loads(line) if line else None
+        if answer is None or answer["who"] != "assistant" or answer["tools"] not in declared:
+            continue
+        raw = answer["raw"]
+        if "choices" not in raw and "message" not in raw:  # in the words of another wire
+            continue
+        body = raw if "choices" in raw else {**ENVELOPE, "model": answer["model"], "choices": [raw]}
+        tools = [tool["function"] for tool in declared[answer["tools"]]]
+        expected = {**answer_reader.expected("openai-chat", {}, body), "tools": tools}
+        row = {"id": answer["id"], "dialect": "openai-chat", "host": "", "stream": False}
+        found.append({**row, "response": body, "expected": expected})
+    return [row for row in found if is_whole(row)]
 
 
 def is_whole(row: dict[str, Any]) -> bool:
@@ -220,11 +258,19 @@ def table(head: list[str], rows: list[list[object]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str) -> str:
+def totals(verdicts: list[Verdict]) -> str:
+    """Count the classes for each reader."""
+    counts = Counter((each.reader, each.name) for each in verdicts)
+    return table(["", *CLASSES], [[reader, *(counts[reader, name] for name in CLASSES)] for reader in ORDER])
+
+
+def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str, of_agents: list[Verdict]) -> str:
     """Write the page."""
+    talks = ""
+    if of_agents:
+        talks = TALKS.format(count=len(of_agents) // len(ORDER), totals=totals(of_agents))
     sound = [each for each in verdicts if each.is_sound]
     misfits = [each for each in verdicts if not each.is_sound]
-    counts = Counter((each.reader, each.name) for each in sound)
     refused = Counter((each.reader, each.name == "raised") for each in misfits)
     by_wire: list[list[object]] = []
     for wire in WIRES:
@@ -239,9 +285,8 @@ def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str) -> 
         streams=sum(row["stream"] for row in rows),
         sound=len(sound) // len(ORDER),
         unsound=len(misfits) // len(ORDER),
-        totals=table(
-            ["", *CLASSES], [[reader, *(counts[reader, name] for name in CLASSES)] for reader in ORDER]
-        ),
+        totals=totals(sound),
+        talks=talks,
         by_wire=table(["", *ORDER], by_wire),
         misfits=table(
             ["", "refused", "handed on"],
@@ -286,9 +331,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="how many answers of each wire, for a try; writes no page")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    rows = exchanges(Path(os.environ["SIGADAPT_CORPUS"]), given.count)
-    verdicts = measure(rows, Worker(given.python))
-    text = page(rows, verdicts, versions_of(given.python))
+    corpus = Path(os.environ["SIGADAPT_CORPUS"])
+    rows = exchanges(corpus, given.count)
+    worker = Worker(given.python)
+    verdicts = measure(rows, worker)
+    of_agents = measure(answers_of_agents(corpus)[: given.count], worker)
+    text = page(rows, verdicts, versions_of(given.python), of_agents)
     if given.count:
         sys.stdout.write(text)
     else:

@@ -183,7 +183,7 @@ class Parse(NamedTuple):
 def refuse_disobedience(choice: Choice, plan: Plan, signature: type[Signature]) -> None:
     """Refuse an answer without a call to a tool choice that forced one."""
     # A field of `dspy.ToolCalls` is as lenient as under DSPy (required is required). A turn that a limit
-    # ended is told as that.
+    # ended gets an error of its own.
     if choice.tool_calls is None and not plan.defers_bad_calls and choice.finish_reason not in _PARTIAL:
         raise _missing(choice, plan, signature, "A call was asked for; this model did not obey.")
 

@@ -216,7 +216,7 @@ def _refuse_misplaced(signature: type[Signature]) -> None:
             if _is_one_of(field, (kind,)):
                 kind_name = str(kind) if get_origin(kind) else kind.__name__
                 plain = re.sub(r"sigadapt\.[\w.]*\.", "", kind_name)
-                reason = f"{signature.__name__} has a field of {plain}, which no adapter fills"
+                reason = f"{signature.__name__} has a field of {plain}, which adapters can't fill"
                 raise InvalidSignature(reason, field=name, fix=f"Declare it as `{instead}`.")
     for name, field in signature.output_fields.items():
         if _is_one_of(field, (ToolDecls, ToolResults)):

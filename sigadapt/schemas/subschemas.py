@@ -165,7 +165,7 @@ def target_of(reference: object, root: Json) -> Any:
 
 def dereference(schema: Any, root: Json) -> Any:
     """Return what a schema refers to, if it is only a reference; else the schema."""
-    # References may lead in a circle; no schema has chains of 16.
+    # References may lead in a circle; a real schema has no chain of 16.
     for _ in range(16):
         if not is_object(schema) or "$ref" not in schema:
             break

@@ -252,7 +252,7 @@ def rendered_toolset(toolset: Any) -> Rendering:
 
 
 def _name_of(thing: Any) -> str:
-    function = getattr(thing, "func", thing)  # of a partial, its function
+    function = getattr(thing, "func", thing)  # a partial has the function that it calls
     name = getattr(thing, "name", None) or getattr(function, "__name__", None) or type(thing).__name__
     return str(name).lstrip("_")
 

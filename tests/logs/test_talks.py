@@ -9,7 +9,7 @@ from benchmarks.logs import KINDS, talks, two_models, verdicts
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif("SIGADAPT_CORPUS" not in os.environ, reason="the conversations are of the corpus"),
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="SIGADAPT_CORPUS names no folder with conversations"),
 ]
 
 

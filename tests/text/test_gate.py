@@ -3,9 +3,7 @@
 import asyncio
 import gzip
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import dspy
@@ -13,13 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from internals import Layout, TextGate, read_text, text_read
-from support import ADAPTERS, May, get_weather, lm_of
+from support import ADAPTERS, CORPUS_TEXTS, May, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
 from sigadapt.testing import Answer, LoopbackProvider
 
-CORPUS = os.environ.get("SIGADAPT_CORPUS")
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 LOOK = "Let me look at the `weather` in *Paris*, as a > b and [1] say."
 TOOLS: dict[str, Any] = {"get_weather": {}, "now": {}}
@@ -249,11 +246,11 @@ def _cut(text: str, sizes: list[int]) -> Iterator[str]:
         place, turn = place + size, turn + 1
 
 
-@pytest.mark.skipif(CORPUS is None, reason="the texts are those of the corpus")
+@pytest.mark.skipif(not CORPUS_TEXTS.is_dir(), reason="SIGADAPT_CORPUS names no folder with texts")
 @pytest.mark.parametrize("size", [1, 7, 40])
 def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
     """streaming: Markup of a call is not shown."""
-    with gzip.open(Path(str(CORPUS), "text", "cases.jsonl.gz"), "rt", encoding="utf-8") as lines:
+    with gzip.open(CORPUS_TEXTS / "cases.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     retracted = 0
     for row in rows:

@@ -2,11 +2,10 @@
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support import CORPUS, RECORDINGS, recorded
+from support import CORPUS, CORPUS_TEXTS, RECORDINGS, recorded
 
 from sigadapt import ToolDecls
 from sigadapt.response import choice_from_text
@@ -141,10 +140,10 @@ def test_no_recorded_answers_text_is_a_call() -> None:
     assert texts > 200
 
 
-@pytest.mark.skipif(CORPUS is None, reason="the texts are those of the corpus")
+@pytest.mark.skipif(not CORPUS_TEXTS.is_dir(), reason="SIGADAPT_CORPUS names no folder with texts")
 def test_no_prose_of_the_corpus_is_a_call() -> None:
     """text-calls: No recorded answer of a provider is read as a call."""
-    path = Path(str(CORPUS), "text", "cases.jsonl.gz")
+    path = CORPUS_TEXTS / "cases.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
     prose = [row for row in rows if row["kind"] in ("prose", "reasoning_only")]

@@ -2,14 +2,12 @@
 
 import ast
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import CORPUS, json_values
+from support import CORPUS_TEXTS, json_values
 
 from sigadapt.response import choice_from_text
 
@@ -118,10 +116,10 @@ def test_text_is_typed_by_its_schema(raw: str, schema: dict[str, Any], value: An
 OTHERWISE = {"invalid boolean falls back to false", "null value lowercase"}
 
 
-@pytest.mark.skipif(CORPUS is None, reason="the values are those of the corpus")
+@pytest.mark.skipif(not CORPUS_TEXTS.is_dir(), reason="SIGADAPT_CORPUS names no folder with texts")
 def test_the_values_of_the_corpus() -> None:
     """text-calls: The schema types what the format does not."""
-    rows = json.loads(Path(os.environ["SIGADAPT_CORPUS"], "text", "values.json").read_text("utf-8"))
+    rows = json.loads((CORPUS_TEXTS / "values.json").read_text("utf-8"))
     wrong: list[str] = []
     for row in rows:
         title = row["id"].rpartition("/")[2]

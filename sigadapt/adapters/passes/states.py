@@ -69,7 +69,7 @@ def _left_behind(state: Json, row: Json, route: Route) -> str | None:
         return f"this provider state belongs to {cut(owner)}; only text and calls are sent, not {names}"
     if (route.as_chat or state["dialect"] != route.wire) and state["dialect"] != CHAT.name:
         names = _names(provider.extras(state, in_chat=True))
-        return f"this route has no place for {names}" if names else None
+        return f"this route can't carry {names}" if names else None
     if state.get("lost"):
         names = _names(state["lost"])
         return f"{names} cannot be sent: nested too deep, half of a surrogate pair, or not a whole block"

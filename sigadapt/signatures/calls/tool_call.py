@@ -282,7 +282,7 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
             return NotImplemented
         if was_sent(self) and was_sent(other):
             return super().__eq__(other)
-        if hasattr(self, "code") != hasattr(other, "code"):  # a bad call is equal to no good one
+        if hasattr(self, "code") != hasattr(other, "code"):  # a bad call never equals a good one
             return False
         ids = {call.id for call in (self, other) if "id" in call.model_fields_set} - {None}
         return len(ids) < 2 and self.name == other.name and equal_json(self.args, other.args)

@@ -117,8 +117,8 @@ def _read_signature(source: _Function, where: str, problems: list[str]) -> Types
     parameters = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if every and not parameters and not keywords and all(p.annotation is p.empty for p in open_):
         problems.append(
-            f"it takes {', '.join(map(str, every))} alone, which says nothing of its arguments; "
-            "a decorator keeps those of its function with functools.wraps"
+            f"it takes only {', '.join(map(str, every))}, so its arguments are unknown; "
+            "if it's a decorator's, functools.wraps keeps those of the function"
         )
     types: dict[str, Any] = {}
     defaults: dict[str, Any] = {}

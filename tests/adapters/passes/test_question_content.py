@@ -282,9 +282,7 @@ def test_an_engine_of_the_users_gets_lm15s_parts():
     lowered = lower(_rows(blocks), OWN_ENGINE)
     sent = to_lm15(lowered.request, OWN_ENGINE).request
     assert [part.type for part in sent.messages[0].parts] == ["text", "document"]
-    assert [change.why for change in lowered.changes] == [
-        "this route has no place for the name of a file, a.pdf"
-    ]
+    assert [change.why for change in lowered.changes] == ["this route can't carry the name of a file, a.pdf"]
 
 
 STRANGE: list[list[Any]] = [

@@ -3,14 +3,13 @@
 import gzip
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import FORMATS, read_text
-from support import CORPUS
+from support import CORPUS_TEXTS
 
 import sigadapt
 from sigadapt import Choice, ToolDecls
@@ -185,10 +184,10 @@ def test_pieces_read_like_the_whole(text: str, data: st.DataObject) -> None:
     )
 
 
-@pytest.mark.skipif(CORPUS is None, reason="the texts are those of the corpus")
+@pytest.mark.skipif(not CORPUS_TEXTS.is_dir(), reason="SIGADAPT_CORPUS names no folder with texts")
 def test_any_beginning_of_a_text_of_the_corpus_is_read() -> None:
     """text-calls: A broken call is a bad call with its raw text."""
-    with gzip.open(Path(str(CORPUS), "text", "cases.jsonl.gz"), "rt", encoding="utf-8") as lines:
+    with gzip.open(CORPUS_TEXTS / "cases.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     for row in rows[::7]:
         names = {call["name"] for call in row["expected"]["calls"]}

@@ -48,7 +48,7 @@ def over_litellm(
     if options is None:
         engine = engine_over_litellm(lm, request, is_async=is_async)
         if not isinstance(engine, (LiteLLMEngine, AsyncLiteLLMEngine)):
-            return lm  # a model class of the user's own
+            return lm  # the user's own class of model
         parent: Any = engine
         options = {"model_type": parent.model_type, "wire_model": parent.wire_model, **parent.client_options}
         if (

@@ -77,10 +77,10 @@ def _loss(block: Json, written: Json) -> str:
     if part["type"] == "text":
         return "" if is_unicode(part["text"]) else HALVES
     if "text" in written:
-        return "this route has no place for this file in a question; its text is sent"
+        return "this route can't carry this file in a question; its text is sent"
     if kind_of(block) == "document" and kind_of(written) != "document":
         return "this route has no documents to cite; a file is sent"
     name = part.get("name")
     if name and compact(name) not in compact(written):
-        return f"this route has no place for the name of a file, {cut(name)}"
+        return f"this route can't carry the name of a file, {cut(name)}"
     return ""

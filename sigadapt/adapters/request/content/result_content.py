@@ -136,10 +136,10 @@ class _Placing:
         where = "a failed result" if text_only else "a result"
         text = decoded_text(part)
         if text is not None:
-            self.changes.append(f"this route has no place for this file in {where}; its text is sent")
+            self.changes.append(f"this route can't carry this file in {where}; its text is sent")
             return [{"type": "text", "text": f"{label['text']}\n{text}"}]
         self._follow(part, label["text"])
-        why = f"this route has no place for {part['type']} data in {where}; it follows the results"
+        why = f"this route can't carry {part['type']} data in {where}; it is sent after the results"
         self.changes.append(why)
         if self._route.results.as_objects and is_named:
             return []
