@@ -33,7 +33,15 @@ OLDEST_PYTHON = 10  # of requires-python, `>=3.10`
 RECHECK = "recheck@4.5.0"  # judges regular expressions
 OPENSPEC = "@fission-ai/openspec@1.13.2"
 # The npm packages that read what sigadapt.ui writes, and what builds the page of examples/use_chat.py.
-UI_CLIENTS = ("ai@6", "@ag-ui/core@1", "@ai-sdk/react@3", "react@19", "react-dom@19", "esbuild@0.28")
+UI_CLIENTS = (
+    "ai@6",
+    "@ag-ui/core@1",
+    "@ag-ui/client@1",
+    "@ai-sdk/react@3",
+    "react@19",
+    "react-dom@19",
+    "esbuild@0.28",
+)
 # What can be installed, each holding the one before: the package, its tests, and all that CI checks.
 PACKAGE, TESTS, EVERYTHING = TARGETS = (".", ".[dev]", ".[dev,docs,ray]")
 THEIR_OWN_HELP = ("corpus",)  # its program explains what to clone
@@ -64,6 +72,9 @@ CONFORMANCE = (
     *("safe.py", "text.py", "answers.py", "ends.py", "talk.py", "users.py"),
     *("secure.py", "told.py", "quoted.py", "runs.py", "large.py", "made.py", "logs.py"),
     *("seams.py", "combos.py", "agents.py", "context.py", "chats.py", "adopted.py"),
+    # Its group `text` compares with a reading that ends an argument at the first `)` inside of a string.
+    "talks.py --only answers,streams,read,sent",
+    "outsider.py",
 )
 # These take times, which a busy machine spoils; elsewhere once is enough.
 ATTEMPTS = {"bench.py": 5, "steps.py": 3}
@@ -131,6 +142,13 @@ def peers(*arguments: str) -> None:
     """Run scripted runs of sigadapt and four other libraries, write their section of docs/evidence.md."""
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.peers", with_peers(), *arguments)
+
+
+def logs() -> None:
+    """Adopt logged conversations, measure what comes of it (needs the corpus), write docs/logs_measured.md."""
+    need_corpus("logs")
+    install(TESTS)
+    run(command(VENV, "python"), "-m", "benchmarks.logs")
 
 
 def board(*arguments: str) -> None:
@@ -277,6 +295,9 @@ def ui() -> None:
         folder_of_checks = checks()
         if folder_of_checks is not None:
             run(command(VENV, "python"), folder_of_checks / "runs.py", "--only", "ui", "--npm", folder)
+            # What both clients read of the scenes of a page.
+            scenes = ("--only", "rules,official", "--npm", folder)
+            run(command(VENV, "python"), folder_of_checks / "chats.py", *scenes)
 
 
 def patterns() -> None:
@@ -593,6 +614,7 @@ RECIPES: dict[str, Callable[..., None]] = {
             coverage,
             bench,
             board,
+            logs,
             address,
             answers,
             corpus,

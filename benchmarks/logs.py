@@ -37,9 +37,9 @@ HEAD = """# Logs, measured
 
 {stamp}
 
-`python -m benchmarks.logs` writes this page in about two minutes. The guide
-[Your logs in, a better program out](guides/logs.md) explains the words. The first two parts need the
-conversations of the corpus beside the repository (`SIGADAPT_CORPUS`). The last part makes its own log.
+`python3 tasks.py logs` writes this page in about two minutes. The guide
+[From logs to a program](guides/logs.md) explains the words. The first two parts need the
+conversations of [the recordings](corpus.md). The last part makes its own log.
 
 ## What gold is worth
 
