@@ -145,7 +145,7 @@ def peers(*arguments: str) -> None:
 
 
 def logs() -> None:
-    """Adopt logged conversations, measure what comes of it (needs the corpus), write docs/logs_measured.md."""
+    """Adopt logged conversations (needs the corpus), and write docs/logs_measured.md."""
     need_corpus("logs")
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.logs")

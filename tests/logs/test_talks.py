@@ -2,11 +2,13 @@
 
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from benchmarks.logs import KINDS, talks, two_models, verdicts
 
+FOLDER = Path(os.environ.get("SIGADAPT_CORPUS", ""), "talks")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not FOLDER.is_dir(), reason="SIGADAPT_CORPUS names no folder with conversations"),
