@@ -105,8 +105,7 @@ TALKS = """## Answers of agents
 
 Every tenth raw answer in the results of tau2-bench and two forks of it, as far as it has the form of OpenAI's
 chat: {count} answers of agents to simulated customers. They passed through LiteLLM, so they say less about
-providers. The results lie in pull requests that a clone doesn't fetch by default, so no recipe builds this
-part of the recordings. Without it, `tasks.py board` leaves this table out.
+providers. Without this part of the recordings, `tasks.py board` leaves the table out.
 
 {totals}
 """

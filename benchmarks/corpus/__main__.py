@@ -21,6 +21,7 @@ from benchmarks.corpus.clones import BFCL_RESULT, GORILLA, PYDANTIC_AI, Clone, S
 from benchmarks.corpus.conversations import conversations
 from benchmarks.corpus.exchanges import exchanges
 from benchmarks.corpus.large_sets import large_set
+from benchmarks.corpus.talks import talks
 
 DIGESTS = Path(__file__).with_name("digests.txt")
 Files = Generator[tuple[str, bytes]]
@@ -57,13 +58,17 @@ BUILDS: tuple[tuple[Source, Callable[[Clone], Files]], ...] = (
 )
 
 
-def build(folder: Path, out: Path) -> list[str]:
+def build(folder: Path, out: Path, *, with_talks: bool) -> list[str]:
     """Write every file and return the names of those that differ from their digest."""
-    found = [(Clone(source, folder), make) for source, make in BUILDS]
     expected = dict(line.split() for line in DIGESTS.read_text(encoding="utf-8").splitlines())
+    made = [make(Clone(source, folder)) for source, make in BUILDS]
+    if with_talks:
+        made.append(talks({source.repository: Clone(source, folder) for source in clones.TALKS}))
+    else:
+        expected = {name: digest for name, digest in expected.items() if not name.startswith("talks/")}
     differing: list[str] = []
-    for clone, make in found:
-        for name, content in make(clone):
+    for files in made:
+        for name, content in files:
             path = out / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
@@ -79,14 +84,22 @@ def _json_lines(rows: Iterable[Any], **options: Any) -> bytes:
 
 
 def _sources() -> str:
-    lines = ["clone these into CLONES; --no-checkout is enough:", ""]
+    lines = ["clone these into CLONES:", ""]
     for source in clones.SOURCES:
-        lines += [f"  git clone --no-checkout {source.address}", f"    at {source.commit} ({source.licence})"]
+        lines += [f"  {source.remedy}", f"    at {source.commit} ({source.licence})"]
+    lines += ["", "and, for the conversations of agents (talks/), whose benchmarks' code then runs:", ""]
+    for source in clones.TALKS:
+        lines += [f"  {source.remedy} {source.name}", f"    at {source.commit} ({source.licence})"]
     lines += [
         "",
         "The recordings keep their licences, and stay outside the repository: docs/corpus.md.",
     ]
     return "\n".join(lines)
+
+
+def _lacking(sources: Iterable[Source], folder: Path) -> list[str]:
+    """Return the commands that make the clones which are not there."""
+    return [remedy for source in sources if (remedy := clones.remedy(source, folder))]
 
 
 def main(arguments: list[str]) -> int:
@@ -100,11 +113,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("clones", type=Path, metavar="CLONES", help="the folder of the clones")
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write to")
     options = parser.parse_args(arguments)
-    lacking = [remedy for source in clones.SOURCES if (remedy := clones.remedy(source, options.clones))]
+    lacking = _lacking(clones.SOURCES, options.clones)
+    lacking_talks = _lacking(clones.TALKS, options.clones)
+    if len(lacking_talks) < len(clones.TALKS):  # some are there, so the rest is wanted
+        lacking += lacking_talks
     if lacking:
         print("first run: " + " && ".join(lacking), file=sys.stderr)
         return 1
-    differing = build(options.clones, options.out)
+    differing = build(options.clones, options.out, with_talks=not lacking_talks)
+    if lacking_talks:
+        print("talks: left out. `tasks.py corpus --help` names the four repositories to clone for them.")
     if differing:
         print(f"other than recorded: {', '.join(differing)}", file=sys.stderr)
         return 1

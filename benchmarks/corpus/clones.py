@@ -16,11 +16,22 @@ class Source(NamedTuple):
     address: str
     commit: str
     licence: str
+    has_pulls: bool = False  # what is taken lies in pull requests, which a plain clone does not fetch
+
+    @property
+    def repository(self) -> str:
+        """Its owner and its name."""
+        return "/".join(self.address.split("/")[-2:])
 
     @property
     def name(self) -> str:
-        """The repository's name, which is the name of its clone's folder."""
-        return self.address.rpartition("/")[2]
+        """The name of its clone's folder."""
+        return self.repository.replace("/", "-") if self.has_pulls else self.repository.partition("/")[2]
+
+    @property
+    def remedy(self) -> str:
+        """The command that clones it, but for the folder."""
+        return f"git clone {'--mirror' if self.has_pulls else '--no-checkout'} {self.address}"
 
 
 PYDANTIC_AI = Source(
@@ -39,6 +50,32 @@ BFCL_RESULT = Source(
     "none stated; the results of gorilla's leaderboard, published by its authors",
 )
 SOURCES = (PYDANTIC_AI, GORILLA, BFCL_RESULT)
+TALKS = (
+    Source(
+        "https://github.com/sierra-research/tau-bench",
+        "59a200c6d575d595120f1cb70fea53cef0632f6b",
+        "MIT",
+        has_pulls=True,
+    ),
+    Source(
+        "https://github.com/sierra-research/tau2-bench",
+        "a2c024725189473d2d7cea3a5cfdbcc67478e41f",
+        "MIT",
+        has_pulls=True,
+    ),
+    Source(
+        "https://github.com/oscaralvaro/tau2-bench",
+        "9377bab333d5d6691ce72c93f247d70ade0a79eb",
+        "MIT",
+        has_pulls=True,
+    ),
+    Source(
+        "https://github.com/yoheinakajima/activegraph-tau2-bench",
+        "2d8e2c2518523e13f981c5fa6f1a1547cae33400",
+        "Apache 2.0",
+        has_pulls=True,
+    ),
+)
 
 
 class CloneError(Exception):
@@ -53,7 +90,7 @@ class Clone:
         self._commit = source.commit
         found = next((path for path in _places(source, folder) if path.is_dir()), None)
         if found is None:
-            raise CloneError(f"git clone --no-checkout {source.address} {folder / source.name}")
+            raise CloneError(f"{source.remedy} {folder / source.name}")
         self._git = ("git", "-C", str(found))
         if self._run("cat-file", "-e", f"{source.commit}^{{commit}}").returncode:
             raise CloneError(f"git -C {found} fetch origin {source.commit}")
@@ -68,6 +105,13 @@ class Clone:
         for _, content in self.read_all([path]):
             return content
         raise CloneError(f"git -C {self._git[-1]} fetch --refetch --filter=blob:none  # it lacks {path}")
+
+    def blob(self, name: str) -> bytes:
+        """Return a file by the id of its content."""
+        found = self._run("cat-file", "blob", name)
+        if found.returncode:
+            raise CloneError(f"git -C {self._git[-1]} fetch origin {name}")
+        return found.stdout
 
     def read_all(self, paths: Sequence[str]) -> Generator[tuple[str, bytes]]:
         """Yield files with their paths, out of one process of git; without files that the clone lacks."""
@@ -98,5 +142,5 @@ def remedy(source: Source, folder: Path) -> str | None:
 
 
 def _places(source: Source, folder: Path) -> list[Path]:
-    owner = source.address.split("/")[-2]
-    return [folder / source.name, folder / f"{source.name}.git", folder / f"{owner}+{source.name}" / "repo"]
+    mirror = source.repository.replace("/", "+")
+    return [folder / source.name, folder / f"{source.name}.git", folder / mirror / "repo"]
