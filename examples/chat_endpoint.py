@@ -16,28 +16,15 @@ from uuid import uuid4
 
 import dspy
 import uvicorn
+from bank import AGENT, script
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse, StreamingResponse
-from played import bank, language_model
+from played import language_model
 from pydantic import BaseModel
 
 import sigadapt
-from sigadapt import SigadaptError, ToolDecl, ui
+from sigadapt import SigadaptError, ui
 
-
-def get_balance() -> str:
-    """The balance of the account."""
-    return "620 EUR"
-
-
-def pay(to: str, eur: int) -> str:
-    """Pay somebody."""
-    return f"Paid {eur} EUR to {to}."
-
-
-AGENT = sigadapt.ReAct(
-    "question -> answer", tools=[get_balance, ToolDecl.of(pay, requires_confirmation=True)]
-)
 CHATS = ui.Chats(AGENT, os.environ.get("CHATS", "chats.db"))
 USER = "ada"  # who is logged in: take it from your session, never from the body
 app = FastAPI()
@@ -108,6 +95,6 @@ async def page() -> FileResponse:
 
 
 if __name__ == "__main__":
-    with language_model(bank) as lm:
+    with language_model(script) as lm:
         dspy.configure(lm=lm, adapter=sigadapt.ChatAdapter(confirm="raise"))
         uvicorn.run(app, port=int(os.environ.get("PORT", "8000")), log_level="warning")

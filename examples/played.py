@@ -15,7 +15,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else a table of
 
 import dspy
 
-from sigadapt.testing import Answer, Call, LoopbackProvider, Received, Script
+from sigadapt.testing import LoopbackProvider, Script
 
 
 def named() -> list[str]:
@@ -37,15 +37,3 @@ def language_model(script: Script, wire: str = "openai", number: int = 0) -> Ite
         return
     with LoopbackProvider(script) as provider:
         yield dspy.LM(**provider.lm_options(wire))
-
-
-def bank(received: Received) -> Answer:
-    """Play the model of a bank: it looks at the balance, wants to pay, and says what came of it."""
-    rows = received.body["messages"]
-    last = max(number for number, row in enumerate(rows) if row["role"] == "user")
-    results = [row["content"] for row in rows[last:] if row["role"] == "tool"]
-    if not results:
-        return Answer(text="Let me look at your account.", calls=[Call("get_balance")])
-    if len(results) == 1:
-        return Answer(calls=[Call("pay", {"to": "Ada", "eur": 120})])
-    return Answer(calls=[Call("submit", {"answer": f"You had {results[0]}. {results[1]}"})])

@@ -15,29 +15,15 @@ from typing import Any
 
 import dspy
 import uvicorn
+from bank import AGENT, script
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import StreamingResponse
-from played import bank, language_model
+from played import language_model
 from starlette.staticfiles import StaticFiles
 
 import sigadapt
-from sigadapt import SigadaptError, ToolDecl, ui
+from sigadapt import SigadaptError, ui
 
-
-def get_balance() -> str:
-    """The balance of the account."""
-    return "620 EUR"
-
-
-def pay(to: str, eur: int) -> str:
-    """Pay somebody."""
-    return f"Paid {eur} EUR to {to}."
-
-
-HERE = Path(__file__).parent
-AGENT = sigadapt.ReAct(
-    "question -> answer", tools=[get_balance, ToolDecl.of(pay, requires_confirmation=True)]
-)
 CHATS = ui.Chats(AGENT, os.environ.get("CHATS", "chats.db"))
 USER = "ada"  # who is logged in: take it from your session, never from the body
 app = FastAPI()
@@ -59,9 +45,11 @@ async def show(chat: str) -> list[dict[str, Any]]:
     return CHATS.messages(chat, USER)
 
 
-app.mount("/", StaticFiles(directory=os.environ.get("PAGE", HERE / "use_chat_page"), html=True))
+app.mount(
+    "/", StaticFiles(directory=os.environ.get("PAGE", Path(__file__).with_name("use_chat_page")), html=True)
+)
 
 if __name__ == "__main__":
-    with language_model(bank) as lm:
+    with language_model(script) as lm:
         dspy.configure(lm=lm, adapter=sigadapt.ChatAdapter(confirm="raise"))
         uvicorn.run(app, port=int(os.environ.get("PORT", "8000")), log_level="warning")
