@@ -10,6 +10,7 @@ A chat is idle, runs, or waits:
 """
 
 import time
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ import pydantic
 from sigadapt.errors import InputNeeded
 from sigadapt.runs.rounds import rounds
 from sigadapt.runs.waiting import with_results
+from sigadapt.runs.watching import jsonable
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.page_requests import Message
@@ -152,19 +154,16 @@ class Chat(pydantic.BaseModel):
         self.run = None
 
     def _keep_events(self, events: Events, field: str) -> None:
-        """Keep the last turn's events, which begin where its message does."""
+        """Keep the last turn's events, which come after those of the history that the program was given."""
         last = self.turns[-1]
-        earlier_count = len(self._events_before_last())
-        begins = [number for number, event in enumerate(events) if event.get(field) == last.text]
-        start = earlier_count if len(events) >= earlier_count else 0
-        if begins:
-            start = begins[-1]
-        last.events = [*events[start:]]
+        last.events = [*events[_count_of_earlier(self._events_before_last(), events, field) :]]
         whole_length = sum(len(turn.events) for turn in self.turns)
         self.shortened = [*events] if len(events) != whole_length else None
 
     def _events_before_last(self) -> Events:
-        return [event for turn in self.turns[:-1] for event in turn.events]
+        """Return the history before the last turn, as the program had it."""
+        events = self.history().messages
+        return events[: len(events) - len(self.turns[-1].events)]
 
     def recover(self, field: str) -> None:
         """End the run of a process that has died."""
@@ -178,6 +177,29 @@ class Chat(pydantic.BaseModel):
             self.end_turn(events_of_lost_turn(error, run), field)
         else:
             self.end_turn([*self.history().messages, {field: self.turns[-1].text}], field)
+
+
+def _count_of_earlier(earlier: Events, events: Events, field: str) -> int:
+    """Return how many events of a history are earlier ones, of which a program may drop those at the front.
+
+    A user may write the same text twice, so the text alone does not say where the last turn begins.
+    """
+    messages = [event.get(field) for event in events]
+    earlier_messages = [event.get(field) for event in earlier]
+
+    def fits(count: int) -> bool:
+        return messages[:count] == earlier_messages[len(earlier) - count :]
+
+    counts = [*filter(fits, range(min(len(earlier), len(events)), -1, -1))]
+    for count in counts:
+        if all(map(_is_same, events[:count], earlier[len(earlier) - count :])):
+            return count
+    return counts[0]
+
+
+def _is_same(event: Mapping[str, Any], kept: Mapping[str, Any]) -> bool:
+    """Return whether an event is one that was kept, as JSON has both."""
+    return jsonable(event) == jsonable(kept)
 
 
 def events_of_lost_turn(error: InputNeeded, run: RunUnderWay) -> Events:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sigadapt.adapters.calling.agent_turn import NO_RESULT
+from sigadapt.adapters.calling.agent_turn import NO_RESULT, NOT_RUN, WAITS
 from sigadapt.errors import InputNeeded
 from sigadapt.runs.rounds import rounds
 from sigadapt.runs.watching import jsonable
@@ -21,6 +21,8 @@ from sigadapt.ui.page_ids import PageIds
 from sigadapt.ui.page_values import ErrorText, words_of_bad_call, words_of_failure, words_of_value
 
 _SUBMIT = "submit"
+_NO_RESULT_YET = (NOT_RUN, NO_RESULT, WAITS)
+"""What an agent's history says of calls whose results are to come."""
 
 
 @dataclass
@@ -125,7 +127,7 @@ class ShownChat:
         elif part.page_id in turn.denied:
             part.denial = turn.denied[part.page_id] or words_of_value(result.value)
             part.state = "denied"
-        elif result.is_error and result.value == NO_RESULT and self._is_running:
+        elif self._is_running and result.is_error and result.value in _NO_RESULT_YET:
             part.state = "running"
         elif result.is_error:
             part.failure = words_of_failure(result, self._error_text)

@@ -10,21 +10,22 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import copy_context
 from copy import deepcopy
 from typing import Any
 
 import dspy
 
+from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded, InvalidOption, LimitExceeded, SigadaptError
 from sigadapt.runs import events as run_events
 from sigadapt.runs.events import Event
 from sigadapt.runs.run import Run
 from sigadapt.runs.stream import runs_in_thread, stream, stream_sync
-from sigadapt.runs.watching import Watch
+from sigadapt.runs.watching import ToolGate, Watch
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -32,11 +33,18 @@ from sigadapt.ui.chat import Chat, Events
 from sigadapt.ui.chat_store import ChatStore
 from sigadapt.ui.writer import Rows, Writer, row_text
 
+_PAUSES = (0.05, 0.3)
+"""How many seconds pass before a chat is saved again, where its store failed."""
+_MOST_COPIES = 20
 _SAVED = (run_events.CallReady, run_events.ResultReady)
 
 
 class LeaseLostError(Exception):
     """Another process has taken the chat, because this one did not renew its lease in time."""
+
+
+class ToolStoppedError(BaseException):
+    """Ends a run before a tool begins, because the chat could not be saved; no `except Exception` goes on."""
 
 
 class ChatKeeper:
@@ -64,10 +72,27 @@ class ChatKeeper:
         """Write the chat; return False if another process or request has changed it since."""
         with self._lock:
             text = self.chat.model_dump_json(fallback=str)  # of outputs that JSON cannot hold
-            if not self._store.save(self._chat_id, self.owner, self._version, text):
+            if not self._save(text):
                 return False
             self._version += 1
             return True
+
+    def _save(self, text: str) -> bool:
+        """Save a text, again if the store fails, since what a tool did would be lost with it."""
+        for pause in _PAUSES:
+            with suppress(Exception):  # a store of any kind
+                return self._store.save(self._chat_id, self.owner, self._version, text)
+            time.sleep(pause)
+            if self._is_saved(text):
+                return True
+        return self._store.save(self._chat_id, self.owner, self._version, text)
+
+    def _is_saved(self, text: str) -> bool:
+        """Return whether a save that failed has replaced the text nevertheless."""
+        with suppress(Exception):
+            kept = self._store.load(self._chat_id, self.owner)
+            return kept is not None and (kept[0], kept[1]) == (self._version + 1, text)
+        return False
 
     def renew(self) -> bool:
         """Renew the lease of the run under way."""
@@ -91,6 +116,24 @@ class ChatKeeper:
                 raise LeaseLostError
 
 
+class SaveBeforeTools(ToolGate):
+    """Saves the chat before a tool begins, so that a process that dies meanwhile leaves the call there."""
+
+    def __init__(self, save: Callable[[], None]) -> None:
+        self._save = save
+
+    def before_tool(self) -> None:
+        """Save the chat.
+
+        Raises:
+            ToolStoppedError: that failed, or another process has the chat.
+        """
+        try:
+            self._save()
+        except Exception as error:
+            raise ToolStoppedError from error
+
+
 class GoingOn(dspy.Module):
     """The program of a chat that goes on with a run that waited: first its turn, then the program."""
 
@@ -102,22 +145,47 @@ class GoingOn(dspy.Module):
         self.error = error
         self.resumed: Events | None = None
         """The history with the turn that waited. DSPy's agents append to the one that they are given."""
+        self.refusal: SigadaptError | None = None
+        """Why the decisions were not carried out: `resume` checks them before it runs anything."""
+        self._earlier_turn: Any = None  # the ledger's, before the program begins
         self._tools_of_turn = tools
         self._decisions = decisions
 
     def go_on(self) -> Any:
         """Carry out the decisions in sync code, and run the program."""
-        history = self.error.resume(self._tools_of_turn, self._decisions, partial=True)
+        with self._noting_refusal():
+            history = self.error.resume(self._tools_of_turn, self._decisions, partial=True)
         self._note_turn(history)
         return self.program(history=history)
 
     async def ago_on(self) -> Any:
         """Carry out the decisions in async code, and run the program."""
-        history = await self.error.aresume(self._tools_of_turn, self._decisions, partial=True)
+        with self._noting_refusal():
+            history = await self.error.aresume(self._tools_of_turn, self._decisions, partial=True)
         self._note_turn(history)
         return await self.program.acall(history=history)
 
+    @contextmanager
+    def _noting_refusal(self) -> Generator[None]:
+        try:
+            yield
+        except (InputNeeded, LimitExceeded):
+            raise
+        except SigadaptError as error:
+            self.refusal = error
+            raise
+
+    def history_of(self, run: Run) -> Events | None:
+        """Return the history as far as the program has come; None before the turn that waited is over.
+
+        Until the program asks, the run has the history that was before that turn.
+        """
+        if self.resumed is None or run.ledger.turn is self._earlier_turn:
+            return self.resumed
+        return run.history.messages
+
     def _note_turn(self, history: dspy.History) -> None:
+        self._earlier_turn = getattr(current_ledger(), "turn", None)
         self.resumed = [*history.messages]
         watch = settings.send_stream
         if isinstance(watch, Watch):
@@ -217,7 +285,7 @@ class ChatRun:
     def _run_here(self, inputs: dict[str, Any]) -> None:
         self._write(self._writer.begin())
         try:
-            with self._run:
+            with self._run, self._saving_before_tools():
                 for event in stream_sync(self._program, **inputs):
                     self._on(event)
         except BaseException as error:  # noqa: BLE001  (kept, and written for the page)
@@ -228,8 +296,9 @@ class ChatRun:
     async def _run_in_loop(self, inputs: dict[str, Any]) -> None:
         self._write(self._writer.begin())
         try:
-            with self._run:
-                async for event in stream(self._program, **inputs):
+            with self._run, self._saving_before_tools():
+                events = stream(self._program, **inputs)
+                async for event in events:
                     if isinstance(event, (*_SAVED, run_events.Ended)):
                         await asyncio.to_thread(self._on, event)
                     else:
@@ -238,6 +307,18 @@ class ChatRun:
             self._fail(error)
         finally:
             self._close()
+
+    def _saving_before_tools(self) -> AbstractContextManager[None]:
+        callbacks: list[Any] = [*(settings.callbacks or ())]
+        return settings.context(callbacks=[*callbacks, SaveBeforeTools(self._save_begun_call)])
+
+    def _save_begun_call(self) -> None:
+        """Save the history with a call that begins, whose result will follow."""
+        if self._is_lost.is_set():
+            raise LeaseLostError
+        events = self._history()
+        if events:  # else the store has what was decided about the turn that waits
+            self._keeper.change(lambda: self._keeper.chat.go_on(events, self._field))
 
     def _close(self) -> None:
         self._is_lost.set()
@@ -278,12 +359,19 @@ class ChatRun:
 
     def _keep_progress(self) -> None:
         chat = self._keeper.chat
-        messages = self._run.history.messages
+        messages = self._history()
         if messages:
             chat.go_on(messages, self._field)
             chat.state = self._state()
         elif chat.run is not None:
             chat.run.results = [*self._results.values()]
+
+    def _history(self) -> Events | None:
+        """Return the history as far as the program has come; None or empty if no agent has."""
+        program = self._program
+        if isinstance(program, GoingOn):
+            return program.history_of(self._run)
+        return self._run.history.messages
 
     def _state(self) -> Json:
         """Return a copy of the run's state.
@@ -291,14 +379,22 @@ class ChatRun:
         Raises:
             InvalidOption: a tool put something into it that JSON cannot hold.
         """
+        state = self._copied_state()
         try:
-            check_json(self._run.state, tool=None)
+            check_json(state, tool=None)
         except SigadaptError as error:
             fix = "Keep plain JSON values in `context.state`."
             raise InvalidOption(
                 f"the state of the chat is no JSON: {error}", field="state", fix=fix
             ) from error
-        return deepcopy(self._run.state)
+        return state
+
+    def _copied_state(self) -> Any:
+        """Return a copy of the run's state, to which tools of other threads may add meanwhile."""
+        for _ in range(_MOST_COPIES):
+            with suppress(RuntimeError):  # a dictionary changed its size
+                return deepcopy(self._run.state)
+        return self._run.state
 
     def _end(self, prediction: Any) -> None:
         chat = self._keeper.chat
@@ -313,7 +409,7 @@ class ChatRun:
         history: object = outputs.get("history")
         if isinstance(history, dspy.History):
             return history.messages
-        events = self._run.history.messages
+        events = self._history()
         if events:  # of an agent inside, whose answer the program may have replaced
             return [*events[:-1], {**events[-1], **outputs}]
         chat = self._keeper.chat
@@ -322,12 +418,14 @@ class ChatRun:
     def _fail(self, error: BaseException) -> None:
         """Save and write how a run ended that has no answer."""
         program = self._program
+        if isinstance(error, ToolStoppedError) and error.__cause__ is not None:
+            error = error.__cause__
         failure: BaseException = error
         try:
             if isinstance(error, InputNeeded):
                 self._keeper.change(lambda: self._wait(error))
                 self._write(self._writer.on(run_events.Confirm(error.requests, step=self._writer.last_step)))
-            elif isinstance(program, GoingOn) and program.resumed is None and _ran_nothing(error):
+            elif isinstance(program, GoingOn) and error is program.refusal and not self._results:
                 self._keeper.change(self._keeper.chat.put_back)
                 self._write(self._writer.requests(program.error.requests))
             elif not isinstance(error, LeaseLostError):
@@ -345,21 +443,13 @@ class ChatRun:
 
     def _end_failed(self) -> None:
         chat = self._keeper.chat
-        messages = self._run.history.messages
-        program = self._program
-        if not messages and isinstance(program, GoingOn) and program.resumed is not None:
-            messages = program.resumed
+        messages = self._history()
         if messages:
             chat.end_turn(messages, self._field)
             return
         if chat.run is not None:
             chat.run.results = [*self._results.values()]
         chat.recover(self._field)
-
-
-def _ran_nothing(error: BaseException) -> bool:
-    """Return whether `resume` refused the decisions: it checks them before it runs anything."""
-    return isinstance(error, SigadaptError) and not isinstance(error, LimitExceeded)
 
 
 def results_of_turn(error: InputNeeded, event: Mapping[str, Any]) -> list[ToolResult]:
