@@ -17,6 +17,7 @@ from copy import deepcopy
 from typing import Any
 
 import dspy
+from pydantic_core import from_json, to_jsonable_python
 
 from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import settings
@@ -28,8 +29,10 @@ from sigadapt.runs.stream import runs_in_thread, stream, stream_sync
 from sigadapt.runs.watching import ToolGate, Watch
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json
+from sigadapt.signatures.calls import ToolCall
+from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.ui.chat import Chat, Events
+from sigadapt.ui.chat import Chat, Events, OtherCall
 from sigadapt.ui.chat_store import ChatStore
 from sigadapt.ui.writer import Rows, Writer, row_text
 
@@ -71,11 +74,21 @@ class ChatKeeper:
     def save(self) -> bool:
         """Write the chat; return False if another process or request has changed it since."""
         with self._lock:
-            text = self.chat.model_dump_json(fallback=str)  # of outputs that JSON cannot hold
+            text = self._text()
             if not self._save(text):
                 return False
             self._version += 1
             return True
+
+    def _text(self) -> str:
+        """Return the chat as JSON that can be read again, whatever its program has put out."""
+        try:
+            text = self.chat.model_dump_json(fallback=str)
+            from_json(text)
+        except ValueError:  # such as bytes, or what is nested deeper than JSON is read
+            self.chat.make_storable()
+            return self.chat.model_dump_json(fallback=str)
+        return text
 
     def _save(self, text: str) -> bool:
         """Save a text, again if the store fails, since what a tool did would be lost with it."""
@@ -175,14 +188,13 @@ class GoingOn(dspy.Module):
             self.refusal = error
             raise
 
-    def history_of(self, run: Run) -> Events | None:
-        """Return the history as far as the program has come; None before the turn that waited is over.
+    def is_before(self, turn: Any) -> bool:
+        """Return whether the program has not asked yet: then the run has an earlier history.
 
-        Until the program asks, the run has the history that was before that turn.
+        Args:
+            turn: the turn that the run's ledger is in.
         """
-        if self.resumed is None or run.ledger.turn is self._earlier_turn:
-            return self.resumed
-        return run.history.messages
+        return self.resumed is None or turn is self._earlier_turn
 
     def _note_turn(self, history: dspy.History) -> None:
         self._earlier_turn = getattr(current_ledger(), "turn", None)
@@ -260,6 +272,9 @@ class ChatRun:
         self._program = program
         self._run = run
         self._results: dict[str, ToolResult] = {}  # of the turn that waited
+        self._calls: dict[str, OtherCall] = {}  # by the id of the call: those that came last
+        self._other_calls: list[OtherCall] = []
+        self._main_turn: Any = None  # the ledger's, of the agent that got the message
         self._is_lost = threading.Event()
         self.feed = RowFeed()
 
@@ -316,9 +331,20 @@ class ChatRun:
         """Save the history with a call that begins, whose result will follow."""
         if self._is_lost.is_set():
             raise LeaseLostError
+        if self._is_going_on():
+            return  # the store has what was decided about the turn that waits
+        self._keeper.change(self._keep_history)
+
+    def _is_going_on(self) -> bool:
+        """Return whether decisions are being carried out."""
+        return isinstance(self._program, GoingOn) and self._program.resumed is None
+
+    def _keep_history(self) -> None:
+        chat = self._keeper.chat
         events = self._history()
-        if events:  # else the store has what was decided about the turn that waits
-            self._keeper.change(lambda: self._keeper.chat.go_on(events, self._field))
+        if events:
+            chat.go_on(events, self._field)
+        chat.keep_other_calls(self._other_calls)
 
     def _close(self) -> None:
         self._is_lost.set()
@@ -335,19 +361,29 @@ class ChatRun:
         if self._is_lost.is_set():
             raise LeaseLostError
         self._note_end_of_turn()
+        if isinstance(event, run_events.Failed):
+            return  # raised next
+        rows: list[Json] = []
+        if not isinstance(event, run_events.Confirm):  # written when it is saved
+            rows = [*self._writer.on(event)]
         if isinstance(event, run_events.Ended):
             self._keeper.change(lambda: self._end(event.prediction))
-        elif isinstance(event, run_events.Failed):
-            return  # raised next
         elif isinstance(event, _SAVED) and event.within is None:
             self._note(event)
             self._keeper.change(self._keep_progress)
-        if not isinstance(event, run_events.Confirm):  # written when it is saved
-            self._write(self._writer.on(event))
+        self._write(iter(rows))
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, run_events.ResultReady):
+        if isinstance(event, run_events.CallReady) and isinstance(event.call, ToolCall):
+            call = event.call
+            page_id = self._writer.page_id_of(call.id)
+            kept = OtherCall(page_id=page_id, call_id=call.id, name=call.name, args=call.args)
+            self._calls[call.id] = kept
+            self._other_calls.append(kept)
+        elif isinstance(event, run_events.ResultReady):
             self._results[event.call_id] = event.result
+            if event.call_id in self._calls:
+                self._calls[event.call_id].result = event.result
 
     def _note_end_of_turn(self) -> None:
         """Save that the turn which waited is over, so that its results are in the history."""
@@ -359,19 +395,31 @@ class ChatRun:
 
     def _keep_progress(self) -> None:
         chat = self._keeper.chat
-        messages = self._history()
-        if messages:
-            chat.go_on(messages, self._field)
-            chat.state = self._state()
-        elif chat.run is not None:
-            chat.run.results = [*self._results.values()]
+        if self._is_going_on():
+            if chat.run is not None:
+                chat.run.results = [*self._results.values()]
+            return
+        self._keep_history()
+        chat.state = self._state()
 
     def _history(self) -> Events | None:
         """Return the history as far as the program has come; None or empty if no agent has."""
         program = self._program
-        if isinstance(program, GoingOn):
-            return program.history_of(self._run)
-        return self._run.history.messages
+        turn = self._run.ledger.turn
+        if isinstance(program, GoingOn) and program.is_before(turn):
+            return program.resumed
+        if turn is None:
+            return None
+        events = turn.history().messages
+        if self._main_turn is None or self._asks(events):
+            self._main_turn = turn
+            return events
+        return self._main_turn.history().messages  # another agent asks now
+
+    def _asks(self, events: Events) -> bool:
+        """Return whether a history has the message that is being answered."""
+        text = self._keeper.chat.turns[-1].text
+        return any(event.get(self._field) == text for event in events)
 
     def _state(self) -> Json:
         """Return a copy of the run's state.
@@ -400,16 +448,20 @@ class ChatRun:
         chat = self._keeper.chat
         chat.state = self._state()
         chat.end_turn(self._events_after(prediction), self._field)
+        chat.keep_other_calls(self._other_calls)
 
     def _events_after(self, prediction: Any) -> list[dict[str, Any]]:
         """Return the history of the chat after a run that ended in an answer."""
         outputs: Json = {}
         if isinstance(prediction, dspy.Prediction):
-            outputs = dict(prediction.items())  # pyright: ignore[reportUnknownArgumentType]
+            items: dict[str, Any] = dict(prediction.items())  # pyright: ignore[reportUnknownArgumentType]
+            outputs = {name: value for name, value in items.items() if name == "history" or _is_kept(value)}
         history: object = outputs.get("history")
-        if isinstance(history, dspy.History):
-            return history.messages
         events = self._history()
+        if isinstance(history, dspy.History) and (not events or self._asks(history.messages)):
+            return history.messages
+        if history is not None:  # of another agent than the one that got the message
+            outputs = program_outputs(prediction) or {}
         if events:  # of an agent inside, whose answer the program may have replaced
             return [*events[:-1], {**events[-1], **outputs}]
         chat = self._keeper.chat
@@ -432,7 +484,14 @@ class ChatRun:
                 self._keeper.change(self._end_failed)
         except Exception as fault:  # noqa: BLE001  (the store failed, or another process has the chat)
             failure = fault
+            self._end_if_possible(fault)
         self._write(self._writer.end(failure))
+
+    def _end_if_possible(self, fault: Exception) -> None:
+        """End a run that could not be saved as one that waits: its chat must go on."""
+        if not isinstance(fault, LeaseLostError):
+            with suppress(Exception):
+                self._keeper.change(self._end_failed)
 
     def _wait(self, error: InputNeeded) -> None:
         chat = self._keeper.chat
@@ -440,16 +499,27 @@ class ChatRun:
         page_ids = {call_id: self._writer.page_id_of(call_id) for call_id in ids}
         chat.state = dict(error.state) or self._state()
         chat.wait(error, page_ids, self._field)
+        chat.keep_other_calls(self._other_calls)
 
     def _end_failed(self) -> None:
         chat = self._keeper.chat
         messages = self._history()
         if messages:
             chat.end_turn(messages, self._field)
+            chat.keep_other_calls(self._other_calls)
             return
         if chat.run is not None:
             chat.run.results = [*self._results.values()]
         chat.recover(self._field)
+
+
+def _is_kept(value: object) -> bool:
+    """Return whether JSON holds an output, or its model. The text of any other object is nobody's answer."""
+    try:
+        to_jsonable_python(value)
+    except ValueError:
+        return False
+    return not isinstance(value, bytes)
 
 
 def results_of_turn(error: InputNeeded, event: Mapping[str, Any]) -> list[ToolResult]:

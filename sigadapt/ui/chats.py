@@ -62,7 +62,7 @@ class Chats:
     Args:
         program: an agent, or any module that takes the user's text.
         store: the path of a SQLite file, or a `ChatStore`.
-        tools: the tools of the program, if it has no `.tools` as agents have.
+        tools: the tools of the program, if neither it nor an agent inside of it has `.tools`.
         field: the input that takes the user's text; None for the first one.
         deps: an object for the tools (`ToolContext.deps`), or a function of the owner that returns it.
         state: the state (`ToolContext.state`) that a chat begins with, plain JSON. A chat keeps its state.
@@ -295,7 +295,7 @@ class Chats:
         run = self._new_run(keeper)
         calls: dict[str, ShownCall] = {}
         for call in error.calls.in_order():
-            calls[call.id] = ShownCall(chat.page_id_of(call), call.name or "unnamed", "ready")
+            calls[call.id] = ShownCall(chat.page_id_of(call), call.id, call.name or "unnamed", "ready")
         denied: set[str] = set()
         for request in error.requests:
             reason = reasons.get(request.id)
@@ -326,10 +326,16 @@ class Chats:
     def _tools_of_program(self) -> Any:
         if self._tools is not None:
             return self._tools
-        tools: Any = getattr(self._program, "tools", None)
-        if is_mapping(tools):
-            return [tool for name, tool in tools.items() if name != "submit"]
-        return [] if tools is None else tools
+        found: list[Any] = []
+        for _, module in self._program.named_sub_modules():  # the program itself is the first
+            tools: Any = getattr(module, "tools", None)
+            if is_mapping(tools):
+                found = [tool for name, tool in tools.items() if name != "submit"]
+            elif tools is not None:
+                found = tools
+            if found:
+                break
+        return found
 
     def _decisions(self, chat: Chat, request: PageRequest) -> dict[str, Any]:
         """Return the replies that decide something: none, if the page names a request that was never made."""
