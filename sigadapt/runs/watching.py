@@ -47,6 +47,16 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 AnyCall = ToolCall | InvalidToolCall
 
 
+class ToolGate(BaseCallback):
+    """A callback of a run that is called before each tool of the run, in the tool's thread.
+
+    An error that is no `Exception` ends the run, and the tool does not begin.
+    """
+
+    def before_tool(self) -> None:
+        """Do what must be done before the tool begins."""
+
+
 class LeftError(BaseException):
     """Ends a program whose reader has left; no `except Exception` of it goes on."""
 
@@ -153,7 +163,15 @@ class Watch(BaseCallback):
         step = frame.step or self._step_between(frame)
         step.earlier_fields |= step.pieces.keys()  # an answer to a reask is another answer
         step.pieces.clear()
+        self._forget_calls(step)
         return _AnswerListener(self, step, calls, field_texts(text_signature.output_fields, marker, default))
+
+    def _forget_calls(self, step: _AgentStep) -> None:
+        """Forget the calls of an answer that another one replaces: they get no results."""
+        with self._lock:
+            step.owner.calls[:] = [call for call in step.owner.calls if call.step is not step]
+        step.calls.clear()
+        step.open_calls.clear()
 
     def emit_chunk(self, step: _AgentStep, texts: Any, chunk: Any) -> bool:
         """Emit the text and the thinking of a chunk, and return whether it had text."""
@@ -320,6 +338,10 @@ class Watch(BaseCallback):
                 run = next(open_call for open_call in parent.calls if open_call.call is call)
             run.has_begun = True
         self._frames[run_id] = _Frame(parent, run.call.id, run=run)
+        if run.step.within is None and not run.is_submit:
+            for callback in settings.callbacks or ():
+                if isinstance(callback, ToolGate):
+                    callback.before_tool()
 
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""

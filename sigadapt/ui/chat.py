@@ -10,6 +10,8 @@ A chat is idle, runs, or waits:
 """
 
 import time
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +21,8 @@ import pydantic
 from sigadapt.errors import InputNeeded
 from sigadapt.runs.rounds import rounds
 from sigadapt.runs.waiting import with_results
+from sigadapt.runs.watching import jsonable
+from sigadapt.schemas.json_values import is_mapping, without_halves
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.page_requests import Message
@@ -28,10 +32,33 @@ UNKNOWN_OUTCOME = (
 )
 _NOT_RUN = "This call was not run: nobody had decided about it when the process that ran the turn ended."
 
+_DEEPEST = 100
+"""The depth of an output that is kept. JSON is read to about twice this depth, with what is around it."""
+
+_COLLECTIONS = (Mapping, list, tuple, set, frozenset)
+SUBMIT = "submit"
+"""The tool by which an agent gives its answer."""
+
 Events = list[dict[str, Any]]
 
 
-class ChatTurn(pydantic.BaseModel):
+class _Kept(pydantic.BaseModel):
+    """What the store keeps, with members that a later version has written, which may read it again."""
+
+    model_config = pydantic.ConfigDict(extra="allow")
+
+
+class OtherCall(_Kept):
+    """A call that is not in the history: of a second agent, or of a program that runs its calls itself."""
+
+    page_id: str
+    call_id: str
+    name: str
+    args: dict[str, Any] = {}
+    result: ToolResult | None = None
+
+
+class ChatTurn(_Kept):
     """A message of the user, and what the program did about it, as events of its history."""
 
     message_id: str
@@ -41,9 +68,17 @@ class ChatTurn(pydantic.BaseModel):
     """The calls that the user rejected, by their ids on the page, with the reason."""
     decided: list[str] = []
     """The ids of requests that were decided."""
+    other_calls: list[OtherCall] = []
+
+    def calls(self) -> Iterator[Any]:
+        """Yield the calls of the turn's history, but for an agent's own `submit`."""
+        for turn in rounds(self.events):
+            for call in turn.calls.in_order():
+                if call.name != SUBMIT:
+                    yield call
 
 
-class RunUnderWay(pydantic.BaseModel):
+class RunUnderWay(_Kept):
     """A run of the last turn, as far as it has come."""
 
     id: str
@@ -57,7 +92,7 @@ class RunUnderWay(pydantic.BaseModel):
     """Whether the program has begun: the turn has its events as far as they have come."""
 
 
-class Chat(pydantic.BaseModel):
+class Chat(_Kept):
     """One conversation."""
 
     format: int = 1
@@ -117,7 +152,7 @@ class Chat(pydantic.BaseModel):
         last = self.turns[-1] if self.turns else None
         if last is None or last.text != message.text or self.waiting is not None or self.shortened:
             return None
-        if any(call.name != "submit" for turn in rounds(last.events) for call in turn.calls.in_order()):
+        if last.other_calls or any(last.calls()):
             return None
         self.turns.pop()
         return self.begin_message(message, lease)
@@ -142,6 +177,16 @@ class Chat(pydantic.BaseModel):
         self.page_ids = page_ids
         self.run = None
 
+    def keep_other_calls(self, calls: Iterable[OtherCall]) -> None:
+        """Keep those of a run's calls that the history of the last turn does not have."""
+        last = self.turns[-1]
+        known = {call.id for call in last.calls()}
+        error = self.error()
+        if error is not None:
+            known |= {call.id for call in error.calls.in_order()}
+        kept = {call.page_id: call for call in [*last.other_calls, *calls]}
+        last.other_calls = [call for call in kept.values() if call.call_id not in known]
+
     def put_back(self) -> None:
         """End a run that was refused before anything ran: the decisions are good again."""
         if self.run is not None:
@@ -151,20 +196,28 @@ class Chat(pydantic.BaseModel):
             last.denied = {page_id: why for page_id, why in last.denied.items() if page_id not in waiting}
         self.run = None
 
+    def make_storable(self) -> None:
+        """Replace what JSON cannot hold in the events and results by a text that says what it was."""
+        for turn in self.turns:
+            turn.events = storable(turn.events)
+            turn.other_calls = storable(turn.other_calls)
+        self.shortened = storable(self.shortened)
+        if self.run is not None:
+            self.run.results = [
+                result.model_copy(update={"value": storable(result.value)}) for result in self.run.results
+            ]
+
     def _keep_events(self, events: Events, field: str) -> None:
-        """Keep the last turn's events, which begin where its message does."""
+        """Keep the last turn's events, which come after those of the history that the program was given."""
         last = self.turns[-1]
-        earlier_count = len(self._events_before_last())
-        begins = [number for number, event in enumerate(events) if event.get(field) == last.text]
-        start = earlier_count if len(events) >= earlier_count else 0
-        if begins:
-            start = begins[-1]
-        last.events = [*events[start:]]
+        last.events = [*events[_count_of_earlier(self._events_before_last(), events, field) :]]
         whole_length = sum(len(turn.events) for turn in self.turns)
         self.shortened = [*events] if len(events) != whole_length else None
 
     def _events_before_last(self) -> Events:
-        return [event for turn in self.turns[:-1] for event in turn.events]
+        """Return the history before the last turn, as the program had it."""
+        events = self.history().messages
+        return events[: len(events) - len(self.turns[-1].events)]
 
     def recover(self, field: str) -> None:
         """End the run of a process that has died."""
@@ -178,6 +231,50 @@ class Chat(pydantic.BaseModel):
             self.end_turn(events_of_lost_turn(error, run), field)
         else:
             self.end_turn([*self.history().messages, {field: self.turns[-1].text}], field)
+
+
+def storable(value: Any, depth: int = 0) -> Any:
+    """Return a value that JSON holds, with its models, and with a text for what is nested too deeply."""
+    if isinstance(value, pydantic.BaseModel):
+        members = {name: storable(getattr(value, name), depth + 1) for name in type(value).model_fields}
+        return value.model_copy(update=members)
+    if any(isinstance(value, kind) for kind in _COLLECTIONS):
+        return _storable_members(value, depth)
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    return without_halves(value) if isinstance(value, str) else value
+
+
+def _storable_members(collection: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        return f"a {type(collection).__name__} that is nested too deep"
+    if is_mapping(collection):
+        return {storable(str(key)): storable(member, depth + 1) for key, member in collection.items()}
+    members = [storable(member, depth + 1) for member in collection]
+    return tuple(members) if isinstance(collection, tuple) else members
+
+
+def _count_of_earlier(earlier: Events, events: Events, field: str) -> int:
+    """Return how many events of a history are earlier ones, of which a program may drop those at the front.
+
+    A user may write the same text twice, so the text alone does not say where the last turn begins.
+    """
+    messages = [event.get(field) for event in events]
+    earlier_messages = [event.get(field) for event in earlier]
+
+    def fits(count: int) -> bool:
+        return messages[:count] == earlier_messages[len(earlier) - count :]
+
+    counts = [*filter(fits, range(min(len(earlier), len(events)), -1, -1))]
+    for count in counts:
+        if all(map(_is_same, events[:count], earlier[len(earlier) - count :])):
+            return count
+    return counts[0]
+
+
+def _is_same(event: Mapping[str, Any], kept: Mapping[str, Any]) -> bool:
+    """Return whether an event is one that was kept, as JSON has both."""
+    return jsonable(event) == jsonable(kept)
 
 
 def events_of_lost_turn(error: InputNeeded, run: RunUnderWay) -> Events:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sigadapt.adapters.calling.agent_turn import NO_RESULT
+from sigadapt.adapters.calling.agent_turn import NO_RESULT, NOT_RUN, WAITS
 from sigadapt.errors import InputNeeded
 from sigadapt.runs.rounds import rounds
 from sigadapt.runs.watching import jsonable
@@ -16,11 +16,12 @@ from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.ag_ui_writer import interrupt_of
 from sigadapt.ui.ai_sdk_writer import ASK, question_of
-from sigadapt.ui.chat import Chat, ChatTurn, Events
+from sigadapt.ui.chat import SUBMIT, Chat, ChatTurn, OtherCall
 from sigadapt.ui.page_ids import PageIds
 from sigadapt.ui.page_values import ErrorText, words_of_bad_call, words_of_failure, words_of_value
 
-_SUBMIT = "submit"
+_NO_RESULT_YET = (NOT_RUN, NO_RESULT, WAITS)
+"""What an agent's history says of calls whose results are to come."""
 
 
 @dataclass
@@ -46,12 +47,13 @@ class ShownTurn:
     """A message of the user, and the parts of the answer."""
 
     turn: ChatTurn
+    message_id: str
     parts: list[Part]
 
     @property
     def answer_id(self) -> str:
         """The id of the assistant's message."""
-        return answer_id(self.turn.message_id)
+        return answer_id(self.message_id)
 
 
 def answer_id(message_id: str) -> str:
@@ -63,17 +65,10 @@ def earlier_ids(chat: Chat) -> PageIds:
     """Return the ids on the page of the calls that a chat has, but for those that wait."""
     ids = PageIds()
     for turn in chat.turns:
-        for call in _calls_of(turn.events):
-            ids.begin(call.id)
-            ids.end(call.id)
+        for call_id in (*(call.id for call in turn.calls()), *(call.call_id for call in turn.other_calls)):
+            ids.begin(call_id)
+            ids.end(call_id)
     return ids
-
-
-def _calls_of(events: Events) -> Iterator[Any]:
-    for turn in rounds(events):
-        for call in turn.calls.in_order():
-            if call.name != _SUBMIT:
-                yield call
 
 
 class ShownChat:
@@ -84,7 +79,10 @@ class ShownChat:
         self._error_text = error_text
         self._ids = PageIds()
         self._is_running = chat.is_running()
-        self.turns = [ShownTurn(turn, self._parts_of(turn)) for turn in chat.turns]
+        message_ids = PageIds()  # a page that edits a message sends its id again
+        self.turns = [
+            ShownTurn(turn, message_ids.begin(turn.message_id), self._parts_of(turn)) for turn in chat.turns
+        ]
         error = chat.error()
         self.requests: list[Any] = []
         if error is not None and self.turns:
@@ -97,10 +95,30 @@ class ShownChat:
                 if round_.text:
                     parts.append(round_.text)
                 parts += [
-                    self._part(turn, call, result) for call, result in round_.pairs if call.name != _SUBMIT
+                    self._part(turn, call, result) for call, result in round_.pairs if call.name != SUBMIT
                 ]
+            if event is turn.events[-1]:
+                parts += map(self._other_part, turn.other_calls)
             parts += self._output_texts(event, turn)
+        if not turn.events:
+            parts += map(self._other_part, turn.other_calls)
         return parts
+
+    def _other_part(self, call: OtherCall) -> CallPart:
+        """Return a call that the history does not have."""
+        self._ids.begin(call.call_id)
+        self._ids.end(call.call_id)
+        part = CallPart(call.page_id, call.name, jsonable(call.args))
+        result = call.result
+        if result is None and not self._is_running:
+            result = ToolResult(call_id=call.call_id, name=call.name, value=NO_RESULT, is_error=True)
+        if result is not None and result.is_error:
+            part.failure = words_of_failure(result, self._error_text)
+            part.state = "failed"
+        elif result is not None:
+            part.output = jsonable(result.value)
+            part.state = "done"
+        return part
 
     def _output_texts(self, event: Json, turn: ChatTurn) -> Iterator[str]:
         """Yield the texts of an event's outputs; of a program without a signature, all but the message."""
@@ -125,7 +143,7 @@ class ShownChat:
         elif part.page_id in turn.denied:
             part.denial = turn.denied[part.page_id] or words_of_value(result.value)
             part.state = "denied"
-        elif result.is_error and result.value == NO_RESULT and self._is_running:
+        elif self._is_running and result.is_error and result.value in _NO_RESULT_YET:
             part.state = "running"
         elif result.is_error:
             part.failure = words_of_failure(result, self._error_text)
@@ -144,7 +162,7 @@ class ShownChat:
             shown.parts.append(error.calls.text)
         self.requests = [] if self._is_running else [*error.requests]
         for call in error.calls.in_order():
-            if call.name == _SUBMIT:
+            if call.name == SUBMIT:
                 continue
             part = CallPart(
                 chat.page_id_of(call), call.name or "unnamed", jsonable(getattr(call, "args", {}))
@@ -167,7 +185,7 @@ def ai_sdk_messages(shown_chat: ShownChat) -> list[Json]:
     messages: list[Json] = []
     for shown in shown_chat.turns:
         text = {"type": "text", "text": shown.turn.text}
-        messages.append({"id": shown.turn.message_id, "role": "user", "parts": [text]})
+        messages.append({"id": shown.message_id, "role": "user", "parts": [text]})
         parts = [row for part in shown.parts for row in _ai_sdk_parts(part)]
         if parts:
             messages.append({"id": shown.answer_id, "role": "assistant", "parts": parts})
@@ -208,7 +226,7 @@ def ag_ui_messages(shown_chat: ShownChat) -> list[Json]:
     """Return a chat as messages of AG-UI. What it waits for is an activity with the interrupts."""
     messages: list[Json] = []
     for shown in shown_chat.turns:
-        messages.append({"id": shown.turn.message_id, "role": "user", "content": shown.turn.text})
+        messages.append({"id": shown.message_id, "role": "user", "content": shown.turn.text})
         for number, part in enumerate(shown.parts):
             part_id = f"{shown.answer_id}-{number}"
             if isinstance(part, str):

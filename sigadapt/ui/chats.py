@@ -62,7 +62,7 @@ class Chats:
     Args:
         program: an agent, or any module that takes the user's text.
         store: the path of a SQLite file, or a `ChatStore`.
-        tools: the tools of the program, if it has no `.tools` as agents have.
+        tools: the tools of the program, if neither it nor an agent inside of it has `.tools`.
         field: the input that takes the user's text; None for the first one.
         deps: an object for the tools (`ToolContext.deps`), or a function of the owner that returns it.
         state: the state (`ToolContext.state`) that a chat begins with, plain JSON. A chat keeps its state.
@@ -178,15 +178,16 @@ class Chats:
 
         The run goes on by itself; this returns when it has ended, or waits again.
         """
-        keeper = await self._keeper_when_idle(chat_id, _checked_owner(owner))
-        error = keeper.chat.error()
-        matches = [request for request in error.requests if _is_for(request, request_id)] if error else []
-        if not matches:
-            return False
+        owner = _checked_owner(owner)
         page = AiSdkPage(PageRequest(chat_id, message_id=None), self._error_text)
-        run = await self._whole(self._replies_run(keeper, page, {matches[0].id: value}))
-        if run is None:
-            return False
+        run: ChatRun | None = None
+        while run is None:  # a reply of a page at the same moment may be faster, about another call
+            keeper = await self._keeper_when_idle(chat_id, owner)
+            error = keeper.chat.error()
+            matches = [request for request in error.requests if _is_for(request, request_id)] if error else []
+            if not matches:
+                return False
+            run = await self._whole(self._replies_run(keeper, page, {matches[0].id: value}))
         async for _ in run.feed.texts():
             pass
         return True
@@ -203,10 +204,7 @@ class Chats:
             if refusal is None:
                 run = await self._whole(self._message_run(keeper, page, request))
         else:
-            keeper = await self._keeper_when_idle(request.chat_id, owner)
-            decisions = self._decisions(keeper.chat, request)
-            if decisions:
-                run = await self._whole(self._replies_run(keeper, page, decisions))
+            run = await self._run_of_replies(request, owner, page)
         if run is not None:
             async for text in run.feed.texts():
                 yield text
@@ -222,6 +220,17 @@ class Chats:
             yield row_text(row)
         for text in page.writer.closing_texts:
             yield text
+
+    async def _run_of_replies(self, request: PageRequest, owner: str, page: Page) -> ChatRun | None:
+        """Begin to carry out replies, when no run is under way; None if they decide nothing then."""
+        run: ChatRun | None = None
+        while run is None:  # another request may be faster, and decide about another call
+            keeper = await self._keeper_when_idle(request.chat_id, owner)
+            decisions = self._decisions(keeper.chat, request)
+            if not decisions:
+                return None
+            run = await self._whole(self._replies_run(keeper, page, decisions))
+        return run
 
     def _is_new(self, request: PageRequest, chat: Chat) -> bool:
         """Return whether a body asks for a run about a message."""
@@ -260,7 +269,7 @@ class Chats:
             return None
         if not chat.turns:
             chat.state = deepcopy(self._state)
-        if not request.again:
+        if not request.again or not chat.has_message(message):  # of a page whose message got lost
             chat.begin_message(message, self._lease)
         elif chat.begin_again(message, self._lease) is None:
             return None
@@ -286,7 +295,7 @@ class Chats:
         run = self._new_run(keeper)
         calls: dict[str, ShownCall] = {}
         for call in error.calls.in_order():
-            calls[call.id] = ShownCall(chat.page_id_of(call), call.name or "unnamed", "ready")
+            calls[call.id] = ShownCall(chat.page_id_of(call), call.id, call.name or "unnamed", "ready")
         denied: set[str] = set()
         for request in error.requests:
             reason = reasons.get(request.id)
@@ -317,10 +326,16 @@ class Chats:
     def _tools_of_program(self) -> Any:
         if self._tools is not None:
             return self._tools
-        tools: Any = getattr(self._program, "tools", None)
-        if is_mapping(tools):
-            return [tool for name, tool in tools.items() if name != "submit"]
-        return [] if tools is None else tools
+        found: list[Any] = []
+        for _, module in self._program.named_sub_modules():  # the program itself is the first
+            tools: Any = getattr(module, "tools", None)
+            if is_mapping(tools):
+                found = [tool for name, tool in tools.items() if name != "submit"]
+            elif tools is not None:
+                found = tools
+            if found:
+                break
+        return found
 
     def _decisions(self, chat: Chat, request: PageRequest) -> dict[str, Any]:
         """Return the replies that decide something: none, if the page names a request that was never made."""

@@ -38,6 +38,12 @@ class PageIds:
         self._counts[call_id] = self._counts.get(call_id, 0) + 1
         self._open.setdefault(call_id, []).append(page_id)
 
+    def give_up(self, call_id: str, page_id: str) -> None:
+        """Count a call as answered that nothing else answers, such as a bad one."""
+        page_ids = self._open.get(call_id, [])
+        if page_id in page_ids:
+            page_ids.remove(page_id)
+
     def waiting(self, call_id: str) -> str | None:
         """Return the id on the page of the earliest call of this id that has no result."""
         page_ids = self._open.get(call_id)

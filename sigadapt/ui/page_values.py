@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Callable
 from inspect import iscoroutine
+from math import isfinite
 from typing import Any
 from urllib.parse import urlsplit
 
 from sigadapt.runs.watching import jsonable
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
@@ -60,7 +61,16 @@ def words_of_bad_call(call: InvalidToolCall) -> str:
 
 def words_of_value(value: Any) -> str:
     """Return a value as a page shows it: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(jsonable(value))
+    return value if isinstance(value, str) else json.dumps(without_nan(jsonable(value)))
+
+
+def without_nan(value: Any) -> Any:
+    """Return plain data with texts such as `nan` for numbers that JSON does not have."""
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    if is_object(value):
+        return {key: without_nan(member) for key, member in value.items()}
+    return [*map(without_nan, value)] if is_array(value) else value
 
 
 def safe_link(url: str | None) -> str | None:

@@ -23,7 +23,7 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.ui.page_ids import PageIds
-from sigadapt.ui.page_values import ErrorText, words_of_error, words_of_failure
+from sigadapt.ui.page_values import ErrorText, without_nan, words_of_error, words_of_failure
 
 Rows = Iterator[Json]
 Phase = Literal["start", "delta", "end"]  # of a text
@@ -35,6 +35,7 @@ class ShownCall:
     """A call on the page."""
 
     page_id: str
+    call_id: str
     name: str
     state: Literal["begun", "ready", "bad"] = "begun"
     arguments: str = ""  # the pieces that were written
@@ -130,7 +131,7 @@ class Writer:
             for request in event.requests:
                 yield from self._request(request, self._call_of(request))
         elif isinstance(event, run.Progress):
-            shown = {"message": event.message, "fraction": event.fraction}
+            shown: Json = jsonable({"message": event.message, "fraction": event.fraction})
             yield from self._progress(self.page_id_of(event.call_id), shown)
         else:
             yield from self._other_event(event)
@@ -151,7 +152,7 @@ class Writer:
 
     def _new_call(self, call_id: str, name: str) -> ShownCall:
         """Return a call that begins on the page."""
-        call = ShownCall(self._ids.begin(call_id), name)
+        call = ShownCall(self._ids.begin(call_id), call_id, name)
         self._calls[call.page_id] = call
         self._step_ids.add(call_id)
         return call
@@ -172,6 +173,7 @@ class Writer:
         was_begun = shown.state == "begun"
         if isinstance(call, InvalidToolCall):
             shown.state = "bad"
+            self._ids.give_up(call.id, shown.page_id)
             yield from self._bad(shown, call, was_begun=was_begun)
         elif was_begun:
             shown.state = "ready"
@@ -179,10 +181,9 @@ class Writer:
             yield from self._whole(shown)
 
     def _on_result(self, event: run.ResultReady) -> Rows:
-        page_id = self._ids.end(event.call_id) or event.call_id
+        page_id = self._ids.end(event.call_id)
         self._going_on.pop(event.call_id, None)
-        call = self._calls.get(page_id)
-        if call is not None and call.state == "bad":
+        if page_id is None:  # of a bad call, or of one that the page does not have
             return
         if event.call_id in self._denied:
             yield from self._denial(page_id, event.result)
@@ -194,7 +195,9 @@ class Writer:
     def _call_of(self, request: Any) -> ShownCall:
         """Return the call that a request is about, as the page shows it."""
         page_id = self.page_id_of(request.call.id)
-        return self._calls.setdefault(page_id, ShownCall(page_id, request.call.name, "ready"))
+        return self._calls.setdefault(
+            page_id, ShownCall(page_id, request.call.id, request.call.name, "ready")
+        )
 
     def _rest_of_outputs(self, prediction: Any) -> Rows:
         """Write what was output and is not on the page."""
@@ -268,6 +271,7 @@ class Writer:
         self._streaming = {}
         for call in streaming:
             call.state = "bad"
+            self._ids.give_up(call.call_id, call.page_id)
             yield from self._unfinished(call, _NEVER_READY)
 
     if TYPE_CHECKING:  # what each protocol writes
@@ -294,7 +298,11 @@ class Writer:
 
 def row_text(row: Json) -> str:
     """Return a row as a server-sent event."""
-    return f"data: {json.dumps(row, separators=(',', ':'))}\n\n"
+    try:
+        text = json.dumps(row, separators=(",", ":"), allow_nan=False)
+    except ValueError:  # no page reads NaN
+        text = json.dumps(without_nan(row), separators=(",", ":"))
+    return f"data: {text}\n\n"
 
 
 def run_texts(writer: Writer, events: Any) -> Any:
