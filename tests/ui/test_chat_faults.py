@@ -314,6 +314,7 @@ def test_the_id_of_a_bad_call_that_was_asked_again_takes_no_result(form: str, tm
         }
         assert results["x2"] == "Paid Bob."
         assert results["x1-2"] == "Paid Cy."
+        assert {page_id: output for page_id, _, output in page.calls}["x1-2"] == "Paid Cy."
         assert "ToolError" not in str(rows)
 
 
