@@ -344,6 +344,21 @@ def test_values_that_json_does_not_have_break_no_page(form: str, tmp_path: Path)
         json.dumps(page.chats.messages("c1", "ada"), allow_nan=False)
 
 
+def test_a_run_that_cannot_be_kept_waiting_ends(tmp_path: Path) -> None:
+    """chats: JSON cannot hold a value"""
+
+    def order(context: ToolContext) -> Any:
+        """Order a book."""
+        context.state["object"] = object()
+        return Pending("order")
+
+    answers = [Answer(calls=[Call("order")]), submit("Done.")]
+    with page_of(sigadapt.ReAct("question -> answer", tools=[order]), answers, tmp_path) as page:
+        assert "error" in [row["type"] for row in page.say("Go.")]
+        page.say("And?")
+        assert page.texts == ["Go.", "And?", "Done."]
+
+
 class Says(dspy.Module):
     """A program that puts out anything."""
 
