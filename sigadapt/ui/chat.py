@@ -69,6 +69,8 @@ class ChatTurn(_Kept):
     decided: list[str] = []
     """The ids of requests that were decided."""
     other_calls: list[OtherCall] = []
+    page_ids: dict[str, list[str]] = {}
+    """By the ids of good calls: those that the page shows, in order."""
 
     def calls(self) -> Iterator[Any]:
         """Yield the calls of the turn's history, but for an agent's own `submit`."""
@@ -177,9 +179,19 @@ class Chat(_Kept):
         self.page_ids = page_ids
         self.run = None
 
-    def keep_other_calls(self, calls: Iterable[OtherCall]) -> None:
-        """Keep those of a run's calls that the history of the last turn does not have."""
+    def keep_calls(self, calls: Iterable[OtherCall], earlier_ids: Mapping[str, list[str]]) -> None:
+        """Keep the ids of a run's calls on the page, and those calls that the turn's history does not have.
+
+        Args:
+            calls: the good calls of the run.
+            earlier_ids: the `page_ids` of the turn before the run.
+        """
         last = self.turns[-1]
+        last.page_ids = {call_id: [*page_ids] for call_id, page_ids in earlier_ids.items()}
+        for call in calls:
+            page_ids = last.page_ids.setdefault(call.call_id, [])
+            if call.page_id not in page_ids:
+                page_ids.append(call.page_id)
         known = {call.id for call in last.calls()}
         error = self.error()
         if error is not None:

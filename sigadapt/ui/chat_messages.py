@@ -65,10 +65,32 @@ def earlier_ids(chat: Chat) -> PageIds:
     """Return the ids on the page of the calls that a chat has, but for those that wait."""
     ids = PageIds()
     for turn in chat.turns:
-        for call_id in (*(call.id for call in turn.calls()), *(call.call_id for call in turn.other_calls)):
-            ids.begin(call_id)
-            ids.end(call_id)
+        turn_ids = TurnIds(turn, ids)
+        for call in turn.calls():
+            turn_ids.of_call(call)
+        for call in turn.other_calls:
+            ids.take(call.call_id, call.page_id)
     return ids
+
+
+class TurnIds:
+    """The ids of the calls of one turn: those that its stream wrote, and those that follow from the chat."""
+
+    def __init__(self, turn: ChatTurn, ids: PageIds) -> None:
+        self._shown = {call_id: iter(page_ids) for call_id, page_ids in turn.page_ids.items()}
+        self._ids = ids
+
+    def of_call(self, call: Any) -> str:
+        """Return the id of the call that comes next."""
+        page_id = None
+        if not isinstance(call, InvalidToolCall):
+            page_id = next(self._shown.get(call.id, iter(())), None)
+        if page_id is None:
+            page_id = self._ids.begin(call.id)
+            self._ids.end(call.id)
+        else:
+            self._ids.take(call.id, page_id)
+        return page_id
 
 
 class ShownChat:
@@ -90,6 +112,7 @@ class ShownChat:
 
     def _parts_of(self, turn: ChatTurn) -> list[Part]:
         parts: list[Part] = []
+        self._turn_ids = TurnIds(turn, self._ids)
         for event in turn.events:
             for round_ in rounds([event]):
                 if round_.text:
@@ -106,8 +129,7 @@ class ShownChat:
 
     def _other_part(self, call: OtherCall) -> CallPart:
         """Return a call that the history does not have."""
-        self._ids.begin(call.call_id)
-        self._ids.end(call.call_id)
+        self._ids.take(call.call_id, call.page_id)
         part = CallPart(call.page_id, call.name, jsonable(call.args))
         result = call.result
         if result is None and not self._is_running:
@@ -128,8 +150,7 @@ class ShownChat:
                 yield value
 
     def _part(self, turn: ChatTurn, call: Any, result: ToolResult) -> CallPart:
-        page_id = self._ids.begin(call.id)
-        self._ids.end(call.id)
+        page_id = self._turn_ids.of_call(call)
         part = CallPart(page_id, call.name or "unnamed", jsonable(getattr(call, "args", {})))
         self._finish(part, call, result, turn)
         return part

@@ -29,7 +29,7 @@ from sigadapt.runs.stream import runs_in_thread, stream, stream_sync
 from sigadapt.runs.watching import ToolGate, Watch
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.calls import ToolCall
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.chat import Chat, Events, OtherCall
@@ -273,7 +273,8 @@ class ChatRun:
         self._run = run
         self._results: dict[str, ToolResult] = {}  # of the turn that waited
         self._calls: dict[str, OtherCall] = {}  # by the id of the call: those that came last
-        self._other_calls: list[OtherCall] = []
+        self._good_calls: list[OtherCall] = []
+        self._earlier_ids = deepcopy(keeper.chat.turns[-1].page_ids)
         self._main_turn: Any = None  # the ledger's, of the agent that got the message
         self._is_lost = threading.Event()
         self.feed = RowFeed()
@@ -344,7 +345,7 @@ class ChatRun:
         events = self._history()
         if events:
             chat.go_on(events, self._field)
-        chat.keep_other_calls(self._other_calls)
+        chat.keep_calls(self._good_calls, self._earlier_ids)
 
     def _close(self) -> None:
         self._is_lost.set()
@@ -374,16 +375,22 @@ class ChatRun:
         self._write(iter(rows))
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, run_events.CallReady) and isinstance(event.call, ToolCall):
-            call = event.call
-            page_id = self._writer.page_id_of(call.id)
-            kept = OtherCall(page_id=page_id, call_id=call.id, name=call.name, args=call.args)
-            self._calls[call.id] = kept
-            self._other_calls.append(kept)
+        if isinstance(event, run_events.CallReady):
+            self._note_call(event.call)
         elif isinstance(event, run_events.ResultReady):
             self._results[event.call_id] = event.result
             if event.call_id in self._calls:
                 self._calls[event.call_id].result = event.result
+
+    def _note_call(self, call: ToolCall | InvalidToolCall) -> None:
+        if isinstance(call, InvalidToolCall):
+            turned_bad = self._calls.pop(call.id, None)
+            if turned_bad is not None and turned_bad.result is None:
+                self._good_calls.remove(turned_bad)
+            return
+        page_id = self._writer.page_id_of(call.id)
+        self._calls[call.id] = OtherCall(page_id=page_id, call_id=call.id, name=call.name, args=call.args)
+        self._good_calls.append(self._calls[call.id])
 
     def _note_end_of_turn(self) -> None:
         """Save that the turn which waited is over, so that its results are in the history."""
@@ -448,7 +455,7 @@ class ChatRun:
         chat = self._keeper.chat
         chat.state = self._state()
         chat.end_turn(self._events_after(prediction), self._field)
-        chat.keep_other_calls(self._other_calls)
+        chat.keep_calls(self._good_calls, self._earlier_ids)
 
     def _events_after(self, prediction: Any) -> list[dict[str, Any]]:
         """Return the history of the chat after a run that ended in an answer."""
@@ -499,14 +506,14 @@ class ChatRun:
         page_ids = {call_id: self._writer.page_id_of(call_id) for call_id in ids}
         chat.state = dict(error.state) or self._state()
         chat.wait(error, page_ids, self._field)
-        chat.keep_other_calls(self._other_calls)
+        chat.keep_calls(self._good_calls, self._earlier_ids)
 
     def _end_failed(self) -> None:
         chat = self._keeper.chat
         messages = self._history()
         if messages:
             chat.end_turn(messages, self._field)
-            chat.keep_other_calls(self._other_calls)
+            chat.keep_calls(self._good_calls, self._earlier_ids)
             return
         if chat.run is not None:
             chat.run.results = [*self._results.values()]

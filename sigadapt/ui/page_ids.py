@@ -34,9 +34,13 @@ class PageIds:
 
     def go_on(self, call_id: str, page_id: str) -> None:
         """Take over a call that waits, which the page shows under an id already."""
+        self.take(call_id, page_id)
+        self._open.setdefault(call_id, []).append(page_id)
+
+    def take(self, call_id: str, page_id: str) -> None:
+        """Count a call that is over, which the page shows under an id already."""
         self._taken.add(page_id)
         self._counts[call_id] = self._counts.get(call_id, 0) + 1
-        self._open.setdefault(call_id, []).append(page_id)
 
     def give_up(self, call_id: str, page_id: str) -> None:
         """Count a call as answered that nothing else answers, such as a bad one."""

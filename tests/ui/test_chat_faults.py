@@ -1,0 +1,474 @@
+"""Chats: what programs, stores and pages do wrong at the worst moment pays nothing twice.
+
+A payment is in the chat once, whatever fails after it.
+"""
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from chat_pages import SAID, bank, message, replies_body
+
+import sigadapt
+from sigadapt import Pending, ToolContext, ToolDecl, ui
+from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
+from sigadapt.ui import chat_runs
+from sigadapt.ui.chat import Chat
+
+FORMS = ("ai_sdk", "ag_ui")
+each_form = pytest.mark.parametrize("form", FORMS)
+PAID: list[str] = []
+
+
+def pay(to: str) -> str:
+    """Pay somebody."""
+    PAID.append(to)
+    return f"Paid {to}."
+
+
+ASKED = ToolDecl.of(pay, requires_confirmation=True)
+
+
+def submit(text: str) -> Answer:
+    """The agent's answer."""
+    return Answer(calls=[Call("submit", {"answer": text})])
+
+
+def strict(text: str) -> Any:
+    """A row as a browser reads it: NaN is no JSON."""
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(constant)
+
+    return json.loads(text[6:], parse_constant=refuse)
+
+
+class Page:
+    """A page of a program."""
+
+    def __init__(self, chats: ui.Chats, provider: LoopbackProvider) -> None:
+        self.chats = chats
+        self.provider = provider
+
+    def post(self, body: Any, form: str = "ai_sdk") -> list[dict[str, Any]]:
+        """What the page reads."""
+
+        async def read() -> list[str]:
+            return [text async for text in getattr(self.chats, form)(body, "ada")]
+
+        return [strict(text) for text in asyncio.run(read()) if "[DONE]" not in text]
+
+    def say(self, text: str, form: str = "ai_sdk") -> list[dict[str, Any]]:
+        """Post a message."""
+        return self.post(message(form, text), form)
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """What the chat waits for."""
+        rows = self.chats.messages("c1", "ada", form="ag_ui")
+        return [entry for row in rows if row["role"] == "activity" for entry in row["content"]["interrupts"]]
+
+    @property
+    def calls(self) -> list[tuple[str, str, Any]]:
+        """The calls of the chat."""
+        parts = [part for row in self.chats.messages("c1", "ada") for part in row["parts"]]
+        return [
+            (part["toolCallId"], part["state"], part.get("output")) for part in parts if "toolCallId" in part
+        ]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the chat."""
+        parts = [part for row in self.chats.messages("c1", "ada") for part in row["parts"]]
+        return [part["text"] for part in parts if part["type"] == "text"]
+
+
+@contextmanager
+def page_of(program: dspy.Module, answers: list[Answer], path: Path, adapter: Any = None) -> Generator[Page]:
+    """Open the page of a program."""
+    PAID.clear()
+    adapter = adapter or sigadapt.ChatAdapter(confirm="raise")
+    with (
+        LoopbackProvider(answers) as net,
+        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=adapter),
+    ):
+        yield Page(ui.Chats(program, path / "c.db"), net)
+
+
+class Faulty:
+    """A store that fails at some of its saves: before or after it has saved."""
+
+    def __init__(self, store: ui.ChatStore, fails_at: Callable[[int], bool], *, has_saved: bool) -> None:
+        self.store = store
+        self.fails_at = fails_at
+        self.has_saved = has_saved
+        self.saves = 0
+
+    def save(self, chat_id: str, owner: str, version: int, text: str) -> bool:
+        """Save, or fail."""
+        self.saves += 1
+        if self.fails_at(self.saves):
+            if self.has_saved:
+                self.store.save(chat_id, owner, version, text)
+            raise OSError("the store is down")
+        return self.store.save(chat_id, owner, version, text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save again at once."""
+    monkeypatch.setattr(chat_runs, "_PAUSES", (0, 0))
+
+
+# The place of a turn in the history.
+
+
+def test_the_same_words_twice_are_two_turns(tmp_path: Path) -> None:
+    """chats: A turn is its own"""
+    with bank(tmp_path) as desk:
+        desk.say("ai_sdk", "send")
+        [first] = desk.requests()
+        desk.reply("ai_sdk", {first["id"]: True})
+        desk.say("ai_sdk", "send")
+        states = [state for _, state, _ in desk.calls()]
+        assert states == ["output-available", "approval-requested"]
+        [second] = desk.requests()
+        desk.reply("ai_sdk", {second["id"]: False})
+        assert [state for _, state, _ in desk.calls()] == ["output-available", "output-denied"]
+        desk.script = [Failure(400, "no")]
+        desk.say("ai_sdk", "send")
+        assert len(desk.calls()) == 2
+        assert desk.texts()[-1] == "send"
+        assert desk.paid == ["Ada 75"]
+
+
+def test_an_edited_message_has_an_id_of_its_own(tmp_path: Path) -> None:
+    """chats: A turn is its own"""
+    with page_of(
+        sigadapt.ReAct("question -> answer", tools=[pay]), [submit("1"), submit("2")], tmp_path
+    ) as page:
+        body = message("ai_sdk", "One?")
+        page.post(body)
+        body["messages"][0]["parts"][0]["text"] = "Two?"
+        page.post(body)
+        ids = [row["id"] for row in page.chats.messages("c1", "ada")]
+        assert len({*ids}) == 4
+        assert page.texts == ["One?", "1", "Two?", "2"]
+
+
+# A store that fails.
+
+
+@pytest.mark.parametrize("has_saved", [False, True])
+@pytest.mark.parametrize("number", range(1, 10))
+@pytest.mark.usefixtures("no_pauses")
+def test_a_save_that_fails_once_loses_nothing(number: int, has_saved: bool, tmp_path: Path) -> None:
+    """chats: A store fails"""
+    with bank(tmp_path) as desk:
+        store: Any = Faulty(desk.chats.store, lambda count: count == number, has_saved=has_saved)
+        desk.chats.store = store
+        desk.say("ai_sdk", "send")
+        [request] = desk.requests()
+        desk.reply("ai_sdk", {request["id"]: True})
+        assert desk.paid == ["Ada 75"]
+        assert desk.calls() == [("send", "output-available", SAID)]
+
+
+@each_form
+@pytest.mark.usefixtures("no_pauses")
+def test_a_store_that_is_down_after_a_payment_puts_no_decision_back(form: str, tmp_path: Path) -> None:
+    """chats: A store fails"""
+    with bank(tmp_path, lease=0.4) as desk:
+        desk.say(form, "Hello")
+        desk.say(form, "send")
+        [request] = desk.requests()
+        store: Any = Faulty(desk.chats.store, lambda count: bool(desk.paid), has_saved=False)
+        desk.chats.store = store
+        rows = desk.reply(form, {request["id"]: True})
+        assert "rror" in str(rows[-1]) + str(rows[-2])
+        desk.chats.store = store.store
+        time.sleep(0.5)
+        desk.reply(form, {request["id"]: True})
+        assert desk.paid == ["Ada 75"]
+        assert [(name, state) for name, state, _ in desk.calls()] == [("send", "output-error")]
+        desk.say(form, "Hello again")
+        assert desk.texts()[-1] == "Hello."
+
+
+@pytest.mark.parametrize("kind", ["ReAct", "ReActV2"])
+def test_a_call_is_in_the_store_before_it_begins(kind: str, tmp_path: Path) -> None:
+    """chats: A process dies"""
+    found: list[Any] = []
+    path = tmp_path / "c.db"
+
+    def charge(to: str) -> str:
+        """Charge somebody, and see what a process that dies now would leave."""
+        version, text = ui.SqliteChats(path).load("c1", "ada") or (0, "")
+        chat = Chat.model_validate_json(text)
+        if chat.run is not None:
+            chat.run.until = 0
+        other = ui.SqliteChats(tmp_path / f"{to}.db")
+        other.save("c1", "ada", 0, chat.model_dump_json())
+        found.append(ui.Chats(dspy.Predict("question -> answer"), other).messages("c1", "ada"))
+        return f"{version}"
+
+    agents: dict[str, Any] = {"ReAct": sigadapt.ReAct, "ReActV2": dspy.ReActV2}
+    agent = agents[kind]("question -> answer", tools=[dspy.Tool(charge)])
+    answers = [Answer(calls=[Call("charge", {"to": name})]) for name in ("Ada", "Bob")]
+    with page_of(agent, [*answers, submit("Done.")], tmp_path) as page:
+        page.say("Go.")
+    for names, messages in zip((["Ada"], ["Ada", "Bob"]), found, strict=True):
+        parts = [part for row in messages for part in row["parts"] if "toolCallId" in part]
+        assert [part["input"]["to"] for part in parts] == names
+        assert parts[-1]["state"] == "output-error"
+
+
+def test_a_chat_that_another_process_has_taken_begins_no_tool(tmp_path: Path) -> None:
+    """chats: A process dies"""
+
+    def taken(received: Any) -> Answer:
+        kept = page.chats.store.load("c1", "ada")
+        if kept is not None:
+            page.chats.store.save("c1", "ada", *kept)
+        return Answer(calls=[Call("pay", {"to": "Ada"})])
+
+    answers: Any = taken
+    with page_of(sigadapt.ReAct("question -> answer", tools=[pay]), answers, tmp_path) as page:
+        rows = page.say("Go.")
+        assert [row for row in rows if row["type"] == "error"]
+        assert PAID == []
+
+
+# Pages that do two things at once.
+
+
+def test_a_result_from_elsewhere_and_an_answer_at_the_same_time(tmp_path: Path) -> None:
+    """chats: A result comes from elsewhere"""
+
+    def order(title: str) -> Any:
+        """Order a book."""
+        return Pending(f"order-{title}")
+
+    def ask(context: ToolContext) -> str:
+        """Ask."""
+        return f"It is {context.ask('How much?', int)}."
+
+    calls = [Call("order", {"title": "Emma"}), Call("ask")]
+    agent = sigadapt.ReAct("question -> answer", tools=[order, ask])
+    with page_of(agent, [Answer(calls=calls), submit("Done.")], tmp_path) as page:
+        page.say("Go.")
+        ids = {entry["reason"]: entry["id"] for entry in page.requests}
+
+        async def both() -> bool:
+            async def answer() -> None:
+                async for _ in page.chats.ai_sdk(replies_body("ai_sdk", {ids["input_required"]: 7}), "ada"):
+                    pass
+
+            delivered, _ = await asyncio.gather(
+                page.chats.deliver("c1", "ada", "order-Emma", "Here."), answer()
+            )
+            return delivered
+
+        assert asyncio.run(asyncio.wait_for(both(), 20))
+        assert [output for _, _, output in page.calls] == ["Here.", "It is 7."]
+        assert page.texts == ["Go.", "Done."]
+
+
+def test_another_answer_to_a_message_that_got_lost_is_the_first(tmp_path: Path) -> None:
+    """chats: Another answer to the last message"""
+    with bank(tmp_path) as desk:
+        desk.post("ai_sdk", {**message("ai_sdk", "Hello"), "trigger": "regenerate-message"})
+        assert desk.texts() == ["Hello", "Hello."]
+
+
+# Ids, values and outputs.
+
+
+@each_form
+def test_the_id_of_a_bad_call_that_was_asked_again_takes_no_result(form: str, tmp_path: Path) -> None:
+    """watching-runs: Each call has an id of its own on a page"""
+    answers = [
+        Answer(calls=[Call("pay", {"too": "Ada"}, id="x1")]),
+        Answer(calls=[Call("pay", {"to": "Ada"}, id="x1"), Call("pay", {"to": "Bob"}, id="x2")]),
+        Answer(calls=[Call("pay", {"to": "Cy"}, id="x1")]),
+        submit("Done."),
+    ]
+    agent = sigadapt.ReAct("question -> answer", tools=[pay])
+    adapter = sigadapt.ChatAdapter(confirm="raise", on_invalid="reask")
+    with page_of(agent, answers, tmp_path, adapter) as page:
+        rows = page.say("Go.", form)
+        results = {
+            row["toolCallId"]: row.get("output", row.get("content"))
+            for row in rows
+            if row["type"] in {"tool-output-available", "tool-output-error", "TOOL_CALL_RESULT"}
+        }
+        assert results["x2"] == "Paid Bob."
+        assert results["x1-2"] == "Paid Cy."
+        assert {page_id: output for page_id, _, output in page.calls}["x1-2"] == "Paid Cy."
+        assert "ToolError" not in str(rows)
+
+
+def deep() -> Any:
+    """A value deeper than JSON is read."""
+    value: list[Any] = []
+    for _ in range(300):
+        value = [value]
+    return value
+
+
+@each_form
+def test_values_that_json_does_not_have_break_no_page(form: str, tmp_path: Path) -> None:
+    """chats: JSON cannot hold a value"""
+
+    def odd(context: ToolContext) -> float:
+        """A number that JSON does not have."""
+        context.progress("half", math.nan)
+        return math.inf
+
+    answers = [Answer(calls=[Call("odd"), Call("deep")]), submit("Done."), submit("Again.")]
+    with page_of(sigadapt.ReAct("question -> answer", tools=[odd, deep]), answers, tmp_path) as page:
+        rows = page.say("Go.", form)
+        assert "RROR" not in str(rows)
+        page.say("And?", form)
+        assert page.texts == ["Go.", "Done.", "And?", "Again."]
+        json.dumps(page.chats.messages("c1", "ada"), allow_nan=False)
+
+
+def test_a_run_that_cannot_be_kept_waiting_ends(tmp_path: Path) -> None:
+    """chats: JSON cannot hold a value"""
+
+    def order(context: ToolContext) -> Any:
+        """Order a book."""
+        context.state["object"] = object()
+        return Pending("order")
+
+    answers = [Answer(calls=[Call("order")]), submit("Done.")]
+    with page_of(sigadapt.ReAct("question -> answer", tools=[order]), answers, tmp_path) as page:
+        assert "error" in [row["type"] for row in page.say("Go.")]
+        page.say("And?")
+        assert page.texts == ["Go.", "And?", "Done."]
+
+
+class Says(dspy.Module):
+    """A program that puts out anything."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+    def forward(self, question: str) -> dspy.Prediction:
+        return dspy.Prediction(answer=f"Fine: {question}", more=self.value)
+
+
+@pytest.mark.parametrize("value", [b"\xff", math.nan, object(), deep(), {(1, 2): "\ud800"}, {1, 2}], ids=str)
+def test_any_output_leaves_a_chat_that_goes_on(value: Any, tmp_path: Path) -> None:
+    """chats: JSON cannot hold a value"""
+    with page_of(Says(value), [submit("")], tmp_path) as page:
+        page.say("One")
+        page.say("Two")
+        assert page.texts == ["One", "Fine: One", "Two", "Fine: Two"]
+
+
+# Programs of several agents, and of none.
+
+
+class Around(dspy.Module):
+    """A program around an agent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.agent = sigadapt.ReAct("question -> answer", tools=[ASKED])
+
+    def forward(self, history: dspy.History, question: str | None = None) -> dspy.Prediction:
+        inputs = {} if question is None else {"question": question}
+        return self.agent(history=history, **inputs)
+
+
+def test_the_tools_of_an_agent_inside_are_found(tmp_path: Path) -> None:
+    """chats: A page waits for a person"""
+    answers = [Answer(calls=[Call("pay", {"to": "Ada"})]), submit("Done.")]
+    with page_of(Around(), answers, tmp_path) as page:
+        page.say("Go.")
+        [request] = page.requests
+        page.post(replies_body("ai_sdk", {request["id"]: True}))
+        assert PAID == ["Ada"]
+        assert page.texts == ["Go.", "Done."]
+
+
+class Two(dspy.Module):
+    """Two agents: the first takes the message, the second checks it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = sigadapt.ReAct("question -> answer", tools=[pay])
+        self.second = sigadapt.ReAct("question -> answer", tools=[pay])
+
+    def forward(self, question: str, history: dspy.History) -> dspy.Prediction:
+        prediction: Any = self.first(question=question, history=history)
+        return self.second(question=f"Check: {prediction.answer}")
+
+
+def test_calls_of_every_agent_are_in_the_chat(tmp_path: Path) -> None:
+    """chats: Every call is in the chat"""
+    answers = [
+        *(Answer(calls=[Call("pay", {"to": "Ada"})]), submit("Paid.")),
+        *(Answer(calls=[Call("pay", {"to": "Bob"}, id="b")]), submit("Checked.")),
+        *(submit("Yes."), submit("Sure.")),
+    ]
+    with page_of(Two(), answers, tmp_path) as page:
+        body = message("ai_sdk", "Go.")
+        page.post(body)
+        assert [output for _, _, output in page.calls] == ["Paid Ada.", "Paid Bob."]
+        assert page.texts == ["Go.", "Checked."]
+        page.post({**body, "trigger": "regenerate-message"})
+        assert PAID == ["Ada", "Bob"]
+        page.say("Did you?")
+        assert "Paid Ada." in str(page.provider.received[-2].body)
+
+
+def test_a_program_without_a_history_does_not_run_its_tools_again(tmp_path: Path) -> None:
+    """chats: Every call is in the chat"""
+    fields = ("next_thought", "next_tool_name", "next_tool_args")
+
+    def step(*values: str) -> Answer:
+        return Answer(
+            text="\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in zip(fields, values, strict=True))
+        )
+
+    answers = [
+        *(step("I pay.", "pay", '{"to": "Ada"}'), step("Done.", "finish", "{}")),
+        Answer(text="[[ ## reasoning ## ]]\nSo.\n[[ ## answer ## ]]\nDone."),
+    ]
+    kind: Any = dspy.ReAct
+    agent = kind("question -> answer", tools=[pay])
+    with page_of(agent, answers, tmp_path) as page:
+        body = message("ai_sdk", "Go.")
+        page.post(body)
+        assert page.calls[0][1:] == ("output-available", "Paid Ada.")
+        rows = page.post({**body, "trigger": "regenerate-message"})
+        assert "Paid Ada." in str(rows)
+        assert PAID == ["Ada"]
+
+
+def test_members_of_a_later_version_stay(tmp_path: Path) -> None:
+    """chats: A turn is its own"""
+    with bank(tmp_path) as desk:
+        desk.say("ai_sdk", "Hello")
+        version, text = desk.chats.store.load("c1", "ada") or (0, "")
+        chat = json.loads(text)
+        chat["later"] = chat["turns"][0]["later"] = [1]
+        desk.chats.store.save("c1", "ada", version, json.dumps(chat))
+        desk.say("ai_sdk", "Hello again")
+        _, text = desk.chats.store.load("c1", "ada") or (0, "")
+        chat = json.loads(text)
+        assert (chat["later"], chat["turns"][0]["later"]) == ([1], [1])
