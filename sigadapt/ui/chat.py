@@ -42,13 +42,13 @@ SUBMIT = "submit"
 Events = list[dict[str, Any]]
 
 
-class _Kept(pydantic.BaseModel):
+class _StoredModel(pydantic.BaseModel):
     """What the store keeps, with members that a later version has written, which may read it again."""
 
     model_config = pydantic.ConfigDict(extra="allow")
 
 
-class OtherCall(_Kept):
+class OtherCall(_StoredModel):
     """A call that is not in the history: of a second agent, or of a program that runs its calls itself."""
 
     page_id: str
@@ -58,7 +58,7 @@ class OtherCall(_Kept):
     result: ToolResult | None = None
 
 
-class ChatTurn(_Kept):
+class ChatTurn(_StoredModel):
     """A message of the user, and what the program did about it, as events of its history."""
 
     message_id: str
@@ -80,7 +80,7 @@ class ChatTurn(_Kept):
                     yield call
 
 
-class RunUnderWay(_Kept):
+class RunUnderWay(_StoredModel):
     """A run of the last turn, as far as it has come."""
 
     id: str
@@ -94,7 +94,7 @@ class RunUnderWay(_Kept):
     """Whether the program has begun: the turn has its events as far as they have come."""
 
 
-class Chat(_Kept):
+class Chat(_StoredModel):
     """One conversation."""
 
     format: int = 1

@@ -370,7 +370,17 @@ class Says(dspy.Module):
         return dspy.Prediction(answer=f"Fine: {question}", more=self.value)
 
 
-@pytest.mark.parametrize("value", [b"\xff", math.nan, object(), deep(), {(1, 2): "\ud800"}, {1, 2}], ids=str)
+ODD_OUTPUTS = {
+    "bytes": b"\xff",
+    "no number": math.nan,
+    "an object": object(),
+    "deep": deep(),
+    "half a character": {(1, 2): "\ud800"},
+    "a set": {1, 2},
+}
+
+
+@pytest.mark.parametrize("value", ODD_OUTPUTS.values(), ids=ODD_OUTPUTS)
 def test_any_output_leaves_a_chat_that_goes_on(value: Any, tmp_path: Path) -> None:
     """chats: JSON cannot hold a value"""
     with page_of(Says(value), [submit("")], tmp_path) as page:
