@@ -78,7 +78,7 @@ CONFORMANCE = (
 )
 # These take times, which a busy machine spoils; elsewhere once is enough.
 ATTEMPTS = {"bench.py": 5, "steps.py": 3}
-# The one row in milliseconds, where all others are ratios. It follows the machine, so it is printed, not judged.
+# The one row in milliseconds; the others are ratios. It follows the machine, so it is printed, not judged.
 IN_MILLISECONDS = "SHORT   import sigadapt after dspy"
 
 
