@@ -132,3 +132,33 @@ def test_a_new_question_loses_nothing_that_waits(tab: Any) -> None:
     tab.wait_for_selector("text=Approve")
     tab.click("text=Approve")
     tab.wait_for_selector(f"p:has-text('{SAID}')")
+
+
+def test_a_slow_network_loses_nothing(tab: Any) -> None:
+    """chats: A page waits for a person"""
+    session = tab.context.new_cdp_session(tab)
+    slow = {"offline": False, "latency": 400, "downloadThroughput": 4000, "uploadThroughput": 4000}
+    session.send("Network.emulateNetworkConditions", slow)
+    tab.click("text=Approve")
+    tab.wait_for_selector(f"p:has-text('{SAID}')")
+    assert sum("Paid 120 EUR to Ada." in call for call in calls(tab)) == 1
+
+
+def test_a_page_that_is_left_in_the_middle_finds_the_end(tab: Any) -> None:
+    """chats: A page leaves"""
+    url = tab.url
+
+    def is_decision(request: Any) -> bool:
+        return request.method == "POST"
+
+    with tab.expect_request(is_decision):
+        tab.click("text=Approve")
+    tab.goto("about:blank")
+    tab.goto(url)
+    for _ in range(20):
+        if tab.locator(f"p:has-text('{SAID}')").count():
+            break
+        tab.wait_for_timeout(200)
+        tab.reload()
+    assert tab.locator(f"p:has-text('{SAID}')").count() == 1
+    assert sum("Paid 120 EUR to Ada." in call for call in calls(tab)) == 1
