@@ -3,7 +3,7 @@
 https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from sigadapt.runs import events as run
 from sigadapt.runs.events import Event
@@ -53,20 +53,20 @@ class AiSdkWriter(Writer):
         yield row
 
     def _call_start(self, call: ShownCall) -> Rows:
-        yield {"type": "tool-input-start", **_names(call)}
+        yield {"type": "tool-input-start", **tool_names(call)}
 
     def _call_piece(self, page_id: str, text: str) -> Rows:
         yield {"type": "tool-input-delta", "toolCallId": page_id, "inputTextDelta": text}
 
     def _whole(self, call: ShownCall) -> Rows:
-        yield {"type": "tool-input-available", **_names(call), "input": call.input}
+        yield {"type": "tool-input-available", **tool_names(call), "input": call.input}
 
     def _bad(self, shown: ShownCall, call: InvalidToolCall, *, was_begun: bool) -> Rows:
         error = {"input": call.arguments, "errorText": words_of_bad_call(call)}
-        yield {"type": "tool-input-error", **_names(shown), **error}
+        yield {"type": "tool-input-error", **tool_names(shown), **error}
 
     def _unfinished(self, call: ShownCall, reason: str) -> Rows:
-        yield {"type": "tool-input-error", **_names(call), "input": call.arguments, "errorText": reason}
+        yield {"type": "tool-input-error", **tool_names(call), "input": call.arguments, "errorText": reason}
 
     def _result(self, page_id: str, value: Any) -> Rows:
         row = {"type": "tool-output-available", "toolCallId": page_id, "dynamic": True}
@@ -136,7 +136,16 @@ def question_of(request: Any) -> Json:
     return question
 
 
-def _names(call: ShownCall) -> Json:
+class _NamedCall(Protocol):
+    @property
+    def page_id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+def tool_names(call: _NamedCall) -> Json:
+    """Return the members that name a call in a row that begins it or has its input."""
     return {"toolCallId": call.page_id, "toolName": call.name, "dynamic": True}
 
 

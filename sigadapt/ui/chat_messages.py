@@ -134,12 +134,8 @@ class ShownChat:
         result = call.result
         if result is None and not self._is_running:
             result = ToolResult(call_id=call.call_id, name=call.name, value=NO_RESULT, is_error=True)
-        if result is not None and result.is_error:
-            part.failure = words_of_failure(result, self._error_text)
-            part.state = "failed"
-        elif result is not None:
-            part.output = jsonable(result.value)
-            part.state = "done"
+        if result is not None:
+            self._show_result(part, result)
         return part
 
     def _output_texts(self, event: Json, turn: ChatTurn) -> Iterator[str]:
@@ -166,7 +162,11 @@ class ShownChat:
             part.state = "denied"
         elif self._is_running and result.is_error and result.value in _NO_RESULT_YET:
             part.state = "running"
-        elif result.is_error:
+        else:
+            self._show_result(part, result)
+
+    def _show_result(self, part: CallPart, result: ToolResult) -> None:
+        if result.is_error:
             part.failure = words_of_failure(result, self._error_text)
             part.state = "failed"
         else:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.ag_ui_writer import AgUiWriter
-from sigadapt.ui.ai_sdk_writer import AiSdkWriter, request_rows
+from sigadapt.ui.ai_sdk_writer import AiSdkWriter, request_rows, tool_names
 from sigadapt.ui.chat_messages import CallPart, Part, ShownChat, ag_ui_messages, answer_id
 from sigadapt.ui.page_requests import PageRequest
 from sigadapt.ui.page_values import ErrorText
@@ -98,8 +98,8 @@ class AgUiPage:
 def _new_rows(part: Part, number: int) -> Iterator[Json]:
     """Write a part of the AI SDK that the page does not have."""
     if isinstance(part, CallPart):
-        yield {"type": "tool-input-start", **_names(part)}
-        yield {"type": "tool-input-available", **_names(part), "input": part.input}
+        yield {"type": "tool-input-start", **tool_names(part)}
+        yield {"type": "tool-input-available", **tool_names(part), "input": part.input}
         yield from _outcome(part)
         return
     text_id = f"text-{number}"
@@ -113,7 +113,7 @@ def _known_rows(part: Part) -> Iterator[Json]:
     if not isinstance(part, CallPart):
         return
     if part.state == "waiting":  # the button of another tab may have changed the part
-        yield {"type": "tool-input-available", **_names(part), "input": part.input}
+        yield {"type": "tool-input-available", **tool_names(part), "input": part.input}
     yield from _outcome(part)
 
 
@@ -127,7 +127,3 @@ def _outcome(part: CallPart) -> Iterator[Json]:
         yield {"type": "tool-output-denied", "toolCallId": part.page_id}
     for request in part.requests:
         yield from request_rows(request, part.page_id)
-
-
-def _names(part: CallPart) -> Json:
-    return {"toolCallId": part.page_id, "toolName": part.name, "dynamic": True}
