@@ -20,7 +20,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import pydantic
-from anyio import from_thread
 from dspy import lm15
 from dspy.adapters import _legacy_type_markers
 from dspy.adapters.types import base_type
@@ -144,6 +143,8 @@ def is_direct(stream: Any) -> bool:
 def _run_from_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Run a coroutine function in sync code, without the loop that `anyio.from_thread.run` needs."""
     if not is_direct(settings.send_stream):
+        from anyio import from_thread  # a tenth of the import's time; DSPy imports it late, too
+
         return from_thread.run(function, *args)
     running = function(*args)
     if getattr(function, "__name__", "") == "send":

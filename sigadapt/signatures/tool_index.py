@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from sigadapt.schemas.json_values import Json, is_array, is_object
@@ -18,7 +19,6 @@ _LENGTH = 0.5
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PLURAL = re.compile(r"(?<=..[^s])s\Z")
 _EAST = "\u2e80-\u9fff\uac00-\ud7af"  # written without spaces: each character is a word
-_WORD = re.compile(rf"[{_EAST}]|[^\W\d_{_EAST}]+|\d+")
 
 
 class ToolIndex:
@@ -47,8 +47,14 @@ class ToolIndex:
 
 def words(text: str) -> list[str]:
     """Return the words of a text or a name in lower case, without the s of a plural."""
-    matches = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text)))
+    matches = (word.lower() for word in _word().findall(_HUMP.sub(" ", text)))
     return [_PLURAL.sub("", word) for word in matches]
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """Compile the pattern of a word on first use: its ranges take longer than the import of ten files."""
+    return re.compile(rf"[{_EAST}]|[^\W\d_{_EAST}]+|\d+")
 
 
 def _texts(tool: Json) -> Iterator[str]:
