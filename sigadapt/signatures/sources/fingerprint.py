@@ -7,14 +7,15 @@ fingerprint is read each time.
 """
 
 import functools
+import io
+import pickle
 import weakref
-from math import isfinite
+from dataclasses import dataclass
 from operator import is_
-from types import FunctionType, MethodType, NoneType
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from types import FunctionType, MethodType
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import dspy
-import orjson
 
 from sigadapt.schemas.caches import DECLARATIONS_BUDGET, BoundedCache, WeakCache
 from sigadapt.signatures.sources import mcp
@@ -34,14 +35,8 @@ _ATTRIBUTES_READ = frozenset(("__signature__", "__sigadapt_asks_first__"))
 """What a declaration may read of a function's `__dict__` and no fingerprint shows."""
 
 
-_DATA_ALONE = (
-    orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-)
-_SIMPLE = frozenset((str, int, bool, NoneType))
-_MOST_CONTAINERS = 20_000
-
-
-class _Entry(NamedTuple, Generic[_V]):
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[_V]):
     fingerprint: _Fingerprint
     value: _V
     is_plain: bool  # a function whose parts cannot change in place
@@ -104,37 +99,23 @@ def _are_same(fingerprint: _Fingerprint | None, before: _Fingerprint) -> bool:
     return all(map(is_, fingerprint[0], before[0]))  # by identity, because 1 == True
 
 
+class _DataPickler(pickle.Pickler):
+    """Writes data of Python's own types, with their types, and refuses all else."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        raise TypeError(f"{type(obj)} is no data")
+
+
 def _data_of(source: Any) -> bytes | None:
-    """Return data as JSON, to compare; None for what is not data alone."""
-    if not _is_small_data(source):
-        return None
+    """Return data as bytes, to compare; None for what is not data alone."""
+    # A pickle, because it tells a tuple from a list, and writes a value that occurs twice once. As JSON, sixty
+    # levels of two references to one dict are 2**60 dicts.
+    file = io.BytesIO()
     try:
-        return orjson.dumps(source, option=_DATA_ALONE)
-    except TypeError:
+        _DataPickler(file, protocol=5).dump(source)
+    except (TypeError, RecursionError):
         return None
-
-
-def _is_small_data(source: Any) -> bool:
-    """Return whether a value is JSON and no more, of a bounded size."""
-    # Sixty levels of two references to one dict are 2**60 dicts as JSON. The check of schemas comes later.
-    # And orjson takes a tuple, an enum and NaN for other values, which that check refuses.
-    waiting: list[Any] = [source]
-    count = 0
-    while waiting:
-        container = waiting.pop()
-        count += 1
-        parts: Any = container.values() if container.__class__ is dict else container
-        if _SIMPLE.issuperset(map(type, parts)):  # most are, and this is one call
-            continue
-        for part in parts:
-            kind: Any = part.__class__
-            if kind is dict or kind is list:
-                waiting.append(part)
-            elif kind not in _SIMPLE and (kind is not float or not isfinite(part)):
-                return False
-        if count + len(waiting) > _MOST_CONTAINERS:
-            return False
-    return True
+    return file.getvalue()
 
 
 def _fingerprint(source: Any) -> _Fingerprint | None:
