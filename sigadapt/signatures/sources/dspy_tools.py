@@ -25,6 +25,7 @@ from sigadapt.dspy_boundary.internals import (
     with_callbacks,
 )
 from sigadapt.errors import InputNeeded, InvalidToolDecl
+from sigadapt.schemas.definitions import object_schema
 from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.signatures.sources import callables, docstrings, runnable
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
@@ -283,9 +284,10 @@ def _read_by_dspy(func: Callable[..., Any]) -> tuple[_Args, str]:
 
 def _schema_of(source: dspy.Tool, args: _Args) -> Json:
     """Return the schema of arguments that are not those of the tool's function."""
+    # DSPy's agents make `submit` so, of the types of their outputs.
     descriptions = source.arg_desc or {}
     required = [name for name, schema in args.items() if "default" not in schema]
     # DSPy says in the description alone which arguments of such a schema are required.
     if source.has_kwargs and args and args.keys() == descriptions.keys():  # made of a JSON Schema by DSPy
         required = [name for name in args if descriptions[name].endswith(_REQUIRED)]
-    return {"type": "object", "properties": args, "required": required}
+    return {**object_schema(args), "required": required}

@@ -1,0 +1,83 @@
+"""Agents whose outputs are types with definitions, beside DSPy's own adapter."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, cast
+
+import dspy
+import pydantic
+import pytest
+
+import sigadapt
+from sigadapt.adapters import BAMLAdapter, JSONAdapter, XMLAdapter
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+
+class Part(pydantic.BaseModel):
+    name: str
+    parts: list["Part"] = []
+
+
+@dataclass
+class Stop:
+    city: str
+
+
+PART = {"name": "a", "parts": [{"name": "b"}]}
+OUTPUTS: dict[str, tuple[Any, Any]] = {
+    "list of models": (list[Part], [PART]),
+    "model or None": (Part | None, PART),
+    "dict of models": (dict[str, Part], {"k": PART}),
+    "model that holds itself": (Part, PART),
+    "list of dataclasses": (list[Stop], [{"city": "Paris"}]),
+}
+SIGNATURE: Any = cast("Any", dspy.Signature)
+WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+
+
+def ask(agent: Any, adapter: Any, wire: str, script: list[Answer]) -> Any:
+    with LoopbackProvider(script) as provider:
+        lm = dspy.LM(**provider.lm_options(wire))
+        with dspy.context(lm=lm, adapter=adapter):
+            first = agent(question="Which?")
+            return first, agent(question="And then?", history=first.history)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("agent_class", [dspy.ReActV2, sigadapt.ReAct])
+def test_an_output_may_be_of_any_type(agent_class: Any, name: str, wire: str):
+    """tool-declarations: Arguments of a DSPy tool may bring definitions."""
+    annotation, value = OUTPUTS[name]
+    signature = SIGNATURE({"question": (str, dspy.InputField()), "out": (annotation, dspy.OutputField())})
+    script = [Answer(calls=[Call("submit", {"out": value})])] * 2
+    agent = agent_class(signature, tools=[])
+    with_dspy = ask(agent, dspy.ChatAdapter(use_native_function_calling=True), wire, script)
+    predictions = ask(agent, sigadapt.ChatAdapter(), wire, script)
+    expected = pydantic.TypeAdapter(annotation).validate_python(value)
+    assert [prediction.out for prediction in predictions] == [expected, expected]
+    assert [prediction.out for prediction in with_dspy] == [expected, expected]
+
+
+@pytest.mark.parametrize("adapter", [JSONAdapter, XMLAdapter, BAMLAdapter])
+def test_an_output_may_be_of_any_type_without_native_tools(adapter: Any):
+    """tool-declarations: Arguments of a DSPy tool may bring definitions."""
+    signature = SIGNATURE({"question": (str, dspy.InputField()), "out": (list[Part], dspy.OutputField())})
+    agent = sigadapt.ReAct(signature, tools=[])
+    script = [Answer('<tool_call>{"name": "submit", "arguments": {"out": [{"name": "a"}]}}</tool_call>')] * 2
+    first, second = ask(agent, adapter(tool_calling="prompted"), "openai", script)
+    assert first.out == second.out == [Part(name="a")]
+
+
+def test_a_value_that_does_not_fit_is_refused_at_its_place():
+    signature = SIGNATURE({"question": (str, dspy.InputField()), "out": (list[Part], dspy.OutputField())})
+    script = [
+        Answer(calls=[Call("submit", {"out": [{"name": 1}]})]),
+        Answer(calls=[Call("submit", {"out": [{"name": "a"}]})]),
+    ]
+    with LoopbackProvider(script) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            out = sigadapt.ReAct(signature, tools=[])(question="Which?")
+    assert out.out == [Part(name="a")]
+    assert "/out/0/name" in json.dumps(provider.received[1].body)

@@ -1,0 +1,65 @@
+"""Definitions that each argument brings, joined into one schema."""
+
+from typing import Any
+
+import jsonschema_rs
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter, create_model
+from typing_extensions import TypedDict
+
+from sigadapt.schemas.definitions import object_schema
+
+NAMES = st.sampled_from(["Item", "Item_2", "Box", "Node"])
+VALUES = st.recursive(
+    st.sampled_from([1, "a", None, True]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "y"]), inner),
+    max_leaves=6,
+)
+
+
+class Span(TypedDict):
+    x: int
+
+
+class Node(BaseModel):
+    x: int
+    y: "list[Node]" = []
+
+
+@st.composite
+def types(draw: st.DrawFn) -> Any:
+    """A type whose schema has definitions, some of which have the same names."""
+    inner: Any = draw(st.sampled_from([int, str, Span, Node]))
+    model: Any = create_model(draw(NAMES), x=(inner, ...), y=(list[inner], []))
+    return draw(st.sampled_from([model, list[model], dict[str, model], model | None, list[model | Node]]))
+
+
+@given(st.lists(types(), min_size=1, max_size=4), st.data())
+def test_the_verdicts_are_those_of_each_argument(kinds: list[Any], data: st.DataObject):
+    """tool-declarations: Arguments of a DSPy tool may bring definitions."""
+    schemas = {f"a{number}": TypeAdapter(kind).json_schema() for number, kind in enumerate(kinds)}
+    schema = object_schema(schemas)
+    jsonschema_rs.meta.validate(schema)
+    assert not any("$defs" in argument for argument in schema["properties"].values())
+    for name, argument in schemas.items():
+        value = data.draw(VALUES | st.builds(lambda x: {"x": x}, VALUES))
+        assert jsonschema_rs.is_valid(schema, {name: value}) == jsonschema_rs.is_valid(argument, value)
+
+
+def test_equal_definitions_are_written_once():
+    schema = object_schema({name: TypeAdapter(list[Node]).json_schema() for name in "ab"})
+    assert list(schema["$defs"]) == ["Node"]
+
+
+def test_what_an_author_wrote_is_not_changed():
+    argument = {"$defs": {"Item": {"type": "string"}}, "items": {"$ref": "#/$defs/Item"}}
+    identified = {"$id": "https://a.test/", **argument}
+    own_place = {"items": {"$ref": "#/properties/a/$defs/Item"}, "$defs": argument["$defs"]}
+    schema = object_schema({"a": own_place, "b": identified, "c": argument, "d": True})
+    assert schema["properties"]["a"] == own_place
+    assert schema["properties"]["b"] == identified
+    assert schema["properties"]["d"] is True
+    assert "$defs" in argument
+    assert jsonschema_rs.is_valid(schema, {"a": ["x"], "b": ["x"], "c": ["x"]})
+    assert not jsonschema_rs.is_valid(schema, {"c": [1]})
