@@ -108,8 +108,8 @@ class _DataPickler(pickle.Pickler):
 
 def _data_of(source: Any) -> bytes | None:
     """Return data as bytes, to compare; None for what is not data alone."""
-    # A pickle, because it tells a tuple from a list, and writes a value that occurs twice once. As JSON, sixty
-    # levels of two references to one dict are 2**60 dicts.
+    # A pickle tells a tuple from a list, and writes a value that occurs twice once: as JSON, sixty levels of
+    # two references to one dict are 2**60 dicts.
     file = io.BytesIO()
     try:
         _DataPickler(file, protocol=5).dump(source)
