@@ -63,8 +63,9 @@ class OpenLedger(Protocol):
         """Return how long a tool may run at most; None without a limit."""
         ...
 
-    def carry(self, earlier: Any) -> None:
-        """Add what the earlier part of this run used, which waited for a person."""
+    @property
+    def is_in_resumed_turn(self) -> bool:
+        """Whether what runs here is inside of a tool of a turn that is resumed."""
         ...
 
 

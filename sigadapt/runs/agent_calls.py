@@ -8,7 +8,7 @@ from typing import Any
 
 import dspy
 
-from sigadapt.adapters.calling.agent_turn import CANCELLED, AgentTurn, failure_text
+from sigadapt.adapters.calling.agent_turn import AgentTurn, failure_text
 from sigadapt.dspy_boundary.current_run import open_turn, running_call
 from sigadapt.errors import UnboundToolCall
 from sigadapt.runs.agent_tools import ToolsetTool
@@ -95,7 +95,7 @@ class AgentCalls:
             self._begun.discard(position)  # it counts when it runs again
             self._turn.stop(call, outcome.error)
         elif isinstance(outcome.error, asyncio.CancelledError):
-            self._turn.end(call, CANCELLED, is_error=True)
+            self._turn.cancel(call)
         else:
             self._turn.take_outcome(call, outcome)
 

@@ -14,10 +14,12 @@ from uuid import uuid4
 import dspy
 
 from sigadapt.adapters.calling.agent_turn import AgentTurn
+from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import ReActV2, settings
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.limits import Limits
+from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 _SPENT = ("input_tokens", "output_tokens", "total_tokens", "cost")
@@ -46,6 +48,9 @@ class Ledger:
         """The ids of the ledgers that count what happens here."""
         self.turn: AgentTurn | None = None
         self.refusal: LimitExceeded | None = None  # raised in a nested agent, whose tool swallowed it
+        self.resumed_calls: frozenset[str] = frozenset()
+        """The ids of the calls of the turn that this run resumes; empty for any other run."""
+        self.latest_resumed: Ledger | None = None  # of the runs inside of this one that resumed a turn
         self.limits = limits
         self._depth = depth
         self.outer = outer
@@ -99,7 +104,71 @@ class Ledger:
 
     def is_of_tool(self, outer: "Ledger") -> bool:
         """Return whether this is the ledger of a run inside of a tool of another run's agent."""
-        return self.agents_around > outer.agents_around
+        return self.agents_around > outer.agents_around or self._is_in_resumed_turn(outer)
+
+    def _is_in_resumed_turn(self, outer: "Ledger") -> bool:
+        """Return whether this run is inside of a tool of a turn that is resumed in another run."""
+        around = self.outer
+        while around is not None:
+            if around.resumed_calls:
+                return True
+            if around is outer:
+                return False
+            around = around.outer
+        return False
+
+    def _runs_resumed_turn(self) -> bool:
+        """Return whether what runs now is inside of a tool of a turn that was resumed in this run."""
+        ledger: Any = current_ledger()
+        while ledger is not None:
+            if ledger.resumed_calls:
+                return True
+            if ledger is self:
+                return False
+            ledger = ledger.outer
+        return False
+
+    @property
+    def is_in_resumed_turn(self) -> bool:
+        """Whether this run, or one around it, resumes a turn: what runs in it is inside of a tool."""
+        return any(ledger.resumed_calls for ledger in self.with_outer())
+
+    def is_inside(self, earlier: "Ledger") -> bool:
+        """Return whether an earlier run was, too, inside of one of the runs around this one."""
+        return any(ledger.own_id & earlier.ids for ledger in self.with_outer())
+
+    def resume(self, earlier: "Ledger | None", turn: AgentTurn | None, call_ids: Iterable[str]) -> None:
+        """Go on with a run that waited for a person.
+
+        Args:
+            earlier: the ledger of that run, if there was one.
+            turn: the turn of the agent that waited; None if no agent did.
+            call_ids: the ids of the calls of the turn.
+        """
+        if earlier is not None:
+            self._carry(earlier)
+        modules: list[Any] = settings.caller_modules or []
+        for ledger in self.with_outer():
+            ledger.latest_resumed = self
+            if ledger.is_nested(modules):
+                continue
+            if turn is not None:
+                ledger.turn = turn
+            elif earlier is not None:
+                ledger.turn = ledger.turn or earlier.turn
+        self.resumed_calls = frozenset(call_ids)
+
+    def take_over(self, history: dspy.History) -> None:
+        """Count what the run used before it waited, if this run of an agent goes on with a resumed turn."""
+        outer = self.outer
+        if outer is None or outer.latest_resumed is None or not history.messages:
+            return
+        resumed = outer.latest_resumed
+        calls = [value for value in history.messages[-1].values() if isinstance(value, ToolCalls)]
+        if any(frozenset(call.id for call in turn_calls) == resumed.resumed_calls for turn_calls in calls):
+            outer.latest_resumed = None
+            self.usage = resumed.usage
+            self.add_seconds(resumed.seconds)
 
     def begin_step(self, turn: AgentTurn) -> None:
         """Begin the step of an agent.
@@ -120,6 +189,8 @@ class Ledger:
 
     def is_nested(self, modules: Sequence[Any]) -> bool:
         """Return whether what runs now is inside of a tool of this run's outermost agent."""
+        if self._runs_resumed_turn():
+            return True
         for number, module in enumerate(modules):
             if number >= self._depth and isinstance(module, ReActV2):
                 return [*modules[number + 1 :]] != [getattr(module, "react", None)]
@@ -184,14 +255,13 @@ class Ledger:
                 seconds.append(limit - ledger.seconds)
         return max(min(seconds), _LEAST_SECONDS) if seconds else None
 
-    def carry(self, earlier: "Ledger") -> None:
+    def _carry(self, earlier: "Ledger") -> None:
         """Add what the earlier part of this run used, which waited for a person."""
         with _COUNTING:
             for ledger in self.with_outer():
                 if not ledger.own_id & earlier.ids:
                     ledger.usage = ledger.usage.plus(vars(earlier.usage))
                     ledger.add_seconds(earlier.seconds)
-                    ledger.turn = ledger.turn or earlier.turn
 
     def add(self, **counts: float | None) -> None:
         """Add to what was used, here and in the runs around."""

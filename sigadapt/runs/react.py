@@ -78,13 +78,15 @@ class ReAct(ReActV2):
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in a run of its own."""
         history = _copy_of(inputs.pop("history", None))
-        with self._run():
+        with self._run() as run:
+            run.ledger.take_over(history)
             return super().forward(history=history, **inputs)
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in a run of its own."""
         history = _copy_of(inputs.pop("history", None))
-        with self._run():
+        with self._run() as run:
+            run.ledger.take_over(history)
             return await super().aforward(history=history, **inputs)
 
     def _execute_tool_calls(self, tool_calls: dspy.ToolCalls) -> AgentResults:

@@ -5,14 +5,14 @@ here: which calls need a yes follows from the calls and the tools, as in `ToolCa
 while it ran cannot be found again without running it, so for answers and results the requests count.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import dspy
 import pydantic
 
-from sigadapt.dspy_boundary.current_run import open_place
+from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.dspy_boundary.internals import is_submit
 from sigadapt.errors import InputNeeded, InvalidHistory
 from sigadapt.providers.usage import Usage
@@ -95,6 +95,8 @@ def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
         setattr(error, name, getattr(record, name))
     if record.usage is not None:
         ledger = Ledger.of_earlier_run(record.usage, record.seconds, record.history, record.counted_in)
+        if error.results_field is None:
+            ledger.turn = AgentTurn.of_waiting(error)
         error.run = Run.of_ledger(ledger)
     if record.id is None:
         unknown = {name for name in _UNLESS_DEFAULT if name not in record.model_fields_set}
@@ -143,8 +145,8 @@ def _run(
     error: InputNeeded, decls: ToolDecls, decisions: Any, timeout: float | None, *, partial: bool
 ) -> ToolResults:
     turn = _checked_turn(error, decls, decisions, timeout, partial=partial)
-    with _in_run(error):
-        results = run_jobs(turn.calls, decls, turn.jobs, parallel=not error.one_by_one)
+    with _in_run(error) as watch:
+        results = run_jobs(turn.calls, decls, turn.jobs, parallel=not error.one_by_one, watch=watch)
         return _results_of_turn(error, results)
 
 
@@ -152,32 +154,51 @@ async def _arun(
     error: InputNeeded, decls: ToolDecls, decisions: Any, timeout: float | None, *, partial: bool
 ) -> ToolResults:
     turn = _checked_turn(error, decls, decisions, timeout, partial=partial)
-    with _in_run(error):
-        results = await arun_jobs(turn.calls, decls, turn.jobs, parallel=not error.one_by_one)
+    with _in_run(error) as watch:
+        results = await arun_jobs(turn.calls, decls, turn.jobs, parallel=not error.one_by_one, watch=watch)
         return _results_of_turn(error, results)
 
 
 @contextmanager
-def _in_run(error: InputNeeded) -> Generator[None]:
-    """Let the open run go on with what the run that waited has used and kept; without one, open a run."""
-    place = open_place()
-    if place is None or place.run is None:
-        with Run():
-            _carry(error)
-            yield
-        return
-    _carry(error)
-    yield
+def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
+    """Open a run that goes on with what the run that waited has used and kept.
+
+    If the program leaves it, the error has the results so far: `resume` again runs only what has none.
+
+    Yields:
+        What keeps the result of each call at once.
+    """
+    turn = AgentTurn.of_waiting(error)
+    resumption = _Resumption(turn, error.results)
+    is_agents = error.results_field is None  # not that of a loop of the program's own
+    with Run() as run:
+        earlier = None if error.run is None else error.run.ledger
+        if earlier is None or not run.ledger.is_inside(earlier):
+            run.state.update(copy_of_state(error.state))  # otherwise the open run has a newer state
+        run.ledger.resume(earlier, turn if is_agents else None, {call.id for call in error.calls})
+        try:
+            yield resumption
+        except InputNeeded:
+            raise
+        except BaseException:
+            error.results = resumption.results
+            raise
 
 
-def _carry(error: InputNeeded) -> None:
-    """Put what the run that waited has used and kept into the open run."""
-    place = open_place()
-    if place is None or place.run is None:
-        return
-    if error.run is not None:
-        place.run.ledger.carry(error.run.ledger)
-    place.run.state.update(copy_of_state(error.state))
+class _Resumption:
+    """A turn that goes on: the results of its calls, as they end."""
+
+    def __init__(self, turn: AgentTurn, results: Sequence[ToolResult]) -> None:
+        self.results = [*results]
+        self.begin = turn.begin
+        self.stop = turn.stop
+        self.cancel = turn.cancel
+        self._turn = turn
+
+    def take_result(self, result: ToolResult) -> None:
+        """Keep the result of a call."""
+        self.results.append(result)
+        self._turn.take_result(result)
 
 
 class _ResumedTurn(NamedTuple):
@@ -204,8 +225,6 @@ def _results_of_turn(error: InputNeeded, turn: TurnResults) -> ToolResults:
         left = turn.input_needed(error.history, parallel=not error.one_by_one, **place)
         left.calls = error.calls
         left.id = error.id
-        open_run = open_place()
-        left.run = error.run if open_run is None or open_run.run is None else open_run.run
         raise left
     by_id = {result.call_id: result for result in turn.results}
     for call in error.calls:

@@ -10,12 +10,16 @@ from typing_extensions import TypedDict
 
 from sigadapt.schemas.definitions import object_schema
 
+Values = st.SearchStrategy[Any]
 NAMES = st.sampled_from(["Item", "Item_2", "Box", "Node"])
-VALUES = st.recursive(
-    st.sampled_from([1, "a", None, True]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "y"]), inner),
-    max_leaves=6,
-)
+
+
+def with_containers(inner: Values) -> Values:
+    return st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "y"]), inner)
+
+
+ATOMS: Values = st.sampled_from([1, "a", None, True])
+VALUES = st.recursive(ATOMS, with_containers, max_leaves=6)
 
 
 class Span(TypedDict):
@@ -31,8 +35,9 @@ class Node(BaseModel):
 def types(draw: st.DrawFn) -> Any:
     """A type whose schema has definitions, some of which have the same names."""
     inner: Any = draw(st.sampled_from([int, str, Span, Node]))
-    model: Any = create_model(draw(NAMES), x=(inner, ...), y=(list[inner], []))
-    return draw(st.sampled_from([model, list[model], dict[str, model], model | None, list[model | Node]]))
+    fields: Any = {"x": (inner, ...), "y": (list.__class_getitem__(inner), [])}
+    model: Any = create_model(draw(NAMES), **fields)
+    return draw(st.sampled_from([model, list[model], dict[str, model], model | None]))
 
 
 @given(st.lists(types(), min_size=1, max_size=4), st.data())
@@ -43,7 +48,7 @@ def test_the_verdicts_are_those_of_each_argument(kinds: list[Any], data: st.Data
     jsonschema_rs.meta.validate(schema)
     assert not any("$defs" in argument for argument in schema["properties"].values())
     for name, argument in schemas.items():
-        value = data.draw(VALUES | st.builds(lambda x: {"x": x}, VALUES))
+        value = data.draw(VALUES | st.fixed_dictionaries({"x": VALUES}))
         assert jsonschema_rs.is_valid(schema, {name: value}) == jsonschema_rs.is_valid(argument, value)
 
 

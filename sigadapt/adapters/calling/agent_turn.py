@@ -22,7 +22,7 @@ from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
 from sigadapt.signatures.tool_functions.pending import need_of
-from sigadapt.signatures.tool_functions.stops import CallStop, LaterCallStop
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.failures import message_in, message_of
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
@@ -66,24 +66,51 @@ class AgentTurn:
         self._stops: dict[str, CallStop] = {}  # of the calls that wait, by id
         self._refusal: Callable[[str], SigadaptError] | None = None
 
+    @classmethod
+    def of_waiting(cls, error: InputNeeded) -> "AgentTurn":
+        """Return the turn of a run that waited, as far as it had come, to go on with."""
+        turn = cls(error.history, error.event)
+        turn._take_calls(error.calls, error.field)
+        for result in error.results:
+            turn.take_result(result)
+        for request in error.requests:
+            call = request.call
+            turn.stop(call, CallStop([], error.progress.get(call.id, NO_PROGRESS)))
+        return turn
+
     def take_answer(self, calls: ToolCalls, decls: ToolDecls, outputs: Mapping[str, Any], field: str) -> None:
         """Take the answer to the turn's request: its calls, and what the model said beside them."""
         with self._lock:
             self.decls = decls
             self._event.update(outputs)
-            self._field = field
-            self._calls = calls
-            for call in calls:
-                if isinstance(call, RefusedToolCall):
-                    self._results[call.id] = agent_result(failed_result(call))
-                else:
-                    self._waiting[call.id] = call
+            self._take_calls(calls, field)
         open_turn.set(self)
+
+    def _take_calls(self, calls: ToolCalls, field: str) -> None:
+        self._field = field
+        self._calls = calls
+        for call in calls:
+            if isinstance(call, RefusedToolCall):
+                self._results[call.id] = agent_result(failed_result(call))
+            else:
+                self._waiting[call.id] = call
 
     def begin(self, call: dspy.ToolCalls.ToolCall) -> None:
         """Note that a call begins to run."""
         with self._lock:
             self._waiting.pop(call.id or "", None)
+            self._stops.pop(call.id or "", None)
+
+    def take_result(self, result: ToolResult) -> None:
+        """Keep the result of a call that was run outside of the agent."""
+        with self._lock:
+            self._waiting.pop(result.call_id, None)
+            self._stops.pop(result.call_id, None)
+            self._results[result.call_id] = agent_result(result)
+
+    def cancel(self, call: dspy.ToolCalls.ToolCall) -> None:
+        """Note that a call was cancelled with its turn."""
+        self.end(call, CANCELLED, is_error=True)
 
     def end(self, call: dspy.ToolCalls.ToolCall, value: Any, *, is_error: bool) -> None:
         """Keep what a call returned, or why it failed, as the agent writes it."""

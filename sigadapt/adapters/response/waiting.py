@@ -8,6 +8,7 @@ import dspy
 
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import is_submit, settings
 from sigadapt.errors import InputNeeded
 from sigadapt.schemas.json_values import is_object, is_sequence
@@ -83,6 +84,9 @@ def is_forced_submit(request: Request, decls: ToolDecls) -> bool:
 
 def is_inside_tool() -> bool:
     """Return whether this program runs inside of a tool of one of DSPy's agents."""
+    ledger = current_ledger()
+    if ledger is not None and ledger.is_in_resumed_turn:
+        return True
     around: list[Any] = settings.caller_modules or []
     return any(
         isinstance(outer, _AGENTS) and all(part is not inner for _, part in outer.named_sub_modules())

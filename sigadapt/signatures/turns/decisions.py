@@ -70,9 +70,12 @@ def read_decisions(
     by_request = _mapping_of(decisions)
     turn_decisions = TurnDecisions(progress=dict(error.progress))
     turn_decisions.results.update({result.call_id: result for result in error.results})
+    finished_calls = {*turn_decisions.results}
     undecided_requests: list[ToolCall] = []
     open_approvals: list[ToolCall] = []
     for request in error.requests:
+        if request.call.id in finished_calls:  # an interrupted `resume` ran it
+            continue
         if request.id in by_request:
             _take(turn_decisions, request, by_request[request.id], decls)
         elif _is_plain_approval(request):

@@ -5,13 +5,14 @@
 executed): the program does.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import partial
 from inspect import isawaitable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import dspy
 
@@ -53,6 +54,26 @@ from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
 
 _LOG = logging.getLogger("sigadapt")
 _MOST_NAMED = 8
+
+
+class TurnWatch(Protocol):
+    """What hears of each call at the moment at which it begins and ends, in whatever thread."""
+
+    def begin(self, call: Any) -> None:
+        """Note that a call begins to run."""
+        ...
+
+    def take_result(self, result: ToolResult) -> None:
+        """Keep the result of a call."""
+        ...
+
+    def stop(self, call: Any, stop: CallStop) -> None:
+        """Note that a call waits."""
+        ...
+
+    def cancel(self, call: Any) -> None:
+        """Note that a call was cancelled with its turn."""
+        ...
 
 
 class TurnResults(NamedTuple):
@@ -121,28 +142,42 @@ async def arun(
     return (await arun_jobs(calls, decls, jobs, parallel=parallel)).tool_results(parallel=parallel)
 
 
-def run_jobs(calls: ToolCalls, decls: ToolDecls, jobs: list[Job], *, parallel: bool = True) -> TurnResults:
+def run_jobs(
+    calls: ToolCalls,
+    decls: ToolDecls,
+    jobs: list[Job],
+    *,
+    parallel: bool = True,
+    watch: TurnWatch | None = None,
+) -> TurnResults:
     """Run what was checked, from sync code."""
     parallel = parallel and not any(job.sequential for job in jobs)
     to_run = _jobs_to_run(jobs, parallel=parallel)
     for job in to_run:
         refuse_blocked(job.function, job.call.name or "")
     turn = [_turn_call(job, sync_entry) for job in to_run]
-    with _counting_calls(len(to_run)) as counted:
-        outcomes = run_turn(turn, parallel=parallel, on_begin=counted.add, on_end=counted.end)
-    return _turn_results(calls, decls, jobs, to_run, outcomes)
+    running = _RunningJobs(to_run, watch)
+    with _counting_calls(running):
+        outcomes = run_turn(turn, parallel=parallel, on_begin=running.begin, on_end=running.end)
+    return _turn_results(calls, decls, jobs, running.results(outcomes))
 
 
 async def arun_jobs(
-    calls: ToolCalls, decls: ToolDecls, jobs: list[Job], *, parallel: bool = True
+    calls: ToolCalls,
+    decls: ToolDecls,
+    jobs: list[Job],
+    *,
+    parallel: bool = True,
+    watch: TurnWatch | None = None,
 ) -> TurnResults:
     """Run what was checked, from async code."""
     parallel = parallel and not any(job.sequential for job in jobs)
     to_run = _jobs_to_run(jobs, parallel=parallel)
     turn = [_turn_call(job, async_entry) for job in to_run]
-    with _counting_calls(len(to_run)) as counted:
-        outcomes = await arun_turn(turn, parallel=parallel, on_begin=counted.add, on_end=counted.end)
-    return _turn_results(calls, decls, jobs, to_run, outcomes)
+    running = _RunningJobs(to_run, watch)
+    with _counting_calls(running):
+        outcomes = await arun_turn(turn, parallel=parallel, on_begin=running.begin, on_end=running.end)
+    return _turn_results(calls, decls, jobs, running.results(outcomes))
 
 
 def _jobs_to_run(jobs: list[Job], *, parallel: bool) -> list[Job]:
@@ -157,40 +192,65 @@ def _jobs_to_run(jobs: list[Job], *, parallel: bool) -> list[Job]:
     return to_run
 
 
-class _CountedCalls:
-    """The positions of the calls that began and did not stop to wait: those that count in the open run."""
+class _RunningJobs:
+    """The calls of a turn while they run, and what each gave."""
 
-    def __init__(self) -> None:
-        self.positions: set[int] = set()
+    def __init__(self, jobs: list[Job], watch: TurnWatch | None) -> None:
+        self.jobs = jobs
+        self.counted: set[int] = set()
+        """The positions of the calls that began and did not stop to wait, which count in the open run."""
+        self._watch = watch
+        self._ends: dict[int, ToolResult | CallStop] = {}
 
-    def add(self, position: int) -> None:
+    def begin(self, position: int) -> None:
         """Count a call that begins."""
-        self.positions.add(position)
+        self.counted.add(position)
+        if self._watch is not None:
+            self._watch.begin(self.jobs[position].call)
 
     def end(self, position: int, outcome: Outcome) -> None:
-        """Take back a call that waits: it counts when it has its result."""
+        """Keep what a call gave; one that waits counts when it has its result."""
+        job = self.jobs[position]
         if isinstance(outcome.error, CallStop) or is_pending(outcome.value):
-            self.positions.discard(position)
+            self.counted.discard(position)
+        if isinstance(outcome.error, asyncio.CancelledError) and self._watch is not None:
+            self._watch.cancel(job.call)
+        if outcome.error is not None and not isinstance(outcome.error, (Exception, CallStop)):
+            return  # it leaves the turn
+        end = _result(job, outcome)
+        self._ends[position] = end
+        if self._watch is None:
+            return
+        if isinstance(end, CallStop):
+            self._watch.stop(job.call, end)
+        else:
+            self._watch.take_result(end)
+
+    def results(self, outcomes: list[Outcome]) -> "dict[str, ToolResult | CallStop]":
+        """Return what each call gave, by its id."""
+        ends: dict[str, ToolResult | CallStop] = {}
+        for position, (job, outcome) in enumerate(zip(self.jobs, outcomes, strict=True)):
+            ends[job.call.id] = self._ends[position] if position in self._ends else _result(job, outcome)
+        return ends
 
 
 @contextmanager
-def _counting_calls(count: int) -> Generator[_CountedCalls]:
+def _counting_calls(running: _RunningJobs) -> Generator[None]:
     """Count calls in the open run before one of them begins, or raise why they may not run.
 
-    Yields:
-        What takes the positions of the calls that begin and end. The others are not counted in the end.
+    Those that did not begin, or wait, are not counted in the end.
     """
     ledger = current_ledger()
-    counted = _CountedCalls()
+    count = len(running.jobs)
     if ledger is None or not count:
-        yield counted
+        yield
         return
     ledger.check_calls(count)
     ledger.count_calls(count)
     try:
-        yield counted
+        yield
     finally:
-        ledger.count_calls(len(counted.positions) - count)
+        ledger.count_calls(len(running.counted) - count)
 
 
 def _turn_call(job: Job, entry_of: Callable[[Any], Callable[..., Any]]) -> TurnCall:
@@ -281,19 +341,17 @@ def _function_with_watcher(job: Job, entry: Callable[..., Any]) -> Callable[...,
 
 
 def _turn_results(
-    calls: ToolCalls, decls: ToolDecls, jobs: list[Job], to_run: list[Job], outcomes: list[Outcome]
+    calls: ToolCalls, decls: ToolDecls, jobs: list[Job], ends: "dict[str, ToolResult | CallStop]"
 ) -> TurnResults:
     turn = TurnResults(calls, [], [], {})
-    by_id = {job.call.id: outcome for job, outcome in zip(to_run, outcomes, strict=True)}
     for job in jobs:
-        outcome = by_id.get(job.call.id)
-        end = job.result if outcome is None else _result(job, outcome)
+        end = ends.get(job.call.id)
+        if end is None and job.result is not None:
+            end = _with_note(job, job.result)
         if end is None or isinstance(end, CallStop):
             _add_waiting(turn, job, end, decls)
-            continue
-        if job.edit is not None:
-            end = end.model_copy(update={"note": edit_note(job.edit.args)})
-        turn.results.append(end)
+        else:
+            turn.results.append(end)
     return turn
 
 
@@ -314,6 +372,17 @@ def _progress_of(job: Job) -> CallProgress:
 
 
 def _result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
+    """Return what a call gave, or what it waits for."""
+    end = _plain_result(job, outcome)
+    return end if isinstance(end, CallStop) else _with_note(job, end)
+
+
+def _with_note(job: Job, result: ToolResult) -> ToolResult:
+    """Return a result with the note of a person who changed the call."""
+    return result if job.edit is None else result.model_copy(update={"note": edit_note(job.edit.args)})
+
+
+def _plain_result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
     """Return what a call gave, or why it failed, without a traceback and the errors that led to it."""
     error = outcome.error
     if isinstance(error, CallStop):
