@@ -35,7 +35,8 @@ class Node(BaseModel):
 def types(draw: st.DrawFn) -> Any:
     """A type whose schema has definitions, some of which have the same names."""
     inner: Any = draw(st.sampled_from([int, str, Span, Node]))
-    fields: Any = {"x": (inner, ...), "y": (list.__class_getitem__(inner), [])}
+    sequence: Any = list
+    fields: dict[str, Any] = {"x": (inner, ...), "y": (sequence[inner], [])}
     model: Any = create_model(draw(NAMES), **fields)
     return draw(st.sampled_from([model, list[model], dict[str, model], model | None]))
 
