@@ -351,9 +351,10 @@ class InputNeeded(SigadaptError):
     ) -> dspy.History:
         """Run the turn's calls as was decided, and return the history with the turn and its results.
 
-        Go on with `agent(history=...)`. This error and its history stay as they are. The library cannot know
-        whether a decision has been used: remove a request that was decided before you resume, as
-        `sigadapt.WaitingRuns.take` does.
+        Go on with `agent(history=...)`. This error and its history stay as they are. If `resume` is
+        interrupted, the error gets the results of the calls that ended, and a second `resume` runs only the
+        others. The library cannot know whether a decision has been used: remove a request that was decided
+        before you resume, as `sigadapt.WaitingRuns.take` does.
 
         Args:
             tools: the tools of the program, with their functions, in any form that ToolDecls takes.

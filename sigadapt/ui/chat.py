@@ -103,6 +103,8 @@ class Chat(_StoredModel):
     """The history that the program goes on with, if it is not that of all turns."""
     waiting: str | None = None
     """The run that waits, or whose decisions are being carried out, as InputNeeded saves it."""
+    agent: str | None = None
+    """The name of the agent that waits among the program's modules; None if no agent does."""
     page_ids: dict[str, str] = {}
     """The ids on the page of the calls of the turn that waits."""
     run: RunUnderWay | None = None
@@ -163,6 +165,7 @@ class Chat(_StoredModel):
         """Keep how far the program has come."""
         self._keep_events(events, field)
         self.waiting = None
+        self.agent = None
         self.page_ids = {}
         if self.run is not None:
             self.run.has_begun = True
@@ -172,10 +175,11 @@ class Chat(_StoredModel):
         self.go_on(events, field)
         self.run = None
 
-    def wait(self, error: InputNeeded, page_ids: dict[str, str], field: str) -> None:
-        """End the run with what it waits for."""
+    def wait(self, error: InputNeeded, agent: str | None, page_ids: dict[str, str], field: str) -> None:
+        """End the run with what it waits for, and the name of the agent that does."""
         self._keep_events(error.history.messages, field)
         self.waiting = error.model_dump_json()
+        self.agent = agent
         self.page_ids = page_ids
         self.run = None
 

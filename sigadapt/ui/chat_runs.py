@@ -34,6 +34,7 @@ from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.chat import Chat, Events, OtherCall
 from sigadapt.ui.chat_store import ChatStore
+from sigadapt.ui.program_tools import name_of_agent
 from sigadapt.ui.writer import Rows, Writer, row_text
 
 _PAUSES = (0.05, 0.3)
@@ -505,8 +506,20 @@ class ChatRun:
         ids = [call.id for call in error.calls.in_order()]
         page_ids = {call_id: self._writer.page_id_of(call_id) for call_id in ids}
         chat.state = dict(error.state) or self._state()
-        chat.wait(error, page_ids, self._field)
+        chat.wait(error, self._waiting_agent(), page_ids, self._field)
         chat.keep_calls(self._good_calls, self._earlier_ids)
+
+    def _waiting_agent(self) -> str | None:
+        """Return the name of the agent that waits; a turn that waits again is of the same one."""
+        turn = self._run.ledger.turn
+        if turn is None or turn.agent is None:
+            return self._keeper.chat.agent
+        if turn.is_over:  # what waits is a loop of the program's own, after this agent
+            return None
+        program = self._program
+        if isinstance(program, GoingOn):
+            program = program.program
+        return name_of_agent(program, turn.agent)
 
     def _end_failed(self) -> None:
         chat = self._keeper.chat

@@ -20,10 +20,10 @@ from typing import Any, Literal
 
 import dspy
 
-from sigadapt.errors import Declined, InvalidOption
+from sigadapt.errors import Declined, InputNeeded, InvalidOption
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import cut, is_mapping, is_object, is_unicode
+from sigadapt.schemas.json_values import cut, is_object, is_unicode
 from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.ui.chat import Chat
 from sigadapt.ui.chat_messages import (
@@ -48,6 +48,7 @@ from sigadapt.ui.page_requests import (
 from sigadapt.ui.page_values import ErrorText, type_of_error
 from sigadapt.ui.pages import AgUiPage, AiSdkPage, Page
 from sigadapt.ui.program_inputs import question_field, takes_history, text_outputs
+from sigadapt.ui.program_tools import tools_of_program
 from sigadapt.ui.writer import ShownCall, row_text
 
 _RUNS = "A run is under way in this chat. Wait for its end, or reload the page."
@@ -62,7 +63,8 @@ class Chats:
     Args:
         program: an agent, or any module that takes the user's text.
         store: the path of a SQLite file, or a `ChatStore`.
-        tools: the tools of the program, if neither it nor an agent inside of it has `.tools`.
+        tools: the tools of the program, if neither it nor an agent inside of it has `.tools`. Of several
+            agents, the tools of the one that waits are taken.
         field: the input that takes the user's text; None for the first one.
         deps: an object for the tools (`ToolContext.deps`), or a function of the owner that returns it.
         state: the state (`ToolContext.state`) that a chat begins with, plain JSON. A chat keeps its state.
@@ -212,6 +214,8 @@ class Chats:
         keeper = await asyncio.to_thread(self._keeper, request.chat_id, owner)
         if refusal is None and self._is_new(request, keeper.chat) and not request.again:
             refusal = _refusal(keeper.chat) or _RUNS  # another request was faster
+        if refusal is None:
+            refusal = _flaw_of_replies(keeper.chat.error(), request)
         if refusal is None and keeper.chat.is_running():
             keeper = await self._keeper_when_idle(request.chat_id, owner)
         shown_chat = self._shown(keeper.chat)
@@ -308,7 +312,9 @@ class Chats:
         page.begin_answer(answer_id(chat.turns[-1].message_id))
         page.writer.know_earlier_calls(earlier_ids(chat))
         page.writer.know_waiting_calls(calls, denied)
-        tools = self._tools_of_program()
+        tools = self._tools
+        if tools is None:
+            tools = tools_of_program(self._program, chat.agent)
         return self._started(run, keeper, page, going_on(self._program, error, tools, decisions), {})
 
     def _new_run(self, keeper: ChatKeeper) -> Run:
@@ -322,20 +328,6 @@ class Chats:
         chat_run = ChatRun(keeper, page.writer, self._field, program, run)
         chat_run.start(inputs, self._tasks)
         return chat_run
-
-    def _tools_of_program(self) -> Any:
-        if self._tools is not None:
-            return self._tools
-        found: list[Any] = []
-        for _, module in self._program.named_sub_modules():  # the program itself is the first
-            tools: Any = getattr(module, "tools", None)
-            if is_mapping(tools):
-                found = [tool for name, tool in tools.items() if name != "submit"]
-            elif tools is not None:
-                found = tools
-            if found:
-                break
-        return found
 
     def _decisions(self, chat: Chat, request: PageRequest) -> dict[str, Any]:
         """Return the replies that decide something: none, if the page names a request that was never made."""
@@ -372,6 +364,15 @@ def _decision(request: Any, reply: PageReply) -> Any:
     if isinstance(reply, Refusal):
         return Declined(reply.reason) if reply.reason else Declined()
     return _UNDECIDED
+
+
+def _flaw_of_replies(error: InputNeeded | None, request: PageRequest) -> str | None:
+    """Return why a reply to a call that waits for approval decides nothing."""
+    for waiting in error.requests if error is not None else ():
+        reply = request.replies.get(waiting.id)
+        if waiting.kind == "approval" and isinstance(reply, Payload) and _approval(reply) is _UNDECIDED:
+            return f"An approval has the payload {{'approved': true or false}}, not {cut(repr(reply.value))}."
+    return None
 
 
 def _approval(reply: PageReply) -> Any:

@@ -245,5 +245,5 @@ def _any_id(value: object) -> str:
 
 
 def _invalid(reason: str) -> InvalidOption:
-    fix = "Answer this request with the status 400. Send what the client of the protocol sends."
+    fix = "Send what the client of the protocol sends."  # a server that shows the message shows this, too
     return InvalidOption(reason, code="invalid_body", field="body", fix=fix)

@@ -376,3 +376,17 @@ def test_an_owner_is_a_text_and_a_form_is_known(tmp_path: Path) -> None:
         with pytest.raises(InvalidOption):
             call()
     assert chats.messages("\ud800", "ada") == []
+
+
+@pytest.mark.parametrize("payload", [{"approved": "yes"}, {}, None, {"approve": True}, True, [1]])
+def test_a_payload_that_approves_nothing_says_why(payload: Any, tmp_path: Path) -> None:
+    """chats: A decision that cannot be read is refused"""
+    with bank(tmp_path) as desk:
+        desk.say("ag_ui", "send")
+        [request] = desk.requests()
+        entry = {"interruptId": request["id"], "status": "resolved", "payload": payload}
+        rows = desk.post("ag_ui", {"threadId": "c1", "runId": "r9", "messages": [], "resume": [entry]})
+        assert "true or false" in str(rows)
+        assert desk.paid == []
+        desk.post("ag_ui", replies_body("ag_ui", {request["id"]: True}))
+        assert len(desk.paid) == 1

@@ -224,6 +224,11 @@ class AgentTurn:
         """Whether a call of the turn waits."""
         return bool(self._stops)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all calls of the turn have begun, and none waits."""
+        return bool(self._calls) and not self._waiting and not self._stops
+
     def input_needed(self) -> InputNeeded:
         """Make the error of a turn that waits, with what it has brought."""
         with self._lock:
