@@ -30,6 +30,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "runs/test_waiting.py",
         "signatures/test_confirmation.py",
         "signatures/tool_functions",
+        "signatures/turns",
     ),
     "signatures/tool_functions/guards.py": (
         "runs/test_decisions.py",

@@ -48,11 +48,11 @@ def test_a_refused_reply_leaves_every_decision_open(form: str, tmp_path: Path) -
 def test_another_answer_to_an_earlier_message_loses_no_turn(text: str, tmp_path: Path) -> None:
     """chats: Another answer to the last message"""
     with bank(tmp_path) as desk:
-        first = message("ai_sdk", "Hello")
+        first: Any = message("ai_sdk", "Hello")
         desk.post("ai_sdk", first)
         desk.say("ai_sdk", "And now?")
         before, asked = desk.texts(), desk.asked
-        again = {**first, "trigger": "regenerate-message"}
+        again: Any = {**first, "trigger": "regenerate-message"}
         again["messages"][0]["parts"][0]["text"] = text
         desk.post("ai_sdk", again)
         is_known = text == "Hello"

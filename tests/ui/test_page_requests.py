@@ -13,6 +13,7 @@ from sigadapt.ui.page_requests import (
     Approval,
     Message,
     PageOutput,
+    PageReply,
     PageRequest,
     Payload,
     Refusal,
@@ -143,7 +144,7 @@ def test_all_that_a_reply_of_the_ai_sdk_says_is_read() -> None:
 def test_all_that_a_body_of_ag_ui_says_is_read() -> None:
     """chats: A body is read"""
     entries = [{"interruptId": key, "status": "resolved", "payload": key} for key in ("a", "b")]
-    decided = {"a": Payload("a"), "b": Payload("b")}
+    decided: dict[str, PageReply] = {"a": Payload("a"), "b": Payload("b")}
     assert read_ag_ui(ag_ui(resume=entries)) == PageRequest(
         "c", replies=decided, named=frozenset({"a", "b"}), run_id="r"
     )
