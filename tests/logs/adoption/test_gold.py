@@ -71,7 +71,7 @@ def test_what_the_user_asked_for_both() -> None:
     failed = two_calls({"city": "Lima"}, "Error: no data", None, {"city": "Oslo"}, asked)
     assert golds(failed) == [([{"city": "Oslo"}], "result")]
     admitted = two_calls({"city": "Lima"}, "18 C", "Sorry, an error.", {"city": "Oslo"}, asked)
-    assert golds(admitted)[-1] == ([{"city": "Oslo"}], "result")
+    assert golds(admitted) == [([{"city": "Lima"}], "result"), ([{"city": "Oslo"}], "result")]
 
 
 def test_an_outage_corrects_nothing() -> None:
@@ -290,3 +290,35 @@ def test_a_call_of_another_tool_is_not_what_was_corrected() -> None:
         ("Sorry, the amount was wrong.", [("refund", RIGHT, "done")]),
     )
     assert golds(lines)[0] == ([RIGHT, RIGHT], "corrected")
+
+
+@pytest.mark.parametrize(
+    "beside", [("refund", WRONG, "done"), LOOKED], ids=["the same again", "another tool's"]
+)
+def test_a_correction_differs_from_what_it_corrects(beside: Any) -> None:
+    """logs: A model's own words correct a call"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS)]),
+        ("Sorry, the amount was wrong.", [beside, ("refund", RIGHT, "done")]),
+    )
+    assert golds(lines)[0] == ([RIGHT], "corrected")
+
+
+def test_words_after_the_next_call_admit_nothing_about_the_one_before() -> None:
+    """logs: A model's own words correct a call"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS)]),
+        ("And the other one.", [("refund", RIGHT, "done")]),
+        ("Sorry, an error.", [LOOKED]),
+    )
+    assert [gold for gold in golds(lines) if gold[1] != "result"] == []
+
+
+def test_gold_does_not_depend_on_the_order_of_lines() -> None:
+    """logs: The gold of a row is the call that was right"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS)]),
+        (None, [LOOKED]),
+        ("Sorry, the amount was wrong.", [("refund", RIGHT, "done")]),
+    )
+    assert sorted(map(str, golds(lines[::-1]))) == sorted(map(str, golds(lines)))

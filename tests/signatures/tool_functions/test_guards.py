@@ -1,0 +1,163 @@
+"""Who is asked before a tool runs, what they are shown, and what comes of an answer that is none."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from sigadapt import Confirmation, ToolCalls, ToolDecl, ToolDecls
+from sigadapt.errors import InvalidOption, InvalidToolDecl
+
+
+class Till:
+    """What was paid, and the tool that pays."""
+
+    def __init__(self, **options: Any) -> None:
+        self.paid: list[tuple[str, int]] = []
+
+        def pay(to: str, eur: int = 5) -> str:
+            """Pay."""
+            self.paid.append((to, eur))
+            return f"Paid {to}."
+
+        self.tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=options.get("policy", True))])
+
+
+def later(ask: Callable[..., Any]) -> Callable[..., Any]:
+    async def asks(*shown: Any) -> Any:
+        return ask(*shown)
+
+    return asks
+
+
+def ran(tool: ToolDecl, *, is_async: bool, **args: Any) -> Any:
+    """Run a tool as an agent of DSPy's runs it."""
+    made = tool.to_dspy()
+    return asyncio.run(made.acall(**args)) if is_async else made(**args)
+
+
+@pytest.mark.parametrize("ask", [None, "yes", True, 7])
+def test_only_a_function_can_be_asked(ask: Any) -> None:
+    """confirmation: A person says yes before a tool runs."""
+    with pytest.raises(InvalidOption) as caught:
+        Till().tools.confirmed_by(ask)
+    assert caught.value.field == "ask"
+    assert "Give confirmed_by a function" in str(caught.value.fix)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_person_is_shown_the_tool_the_arguments_and_the_question(is_async: bool) -> None:
+    till = Till(policy=lambda args: Confirmation(f"Pay {args['to']}?"))
+    shown: list[Any] = []
+
+    def ask(*given: Any) -> bool:
+        shown.append(given)
+        return True
+
+    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
+    assert ran(tools["pay"], is_async=is_async, to="Ada") == "Paid Ada."
+    assert shown == [("pay", {"to": "Ada", "eur": 5}, "Pay Ada?")]
+    assert till.paid == [("Ada", 5)]
+
+
+def fails(*_: Any) -> Any:
+    raise KeyError("no such window")
+
+
+NO_ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
+    "a text": (lambda *_: "yes", "expected True or False, got a str"),
+    "a number": (lambda *_: 1, "expected True or False, got an int"),
+    "nothing": (lambda *_: None, "expected True or False, got None"),
+    "an error": (fails, "KeyError: 'no such window'"),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("name", NO_ANSWERS)
+def test_an_answer_that_is_none_runs_nothing_and_is_told(
+    name: str, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    till = Till()
+    ask, words = NO_ANSWERS[name]
+    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
+    with caplog.at_level(logging.ERROR, "sigadapt"), pytest.raises(InvalidOption) as caught:
+        ran(tools["pay"], is_async=is_async, to="Ada")
+    error = caught.value
+    assert (error.code, error.field, till.paid) == ("invalid_decision", "ask", [])
+    assert f"`ask` gave no answer about 'pay': {words}" in str(error)
+    assert "Return True to run the call" in str(error.fix)
+    assert caplog.messages == [str(error)]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_no_runs_nothing(is_async: bool) -> None:
+    till = Till()
+
+    def ask(*_: Any) -> bool:
+        return False
+
+    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
+    with pytest.raises(PermissionError, match="The user rejected this call"):
+        ran(tools["pay"], is_async=is_async, to="Ada")
+    assert till.paid == []
+
+
+@pytest.mark.parametrize("policy", [True, lambda args: False], ids=["asked", "not asked"])
+@pytest.mark.parametrize("asks_later", [False, True])
+def test_a_tool_that_asks_keeps_its_timeout(policy: Any, asks_later: bool) -> None:
+    """confirmation: A person says yes before a tool runs."""
+
+    async def pay() -> str:
+        """Pay, some time."""
+        await asyncio.Event().wait()
+        return "paid"
+
+    def ask(*_: Any) -> bool:
+        return True
+
+    decl = ToolDecl.of(pay, requires_confirmation=policy, timeout=0.05)
+    [tool] = ToolDecls([decl]).confirmed_by(later(ask) if asks_later else ask).tools
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(tool.to_dspy().acall(), 60))
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_one_who_is_asked_last_is_asked_alone(answers: bool) -> None:
+    till = Till()
+    asked: list[str] = []
+
+    def ask_of(name: str) -> Callable[..., bool]:
+        def ask(*_: Any) -> bool:
+            asked.append(name)
+            return answers
+
+        return ask
+
+    tools = till.tools.confirmed_by(ask_of("first")).confirmed_by(ask_of("second"))
+    [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
+    assert (result.is_error, asked.count("second")) == (not answers, 1)
+    assert till.paid == ([("Ada", 5)] if answers else [])
+
+
+def test_more_than_json_can_show_is_agreed_to_by_nobody() -> None:
+    """confirmation: What was edited runs, or nothing does."""
+    ran_with: list[Any] = []
+
+    class Card(BaseModel):
+        pin: SecretStr
+
+    def pay(card: Card) -> str:
+        """Pay."""
+        ran_with.append(card)
+        return "paid"
+
+    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)]).confirmed_by(lambda *_: True)
+    with pytest.raises(InvalidToolDecl, match="more than JSON can show") as caught:
+        tools["pay"].func(card=Card(pin=SecretStr("1234")))  # pyright: ignore[reportOptionalCall]
+    assert (caught.value.code, caught.value.tool, ran_with) == ("confirmation_failed", "pay", [])
+    assert "Give the tool the arguments as JSON" in str(caught.value.fix)
