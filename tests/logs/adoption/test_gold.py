@@ -322,3 +322,23 @@ def test_gold_does_not_depend_on_the_order_of_lines() -> None:
         ("Sorry, the amount was wrong.", [("refund", RIGHT, "done")]),
     )
     assert sorted(map(str, golds(lines[::-1]))) == sorted(map(str, golds(lines)))
+
+
+def test_a_question_that_is_asked_again_has_its_own_results() -> None:
+    """logs: The gold of a row is the call that was right"""
+    first = asks("Weather in Lima?", "get_weather", {"city": "Lima"}, "Error: no data")
+    second = asks("Weather in Lima?", "get_weather", {"city": "Lima"}, "18 C", "c2")
+    adopted = adopt(log([*first, *second]))
+    assert golds(log([*first, *second])) == [([{"city": "Lima"}], "result")]
+    assert [(each["code"], each["count"]) for each in adopted.failures] == [("tool_failed", 1)]
+
+
+@pytest.mark.parametrize("call_id", ["call_aA1bB2cC3", "c2"], ids=["random id", "counted id"])
+@pytest.mark.parametrize("value", ["18 C", "Error: no data"])
+def test_the_results_of_a_call_after_its_history_was_trimmed(call_id: str, value: str) -> None:
+    """logs: The gold of a row is the call that was right"""
+    earlier = asks("Weather in Oslo?", "get_weather", {"city": "Oslo"})
+    turn = asks("Weather in Lima?", "get_weather", {"city": "Lima"}, value, call_id)
+    lines = log([*earlier, *turn[:2]], conversation="a") + log(turn, conversation="a")[1:]
+    lima = [([{"city": "Lima"}], "result")] if value == "18 C" else []
+    assert golds(lines) == [([{"city": "Oslo"}], "result"), *lima]

@@ -1,6 +1,7 @@
 """Who is asked before a tool runs, what they are shown, and what comes of an answer that is none."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 import asyncio
 import logging
