@@ -342,3 +342,13 @@ def test_the_results_of_a_call_after_its_history_was_trimmed(call_id: str, value
     lines = log([*earlier, *turn[:2]], conversation="a") + log(turn, conversation="a")[1:]
     lima = [([{"city": "Lima"}], "result")] if value == "18 C" else []
     assert golds(lines) == [([{"city": "Oslo"}], "result"), *lima]
+
+
+def test_two_calls_that_failed_have_two_corrections() -> None:
+    """logs: The gold of a row is the call that was right"""
+    other = {"order": 2, "cents": 9}
+    lines = rounds_of(
+        (None, [("refund", WRONG, FAILED), ("refund", WORSE, FAILED)]),
+        (None, [("refund", RIGHT, "done"), ("refund", other, "done")]),
+    )
+    assert golds(lines)[0] == ([RIGHT, other], "corrected")
