@@ -114,16 +114,37 @@ def kept(desk: Any) -> tuple[int, Chat]:
 def test_a_message_whose_process_died_stays_in_the_history(tmp_path: Path) -> None:
     """chats: A process dies"""
     with bank(tmp_path) as desk:
+        desk.say("ai_sdk", "Hi")
         desk.say("ai_sdk", "Hello")
         version, chat = kept(desk)
         chat.begin_message(Message("lost", "Are you there?"), lease=-1)
         assert desk.chats.store.save("c1", "ada", version, chat.model_dump_json())
         desk.say("ai_sdk", "Once more")
-        assert desk.texts() == ["Hello", "Hello.", "Are you there?", "Once more", "Hello."]
+        assert desk.texts()[2:] == ["Hello", "Hello.", "Are you there?", "Once more", "Hello."]
         sent = str(desk.provider.received[-1].body["messages"])
         places = [sent.index(text) for text in ("Hello.", "Are you there?", "Once more")]
         assert places == sorted(places)
         assert sent.count("Are you there?") == 1
+
+
+def test_a_program_whose_process_died_leaves_what_it_had_done() -> None:
+    """chats: A process dies"""
+    chat = Chat(turns=[ChatTurn(message_id="1", text="one", events=[{"question": "one"}])])
+    chat.begin_message(Message("2", "two"), lease=-1)
+    events = [{"question": "one"}, {"question": "two", "calls": "some"}]
+    chat.go_on(events, "question")
+    chat.recover("question")
+    assert (chat.run, chat.history().messages) == (None, events)
+
+
+def test_a_call_before_the_one_that_waits_is_shown_once(tmp_path: Path) -> None:
+    """chats: A page waits for a person"""
+    with bank(tmp_path, [Answer(calls=[Call("balance")]), sends("Ada"), submits("Done.")]) as desk:
+        desk.say("ai_sdk", "Go.")
+        states = [(name, state) for name, state, _ in desk.calls()]
+        assert states == [("balance", "output-available"), ("send", "approval-requested")]
+        _, chat = kept(desk)
+        assert [call.name for call in chat.turns[-1].other_calls] == []
 
 
 def test_each_call_of_a_turn_that_died_says_what_is_known_of_it(tmp_path: Path) -> None:
