@@ -413,14 +413,15 @@ def of_calls(tools: ToolDecls, **place: Any) -> InputNeeded:
     return InputNeeded.model_validate_json(error.model_dump_json())
 
 
-DOORS: dict[str, Any] = {
-    "resume": lambda error, *given, **options: error.resume(*given, **options).messages[-1]["results"],
-    "aresume": lambda error, *given, **options: asyncio.run(error.aresume(*given, **options)).messages[-1][
-        "results"
-    ],
-    "results_of": lambda error, *given, **options: error.results_of(*given, **options),
-    "aresults_of": lambda error, *given, **options: asyncio.run(error.aresults_of(*given, **options)),
-}
+def gone_on(door: str, error: Any, tools: ToolDecls, decisions: Any, **options: Any) -> list[Any]:
+    """The results of a turn, by each way to go on with it."""
+    outcome = getattr(error, door)(tools, decisions, **options)
+    if door.startswith("a"):
+        outcome = asyncio.run(outcome)
+    return [*(outcome if door.endswith("results_of") else outcome.messages[-1]["results"])]
+
+
+DOORS = ("resume", "aresume", "results_of", "aresults_of")
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -435,7 +436,7 @@ def test_a_turn_that_goes_on_has_a_timeout(door: str):
     tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
     error = of_calls(tools, results_field="results")
     decisions = {error.requests[0].id: True, error.requests[1].id: False}
-    results = DOORS[door](error, tools, decisions, timeout=0.05)
+    results = gone_on(door, error, tools, decisions, timeout=0.05)
     assert [result.is_error for result in results] == [True, True]
 
 
@@ -453,7 +454,7 @@ def test_what_is_left_of_a_turn_is_the_same_run(door: str):
     error = of_calls(tools, field="asked", results_field="results")
     first, second = error.requests
     with sigadapt.Run() as run, pytest.raises(InputNeeded) as caught:
-        DOORS[door](error, tools, {first.id: True}, partial=True)
+        gone_on(door, error, tools, {first.id: True}, partial=True)
     left = caught.value
     assert left.run is run
     left = InputNeeded.model_validate_json(left.model_dump_json())
