@@ -88,7 +88,7 @@ def test_a_turn_begins_with_its_message_though_the_program_changed_earlier_ones(
     texts = ("one", "two")
     turns = [ChatTurn(message_id=text, text=text, events=[{"question": text}]) for text in texts]
     chat = Chat(turns=[*turns, ChatTurn(message_id="m", text="three")])
-    last = [{"question": "three", "answer": "3"}]
+    last = [{"question": "three", "calls": "some"}, {"answer": "3"}]
     events = [{"question": "two", "answer": "in short"}, *last]
     ENDS[how](chat, events)
     assert [turn.events for turn in chat.turns] == [*(turn.events for turn in turns), last]
