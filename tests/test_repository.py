@@ -335,4 +335,4 @@ def test_every_mutated_file_and_its_tests_are_there() -> None:
         ROOT / "tests" / test for tests in files.values() for test in tests
     ]
     assert [relative(path) for path in named if not path.exists()] == []
-    assert set(re.findall(r"^\| `([\w/]+\.py)`", page, re.MULTILINE)) == set(files)
+    assert set(re.findall(r"^\| `(\w+/[\w/]+\.py)`", page, re.MULTILINE)) <= set(files)

@@ -45,7 +45,6 @@ def ran(tool: ToolDecl, *, is_async: bool, **args: Any) -> Any:
 
 @pytest.mark.parametrize("ask", [None, "yes", True, 7])
 def test_only_a_function_can_be_asked(ask: Any) -> None:
-    """confirmation: A person says yes before a tool runs."""
     with pytest.raises(InvalidOption) as caught:
         Till().tools.confirmed_by(ask)
     assert caught.value.field == "ask"
@@ -112,7 +111,6 @@ def test_a_no_runs_nothing(is_async: bool) -> None:
 @pytest.mark.parametrize("policy", [True, lambda args: False], ids=["asked", "not asked"])
 @pytest.mark.parametrize("asks_later", [False, True])
 def test_a_tool_that_asks_keeps_its_timeout(policy: Any, asks_later: bool) -> None:
-    """confirmation: A person says yes before a tool runs."""
 
     async def pay() -> str:
         """Pay, some time."""
@@ -241,7 +239,6 @@ def test_a_program_that_waits_inside_of_a_tool_is_told_which_tool(caplog: pytest
 
 
 def test_only_a_function_that_needs_a_yes_is_guarded() -> None:
-    """confirmation: A person says yes before a tool runs."""
 
     def find(city: str) -> str:
         """Find."""
