@@ -17,26 +17,69 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("sigadapt", "tests", "docs", "openspec", "pyproject.toml", "README.md")
+READ = ("docs", "openspec", "README.md")  # what tests read of the checkout
+PARTS = ("sigadapt", "tests", "pyproject.toml", *READ)
 
-# Where a wrong sign does harm without an error, and the tests that say what is right there.
+# Where a wrong sign does harm without an error, and the tests that say what is right there. More tests cost
+# little: of those that enter a changed function, the fastest run first, until one fails.
 TESTS: dict[str, tuple[str, ...]] = {
     "signatures/tool_results/pairing.py": ("signatures/test_pairing.py", "signatures/test_results.py"),
-    "adapters/request/aliases.py": ("adapters/request/test_aliases.py", "adapters/request/test_lowering.py"),
-    "adapters/request/lowering.py": ("adapters/request/test_aliases.py", "adapters/request/test_lowering.py"),
-    "schemas/arguments.py": ("schemas/test_arguments.py", "schemas/test_decoded_arguments.py"),
-    "schemas/misfits.py": ("schemas/test_misfits.py", "schemas/test_effort.py"),
+    "signatures/turns/decisions.py": (
+        "runs/test_decisions.py",
+        "runs/test_kept_runs.py",
+        "runs/test_waiting.py",
+        "signatures/test_confirmation.py",
+        "signatures/tool_functions",
+        "signatures/turns",
+    ),
+    "signatures/tool_functions/guards.py": (
+        "runs/test_decisions.py",
+        "runs/test_waiting.py",
+        "signatures/test_confirmation.py",
+        "signatures/test_forgotten_adapter.py",
+        "signatures/test_function_calls.py",
+        "signatures/test_immutable_decls.py",
+        "signatures/test_pickling.py",
+        "signatures/test_plain_values.py",
+        "signatures/test_running.py",
+        "signatures/tool_functions",
+    ),
+    "runs/waiting.py": (
+        "runs/test_decisions.py",
+        "runs/test_kept_runs.py",
+        "runs/test_waiting.py",
+        "runs/stores",
+        "signatures/tool_functions",
+        "trust/test_golden_marks.py",
+        "trust/test_mutated_json.py",
+        "trust/test_signed_runs.py",
+    ),
+    "runs/stores/waiting_runs.py": ("runs/stores", "ui/test_chats.py"),
+    "ui/chat.py": ("ui",),
+    "ui/page_requests.py": ("ui",),
+    "logs/adoption/gold.py": ("logs/adoption", "logs/test_reruns.py"),
+    "logs/adoption/threads.py": ("logs/adoption", "logs/test_conversation.py"),
+    "adapters/request/aliases.py": ("adapters/passes/test_aliases.py", "adapters/passes/test_lowering.py"),
+    "adapters/passes/order.py": (
+        "adapters/passes/test_aliases.py",
+        "adapters/passes/test_lowering.py",
+        "adapters/passes/test_order.py",
+    ),
     "adapters/response/typed_calls.py": (
         "adapters/response/test_typed_calls.py",
         "adapters/response/test_repeated_keys.py",
         "adapters/request/test_continuation.py",
     ),
+    "schemas/arguments.py": ("schemas/test_arguments.py", "schemas/test_decoded_arguments.py"),
+    "schemas/misfits.py": ("schemas/test_misfits.py", "schemas/test_effort.py"),
 }
 # Tests that remember something in the process, in which mutmut runs them again, or that start another process
 LEFT_OUT = "not by_the_cache and not process_of_its_own"
 CONFIG = """[mutmut]
 source_paths=sigadapt
 only_mutate=sigadapt/{file}
+also_copy=
+    {read}
 pytest_add_cli_args=
     -p
     no:cacheprovider
@@ -48,6 +91,8 @@ pytest_add_cli_args_test_selection=
 timeout_multiplier=4
 timeout_constant=2
 """
+# `mcp` keeps the standard error that it finds when it is imported. That of a test is closed after its run.
+MUTMUT = "import mcp.client.stdio, mutmut.__main__; mutmut.__main__.cli()"
 SURVIVED, UNTESTED = 0, 33  # mutmut's marks; every other one says how a test run failed
 
 
@@ -71,11 +116,11 @@ def tried(file: str, folder: Path) -> str:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
         copy(ROOT / part, folder / part)
     tests = "\n    ".join(f"tests/{test}" for test in TESTS[file])
-    config = CONFIG.format(file=file, tests=tests, left_out=LEFT_OUT)
+    config = CONFIG.format(file=file, tests=tests, read="\n    ".join(READ), left_out=LEFT_OUT)
     (folder / "setup.cfg").write_text(config, encoding="utf-8")
     # Named, mutmut first asks for each test by its id alone. What it could not find would count as a failure.
     names = f"sigadapt.{file.removesuffix('.py').replace('/', '.')}.*"
-    run = (sys.executable, "-m", "mutmut", "run", "--max-children", str(os.cpu_count() or 1), names)
+    run = (sys.executable, "-c", MUTMUT, "run", "--max-children", str(os.cpu_count() or 1), names)
     env = {key: value for key, value in os.environ.items() if key != "SIGADAPT_CORPUS"}  # it takes minutes
     with (folder / "log").open("wb") as log:  # thousands of lines of progress, of use only if it fails
         done = subprocess.run(run, cwd=folder, env=env, stdout=log, stderr=log, check=False)

@@ -320,3 +320,19 @@ def test_contributing_lists_every_recipe() -> None:
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert recipes
     assert set(re.findall(r"^\| `(\w+)", contributing, re.MULTILINE)) == set(re.findall(r"\w+", recipes[1]))
+
+
+def test_every_mutated_file_and_its_tests_are_there() -> None:
+    text = (ROOT / "benchmarks" / "mutants.py").read_text(encoding="utf-8")
+    [table] = [
+        node.value
+        for node in ast.parse(text).body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "TESTS" and node.value is not None
+    ]
+    files: dict[str, tuple[str, ...]] = ast.literal_eval(table)
+    page = (ROOT / "docs" / "mutation.md").read_text(encoding="utf-8")
+    named = [PACKAGE / file for file in files] + [
+        ROOT / "tests" / test for tests in files.values() for test in tests
+    ]
+    assert [relative(path) for path in named if not path.exists()] == []
+    assert set(re.findall(r"^\| `(\w+/[\w/]+\.py)`", page, re.MULTILINE)) <= set(files)

@@ -226,7 +226,8 @@ class Chat(_StoredModel):
     def _keep_events(self, events: Events, field: str) -> None:
         """Keep the last turn's events, which come after those of the history that the program was given."""
         last = self.turns[-1]
-        last.events = [*events[_count_of_earlier(self._events_before_last(), events, field) :]]
+        count = _count_of_earlier(self._events_before_last(), events, field, last.text)
+        last.events = [*events[count:]]
         whole_length = sum(len(turn.events) for turn in self.turns)
         self.shortened = [*events] if len(events) != whole_length else None
 
@@ -270,10 +271,11 @@ def _storable_members(collection: Any, depth: int) -> Any:
     return tuple(members) if isinstance(collection, tuple) else members
 
 
-def _count_of_earlier(earlier: Events, events: Events, field: str) -> int:
-    """Return how many events of a history are earlier ones, of which a program may drop those at the front.
+def _count_of_earlier(earlier: Events, events: Events, field: str, text: str) -> int:
+    """Return how many events of a history are earlier ones.
 
-    A user may write the same text twice, so the text alone does not say where the last turn begins.
+    A program may drop those at the front, and change others, such as a long result. A user may write the same
+    text twice, so the text of the last turn alone does not say where that begins.
     """
     messages = [event.get(field) for event in events]
     earlier_messages = [event.get(field) for event in earlier]
@@ -283,9 +285,9 @@ def _count_of_earlier(earlier: Events, events: Events, field: str) -> int:
 
     counts = [*filter(fits, range(min(len(earlier), len(events)), -1, -1))]
     for count in counts:
-        if all(map(_is_same, events[:count], earlier[len(earlier) - count :])):
+        if count and all(map(_is_same, events[:count], earlier[len(earlier) - count :])):
             return count
-    return counts[0]
+    return next((count for count in counts if messages[count : count + 1] == [text]), 0)
 
 
 def _is_same(event: Mapping[str, Any], kept: Mapping[str, Any]) -> bool:

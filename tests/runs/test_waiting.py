@@ -403,3 +403,91 @@ def test_an_option_takes_what_it_knows():
     ):
         with pytest.raises(InvalidOption):
             sigadapt.ChatAdapter(**cast("Any", options))
+
+
+def of_calls(tools: ToolDecls, **place: Any) -> InputNeeded:
+    """The error of two calls by hand that wait, saved and loaded."""
+    calls = ToolCalls([{"id": "c1", "name": "pay", "args": {}}, {"id": "c2", "name": "pay", "args": {}}])
+    history = dspy.History(messages=[{"question": "Before."}])
+    error = InputNeeded(calls, calls.awaiting_confirmation(tools), history, {"question": "Pay."}, **place)
+    return InputNeeded.model_validate_json(error.model_dump_json())
+
+
+def gone_on(door: str, error: Any, tools: ToolDecls, decisions: Any, **options: Any) -> list[Any]:
+    """The results of a turn, by each way to go on with it."""
+    outcome = getattr(error, door)(tools, decisions, **options)
+    if door.startswith("a"):
+        outcome = asyncio.run(outcome)
+    return [*(outcome if door.endswith("results_of") else outcome.messages[-1]["results"])]
+
+
+DOORS = ("resume", "aresume", "results_of", "aresults_of")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_turn_that_goes_on_has_a_timeout(door: str):
+    """runs: Every call of the turn is answered."""
+
+    async def pay() -> str:
+        """Pay, some time."""
+        await asyncio.Event().wait()
+        return "paid"
+
+    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
+    error = of_calls(tools, results_field="results")
+    decisions = {error.requests[0].id: True, error.requests[1].id: False}
+    results = gone_on(door, error, tools, decisions, timeout=0.05)
+    assert [result.is_error for result in results] == [True, True]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_left_of_a_turn_is_the_same_run(door: str):
+    """tool-context: Some decisions may come later."""
+    paid: list[str] = []
+
+    def pay() -> str:
+        """Pay."""
+        paid.append("paid")
+        return f"paid {len(paid)}"
+
+    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
+    error = of_calls(tools, field="asked", results_field="results")
+    first, second = error.requests
+    with sigadapt.Run() as run, pytest.raises(InputNeeded) as caught:
+        gone_on(door, error, tools, {first.id: True}, partial=True)
+    left = caught.value
+    assert left.run is run
+    left = InputNeeded.model_validate_json(left.model_dump_json())
+    assert (left.id, left.calls, left.field, left.results_field) == (
+        error.id,
+        error.calls,
+        "asked",
+        "results",
+    )
+    assert (left.event, left.history.messages) == ({"question": "Pay."}, [{"question": "Before."}])
+    assert [request.id for request in left.requests] == [second.id]
+    history = left.resume(tools, {second.id: True})
+    before, turn = history.messages
+    assert (before, turn["question"], len(paid)) == ({"question": "Before."}, "Pay.", 2)
+    assert [result.value for result in turn["results"]] == ["paid 1", "paid 2"]
+    assert [call.id for call in turn["asked"]] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"calls": 7}', b"\xff"])
+def test_a_text_that_is_no_run_is_told(text: Any):
+    """runs: A run goes on from JSON."""
+    with pytest.raises(InvalidHistory, match="it is no saved InputNeeded") as caught:
+        InputNeeded.model_validate_json(text)
+    assert caught.value.code == "unreadable_history"
+    assert "model_dump_json" in str(caught.value.fix)
+    assert "saved InputNeeded: None" not in str(caught.value)
+
+
+def test_a_run_that_json_cannot_hold_is_told():
+    """runs: A run goes on from JSON."""
+    error = of_calls(Shop().tools)
+    error.state = {"lock": object()}
+    with pytest.raises(InvalidHistory, match=r"cannot be saved: .*object") as caught:
+        error.model_dump_json()
+    assert caught.value.code == "unreadable_history"
+    assert "JSON can hold" in str(caught.value.fix)

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigadapt.errors import InvalidOption
-from sigadapt.ui.page_requests import Approval, Message, PageOutput, Payload, Refusal, read_ag_ui, read_ai_sdk
+from sigadapt.ui.page_requests import (
+    Approval,
+    Message,
+    PageOutput,
+    PageReply,
+    PageRequest,
+    Payload,
+    Refusal,
+    read_ag_ui,
+    read_ai_sdk,
+)
 
 READERS = {"ai_sdk": read_ai_sdk, "ag_ui": read_ag_ui}
 JSON = st.recursive(
@@ -85,3 +95,128 @@ def _read_or_refuse(form: str, body: Any) -> None:
     else:
         assert (request.message is None) == bool(request.replies)
     assert error is None or (error.code, error.field) == ("invalid_body", "body")
+
+
+def user_row(text: Any, row_id: Any = "u") -> dict[str, Any]:
+    return {"id": row_id, "role": "user", "content": text, "parts": text}
+
+
+def assistant_row(*parts: Any, row_id: str = "m1") -> dict[str, Any]:
+    return {"id": row_id, "role": "assistant", "parts": [*parts]}
+
+
+def approval(request_id: str, *, approved: Any = True, **more: Any) -> dict[str, Any]:
+    return {"state": "approval-responded", "approval": {"id": request_id, "approved": approved, **more}}
+
+
+def ai_sdk(*rows: Any, **more: Any) -> dict[str, Any]:
+    return {"id": "c", "messages": [*rows], **more}
+
+
+def ag_ui(*rows: Any, **more: Any) -> dict[str, Any]:
+    return {"threadId": "c", "runId": "r", "messages": [*rows], **more}
+
+
+TEXTS = [{"type": "text", "text": "a"}, "b", {"type": "file", "text": "c"}, {"type": "text", "text": "d"}]
+
+
+def test_all_that_a_reply_of_the_ai_sdk_says_is_read() -> None:
+    """chats: A body is read"""
+    parts = [
+        {"type": "text", "text": "I try."},
+        {"type": "reasoning", "text": "Hm."},
+        "no part",
+        {"toolCallId": "c1", **approval("a", approved=False, reason="Not today.")},
+        {"toolCallId": "c2", "state": "output-error", "errorText": "I do not know."},
+        {"toolCallId": "c3", "state": "output-error", "errorText": " "},
+        {"toolCallId": "c4", "state": "input-available"},
+    ]
+    assert read_ai_sdk(ai_sdk(assistant_row(*parts))) == PageRequest(
+        "c",
+        replies={"a": Approval(False, "Not today."), "c2": Refusal("I do not know."), "c3": Refusal()},
+        named=frozenset({"a"}),
+        message_id="m1",
+        shown_calls=frozenset({"c1", "c2", "c3", "c4"}),
+        shown_texts=frozenset({"I try."}),
+    )
+
+
+def test_all_that_a_body_of_ag_ui_says_is_read() -> None:
+    """chats: A body is read"""
+    entries = [{"interruptId": key, "status": "resolved", "payload": key} for key in ("a", "b")]
+    decided: dict[str, PageReply] = {"a": Payload("a"), "b": Payload("b")}
+    assert read_ag_ui(ag_ui(resume=entries)) == PageRequest(
+        "c", replies=decided, named=frozenset({"a", "b"}), run_id="r"
+    )
+    output = {"id": "t", "role": "tool", "toolCallId": "c1", "content": "18 C"}
+    assert read_ag_ui(ag_ui(output)) == PageRequest("c", replies={"c1": PageOutput("18 C")}, run_id="r")
+    assert read_ag_ui(ag_ui(user_row(TEXTS))) == PageRequest("c", Message("u", "ad"), run_id="r")
+
+
+def test_the_body_says_which_message_is_answered() -> None:
+    """chats: A body is read"""
+    first, second = assistant_row(approval("a")), assistant_row(approval("b"), row_id="m2")
+    assert [*read_ai_sdk(ai_sdk(first, second, messageId="m1")).replies] == ["a"]
+    assert [*read_ai_sdk(ai_sdk(first, second, messageId="m9")).replies] == ["b"]
+    again = read_ai_sdk(ai_sdk(first, user_row(TEXTS), messageId="m1", trigger="regenerate-message"))
+    assert (again.message, again.again, again.replies) == (Message("u", "ad"), True, {})
+
+
+def test_an_id_and_a_text_may_be_as_long_as_their_bounds() -> None:
+    """chats: A body is read"""
+    row = user_row("x" * 1_000_000, "i" * 500)
+    assert read_ag_ui(ag_ui(row)).message == Message("i" * 500, "x" * 1_000_000)
+    assert [*read_ai_sdk(ai_sdk(assistant_row(approval("r" * 500), approval("r" * 501)))).replies] == [
+        "r" * 500,
+        "",
+    ]
+
+
+MAKERS = (("ai_sdk", ai_sdk), ("ag_ui", ag_ui))
+GOOD, REPLY = user_row("Hi"), assistant_row(approval("a"))
+REFUSED: list[tuple[str, Any, str]] = [
+    *((form, [1], "the body is an object, not a list") for form in READERS),
+    *(
+        (form, make(GOOD) | {key: "x" * 501}, f"{key} is a text of 1 to 500 characters, not 'xxx")
+        for form, make, key in (
+            ("ai_sdk", ai_sdk, "id"),
+            ("ag_ui", ag_ui, "threadId"),
+            ("ag_ui", ag_ui, "runId"),
+        )
+    ),
+    *((form, make(GOOD) | {"messages": {}}, "messages is an array, not a dict") for form, make in MAKERS),
+    *((form, make(), "messages is empty") for form, make in MAKERS),
+    *((form, make(5), "the last message is an object, not an int") for form, make in MAKERS),
+    *(
+        (
+            form,
+            make(user_row("Hi", row_id)),
+            f"the last message's id is a text of 1 to 500 characters, not {row_id!r}",
+        )
+        for form, make in MAKERS
+        for row_id in ("", "\ud800")
+    ),
+    *((form, make(user_row(5)), "the message is an array, not an int") for form, make in MAKERS),
+    *((form, make(user_row("x" * 1_000_001)), "longer than 1,000,000 characters") for form, make in MAKERS),
+    ("ai_sdk", ai_sdk(REPLY | {"role": "system"}), "the last message is neither"),
+    ("ai_sdk", ai_sdk(REPLY, trigger="regenerate-message"), "the last message is neither"),
+    ("ai_sdk", ai_sdk(REPLY | {"parts": None}), "parts is an array, not None"),
+    ("ai_sdk", ai_sdk(REPLY | {"id": None}), "the last message's id is a text"),
+    ("ai_sdk", ai_sdk(assistant_row()), "holds no reply"),
+    ("ai_sdk", ai_sdk(assistant_row({"state": "approval-responded"})), "an approval is an object, not None"),
+    ("ai_sdk", ai_sdk(assistant_row(approval("a", approved=1))), "not 1 (an int)"),
+    ("ag_ui", ag_ui(resume="a"), "resume is an array, not a str"),
+    ("ag_ui", ag_ui(resume=["a"]), "an entry of resume is an object, not a str"),
+    ("ag_ui", ag_ui(resume=[{"interruptId": "a", "status": "maybe"}]), "not 'maybe'"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_a_refusal_says_what_the_page_sent(number: int) -> None:
+    """chats: A body that is none is refused"""
+    form, body, words = REFUSED[number]
+    with pytest.raises(InvalidOption) as caught:
+        READERS[form](body)
+    assert words in str(caught.value)
+    assert caught.value.fix is not None
+    assert "status 400" in caught.value.fix

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logs.made_logs import REFUND, WEATHER, asks, log, model, result, user, weather_log
+from logs.made_logs import REFUND, WEATHER, asks, log, model, result, tool, user, weather_log
 
 from sigadapt.logs import adopt
 from sigadapt.logs.adoption.gold import ADMISSIONS
@@ -71,7 +71,7 @@ def test_what_the_user_asked_for_both() -> None:
     failed = two_calls({"city": "Lima"}, "Error: no data", None, {"city": "Oslo"}, asked)
     assert golds(failed) == [([{"city": "Oslo"}], "result")]
     admitted = two_calls({"city": "Lima"}, "18 C", "Sorry, an error.", {"city": "Oslo"}, asked)
-    assert golds(admitted)[-1] == ([{"city": "Oslo"}], "result")
+    assert golds(admitted) == [([{"city": "Lima"}], "result"), ([{"city": "Oslo"}], "result")]
 
 
 def test_an_outage_corrects_nothing() -> None:
@@ -192,3 +192,163 @@ def test_a_call_that_a_server_left_as_text_is_no_silence() -> None:
     adopted = adopt(lines)
     assert [row.question for row in adopted.silences] == ["Why?"]
     assert [(each["code"], each["tool"]) for each in adopted.failures] == [("call_in_text", "get_weather")]
+
+
+ASKED_FOR_BOTH = [
+    "Lima or Oslo?",
+    "Limassol, Lima and Oslo",
+    "Lima, Limassol, Oslo",
+    "Limas Lima Limas: Oslo",
+]
+ASKED_FOR_ONE = ["Limassol and Oslo", "InLima, Oslo", "Lima_2 and Oslo", "Oslo", "2Lima, Oslo"]
+
+
+@pytest.mark.parametrize("question", ASKED_FOR_BOTH + ASKED_FOR_ONE)
+def test_a_user_asks_for_a_value_by_a_word_of_its_own(question: str) -> None:
+    """logs: The gold of a row is the call that was right"""
+    lines = two_calls({"city": "Lima"}, "Error: no data", None, {"city": "Oslo"}, question)
+    corrected = [([{"city": "Oslo"}], "corrected")] if question in ASKED_FOR_ONE else []
+    assert golds(lines) == [*corrected, ([{"city": "Oslo"}], "result")]
+
+
+FREE = [{"type": "function", "function": {"name": "find", "description": "Find."}}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "question"),
+    [
+        ({}, {"unit": "c"}, "In none, or c?"),
+        ({"unit": {"a": 1}}, {"unit": {"b": 2}}, "{'a': 1} or {'b': 2}"),
+        ({"unit": [1]}, {"unit": [2]}, "[1] or [2]"),
+    ],
+    ids=["nothing", "objects", "lists"],
+)
+def test_a_user_names_no_structure(first: Any, second: Any, question: str) -> None:
+    """logs: The gold of a row is the call that was right"""
+    events = [
+        user(question),
+        model(None, ("k1", "find", first)),
+        result("k1", "Error: no data"),
+        model(None, ("k2", "find", second)),
+        result("k2", "done"),
+        model("Done."),
+    ]
+    assert golds(log(events, FREE)) == [([second], "corrected"), ([second], "result")]
+
+
+def rounds_of(*steps: tuple[str | None, list[tuple[str, Any, str]]]) -> list[Any]:
+    """The log of a turn: what the model said in each round, and its calls with their results."""
+    events = [user("Refund it")]
+    for number, (text, calls) in enumerate(steps):
+        ids = [f"k{number}_{place}" for place in range(len(calls))]
+        events.append(
+            model(text, *((key, name, args) for key, (name, args, _) in zip(ids, calls, strict=True)))
+        )
+        events += [result(key, value) for key, (_, _, value) in zip(ids, calls, strict=True)]
+    return log([*events, model("Done.")], [REFUND, WEATHER, NOTE])
+
+
+NOTE = tool("note", "Note a refund.", order="integer", cents="integer")
+WORSE = {"order": 1, "cents": 9000}
+LOOKED = ("get_weather", {"city": "Lima"}, "18 C")
+UNKNOWN_WORDS = "The amount is larger than the order."
+
+
+def test_a_correction_is_neither_another_tools_nor_one_that_failed() -> None:
+    """logs: The gold of a row is the call that was right"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, FAILED)]),
+        (None, [LOOKED, ("refund", WORSE, FAILED), ("refund", RIGHT, "done")]),
+    )
+    assert golds(lines)[0] == ([RIGHT], "corrected")
+
+
+def test_a_correction_may_come_after_a_round_about_something_else() -> None:
+    """logs: A model's own words correct a call"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS)]),
+        (None, [LOOKED]),
+        ("Sorry, the amount was wrong.", [("refund", RIGHT, "done")]),
+    )
+    assert golds(lines)[0] == ([RIGHT], "corrected")
+
+
+def test_a_call_that_is_made_again_was_not_corrected() -> None:
+    """logs: A model's own words correct a call"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS)]),
+        ("Sorry, I try again.", [("refund", WRONG, "done")]),
+        (None, [("refund", RIGHT, "done")]),
+    )
+    assert golds(lines) == [([WRONG], "result"), ([WRONG], "result"), ([RIGHT], "result")]
+
+
+def test_a_call_of_another_tool_is_not_what_was_corrected() -> None:
+    """logs: A model's own words correct a call"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS), ("note", RIGHT, "noted")]),
+        ("Sorry, the amount was wrong.", [("refund", RIGHT, "done")]),
+    )
+    assert golds(lines)[0] == ([RIGHT, RIGHT], "corrected")
+
+
+@pytest.mark.parametrize(
+    "beside", [("refund", WRONG, "done"), LOOKED], ids=["the same again", "another tool's"]
+)
+def test_a_correction_differs_from_what_it_corrects(beside: Any) -> None:
+    """logs: A model's own words correct a call"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS)]),
+        ("Sorry, the amount was wrong.", [beside, ("refund", RIGHT, "done")]),
+    )
+    assert golds(lines)[0] == ([RIGHT], "corrected")
+
+
+def test_words_after_the_next_call_admit_nothing_about_the_one_before() -> None:
+    """logs: A model's own words correct a call"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS)]),
+        ("And the other one.", [("refund", RIGHT, "done")]),
+        ("Sorry, an error.", [LOOKED]),
+    )
+    assert [gold for gold in golds(lines) if gold[1] != "result"] == []
+
+
+def test_gold_does_not_depend_on_the_order_of_lines() -> None:
+    """logs: The gold of a row is the call that was right"""
+    lines = rounds_of(
+        (None, [("refund", WRONG, UNKNOWN_WORDS)]),
+        (None, [LOOKED]),
+        ("Sorry, the amount was wrong.", [("refund", RIGHT, "done")]),
+    )
+    assert sorted(map(str, golds(lines[::-1]))) == sorted(map(str, golds(lines)))
+
+
+def test_a_question_that_is_asked_again_has_its_own_results() -> None:
+    """logs: The gold of a row is the call that was right"""
+    first = asks("Weather in Lima?", "get_weather", {"city": "Lima"}, "Error: no data")
+    second = asks("Weather in Lima?", "get_weather", {"city": "Lima"}, "18 C", "c2")
+    adopted = adopt(log([*first, *second]))
+    assert golds(log([*first, *second])) == [([{"city": "Lima"}], "result")]
+    assert [(each["code"], each["count"]) for each in adopted.failures] == [("tool_failed", 1)]
+
+
+@pytest.mark.parametrize("call_id", ["call_aA1bB2cC3", "c2"], ids=["random id", "counted id"])
+@pytest.mark.parametrize("value", ["18 C", "Error: no data"])
+def test_the_results_of_a_call_after_its_history_was_trimmed(call_id: str, value: str) -> None:
+    """logs: The gold of a row is the call that was right"""
+    earlier = asks("Weather in Oslo?", "get_weather", {"city": "Oslo"})
+    turn = asks("Weather in Lima?", "get_weather", {"city": "Lima"}, value, call_id)
+    lines = log([*earlier, *turn[:2]], conversation="a") + log(turn, conversation="a")[1:]
+    lima = [([{"city": "Lima"}], "result")] if value == "18 C" else []
+    assert golds(lines) == [([{"city": "Oslo"}], "result"), *lima]
+
+
+def test_two_calls_that_failed_have_two_corrections() -> None:
+    """logs: The gold of a row is the call that was right"""
+    other = {"order": 2, "cents": 9}
+    lines = rounds_of(
+        (None, [("refund", WRONG, FAILED), ("refund", WORSE, FAILED)]),
+        (None, [("refund", RIGHT, "done"), ("refund", other, "done")]),
+    )
+    assert golds(lines)[0] == ([RIGHT, other], "corrected")

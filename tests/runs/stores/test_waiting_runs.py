@@ -101,7 +101,13 @@ def test_a_run_is_its_owners(tmp_path: Path) -> None:
         assert store.take(mine.id, owner=owner) is None
         with pytest.raises(InvalidOption) as caught:
             store.put(mine, owner=owner)
-        assert caught.value.code == "other_owner"
+        assert (caught.value.code, caught.value.field) == ("other_owner", "owner")
+    for run, owner in ((mine, "ada"), (others, "bob' OR 1=1 --"), (nobodys, None)):
+        found = store.get(run.id, owner=owner)
+        assert found is not None
+        assert found.model_dump_json() == run.model_dump_json()
+    assert store.get(nobodys.id, owner="ada") is None
+    assert store.take(nobodys.id, owner="ada") is None
     assert store.take("no such id") is None
     assert store.put(mine, owner="ada") == mine.id  # again
     taken = store.take(mine.id, owner="ada")
@@ -119,10 +125,17 @@ def test_a_client_may_send_anything_as_an_id(tmp_path: Path, sent: Any) -> None:
     assert store.take(sent) is None
     assert len(store.for_owner(None)) == 1
     if sent is not None:
-        for use in (lambda: store.put(waiting(), sent), lambda: store.for_owner(sent)):
+        for use in (
+            lambda: store.put(waiting(), sent),
+            lambda: store.get("x", sent),
+            lambda: store.take("x", sent),
+            lambda: store.for_owner(sent),
+        ):
             with pytest.raises(InvalidOption) as caught:
                 use()
             assert caught.value.field == "owner"
+            assert f"not {sent!r}" in str(caught.value)
+            assert "str(user_id)" in str(caught.value.fix)
 
 
 def test_what_is_no_store(tmp_path: Path) -> None:
@@ -140,7 +153,8 @@ def test_what_is_no_store(tmp_path: Path) -> None:
             with pytest.raises(InvalidOption) as caught:
                 method()
             assert caught.value.code == "unusable_store"
-            assert str(path) in str(caught.value)
+            assert f"{path} cannot be used as a store of runs" in str(caught.value)
+            assert "a file that WaitingRuns made" in str(caught.value.fix)
         assert before is None or path.read_bytes() == before
 
 

@@ -1,0 +1,266 @@
+"""Who is asked before a tool runs, what they are shown, and what comes of an answer that is none."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from sigadapt import Confirmation, ToolCalls, ToolContext, ToolDecl, ToolDecls
+from sigadapt.errors import InvalidOption, InvalidToolDecl
+
+
+class Till:
+    """What was paid, and the tool that pays."""
+
+    def __init__(self, **options: Any) -> None:
+        self.paid: list[tuple[str, int]] = []
+
+        def pay(to: str, eur: int = 5) -> str:
+            """Pay."""
+            self.paid.append((to, eur))
+            return f"Paid {to}."
+
+        self.tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=options.get("policy", True))])
+
+
+def later(ask: Callable[..., Any]) -> Callable[..., Any]:
+    async def asks(*shown: Any) -> Any:
+        return ask(*shown)
+
+    return asks
+
+
+def ran(tool: ToolDecl, *, is_async: bool, **args: Any) -> Any:
+    """Run a tool as an agent of DSPy's runs it."""
+    made = tool.to_dspy()
+    return asyncio.run(made.acall(**args)) if is_async else made(**args)
+
+
+@pytest.mark.parametrize("ask", [None, "yes", True, 7])
+def test_only_a_function_can_be_asked(ask: Any) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        Till().tools.confirmed_by(ask)
+    assert caught.value.field == "ask"
+    assert "Give confirmed_by a function" in str(caught.value.fix)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_person_is_shown_the_tool_the_arguments_and_the_question(is_async: bool) -> None:
+    till = Till(policy=lambda args: Confirmation(f"Pay {args['to']}?"))
+    shown: list[Any] = []
+
+    def ask(*given: Any) -> bool:
+        shown.append(given)
+        return True
+
+    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
+    assert ran(tools["pay"], is_async=is_async, to="Ada") == "Paid Ada."
+    assert shown == [("pay", {"to": "Ada", "eur": 5}, "Pay Ada?")]
+    assert till.paid == [("Ada", 5)]
+
+
+def fails(*_: Any) -> Any:
+    raise KeyError("no such window")
+
+
+NO_ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
+    "a text": (lambda *_: "yes", "expected True or False, got a str"),
+    "a number": (lambda *_: 1, "expected True or False, got an int"),
+    "nothing": (lambda *_: None, "expected True or False, got None"),
+    "an error": (fails, "KeyError: 'no such window'"),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("name", NO_ANSWERS)
+def test_an_answer_that_is_none_runs_nothing_and_is_told(
+    name: str, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    till = Till()
+    ask, words = NO_ANSWERS[name]
+    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
+    with caplog.at_level(logging.ERROR, "sigadapt"), pytest.raises(InvalidOption) as caught:
+        ran(tools["pay"], is_async=is_async, to="Ada")
+    error = caught.value
+    assert (error.code, error.field, till.paid) == ("invalid_decision", "ask", [])
+    assert f"`ask` gave no answer about 'pay': {words}" in str(error)
+    assert "Return True to run the call" in str(error.fix)
+    assert caplog.messages == [str(error)]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_no_runs_nothing(is_async: bool) -> None:
+    till = Till()
+
+    def ask(*_: Any) -> bool:
+        return False
+
+    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
+    with pytest.raises(PermissionError, match="The user rejected this call"):
+        ran(tools["pay"], is_async=is_async, to="Ada")
+    assert till.paid == []
+
+
+@pytest.mark.parametrize("policy", [True, lambda args: False], ids=["asked", "not asked"])
+@pytest.mark.parametrize("asks_later", [False, True])
+def test_a_tool_that_asks_keeps_its_timeout(policy: Any, asks_later: bool) -> None:
+
+    async def pay() -> str:
+        """Pay, some time."""
+        await asyncio.Event().wait()
+        return "paid"
+
+    def ask(*_: Any) -> bool:
+        return True
+
+    decl = ToolDecl.of(pay, requires_confirmation=policy, timeout=0.05)
+    [tool] = ToolDecls([decl]).confirmed_by(later(ask) if asks_later else ask).tools
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(tool.to_dspy().acall(), 60))
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_two_who_are_asked_must_both_agree(answers: bool) -> None:
+    till = Till()
+    asked: list[str] = []
+
+    def ask_of(name: str) -> Callable[..., bool]:
+        def ask(*_: Any) -> bool:
+            asked.append(name)
+            return answers
+
+        return ask
+
+    tools = till.tools.confirmed_by(ask_of("first")).confirmed_by(ask_of("second"))
+    [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
+    assert (result.is_error, asked) == (not answers, ["second", "first"] if answers else ["second"])
+    assert till.paid == ([("Ada", 5)] if answers else [])
+
+
+def test_more_than_json_can_show_is_agreed_to_by_nobody() -> None:
+    """confirmation: What was edited runs, or nothing does."""
+    ran_with: list[Any] = []
+
+    class Card(BaseModel):
+        pin: SecretStr
+
+    def pay(card: Card) -> str:
+        """Pay."""
+        ran_with.append(card)
+        return "paid"
+
+    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)]).confirmed_by(lambda *_: True)
+    with pytest.raises(InvalidToolDecl, match="more than JSON can show") as caught:
+        tools["pay"].func(card=Card(pin=SecretStr("1234")))  # pyright: ignore[reportOptionalCall]
+    assert (caught.value.code, caught.value.tool, ran_with) == ("confirmation_failed", "pay", [])
+    assert "Give the tool the arguments as JSON" in str(caught.value.fix)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("asks_later", [False, True])
+@pytest.mark.parametrize("edit", [{}, {"eur": 3}], ids=["as sent", "edited"])
+def test_a_tool_and_the_model_see_what_was_agreed(edit: Any, asks_later: bool, is_async: bool) -> None:
+    """tool-call-outputs: The model reads that a person edited a call."""
+    seen: list[Any] = []
+
+    def pay(eur: int, context: ToolContext) -> str:
+        """Pay."""
+        decision: Any = context.decision
+        seen.append((eur, context.call.args, json.loads(context.call.arguments or "null")))
+        seen.append(getattr(decision, "args", decision))
+        return "paid"
+
+    async def pay_later(eur: int, context: ToolContext) -> str:
+        """Pay."""
+        return pay(eur, context)
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        args.update(edit)
+        return True
+
+    decl = ToolDecl.of(pay_later if is_async else pay, name="pay", requires_confirmation=True)
+    tools = ToolDecls([decl]).confirmed_by(later(ask) if asks_later else ask)
+    [result] = ToolCalls([{"name": "pay", "args": {"eur": 5}}]).run(tools)
+    agreed = {"eur": 5} | edit
+    assert (result.value, result.is_error) == ("paid", False)
+    assert seen == [(agreed["eur"], agreed, agreed), agreed if edit else True]
+    assert (result.note is not None) == bool(edit)
+
+
+class Raises:
+    """A hook that changes what is paid."""
+
+    def before_tool(self, call: Any, context: ToolContext) -> Any:
+        return call.model_copy(update={"args": {**call.args, "eur": 500}})
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_arguments_that_a_hook_makes_worth_a_question_are_shown(answer: bool) -> None:
+    """tool-context: Nothing runs that nobody was shown."""
+    till = Till(policy=lambda args: args["eur"] > 100 and Confirmation(f"Pay\n{args['eur']} EUR?"))
+    shown: list[Any] = []
+
+    def ask(*given: Any) -> bool:
+        shown.append(given)
+        return answer
+
+    tools = till.tools.confirmed_by(ask).with_hooks(Raises())
+    [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
+    assert shown == [("pay", {"to": "Ada", "eur": 500}, "Pay\n500 EUR?")]
+    assert (till.paid, result.is_error) == ([("Ada", 500)] if answer else [], not answer)
+
+
+def test_a_program_that_waits_inside_of_a_tool_is_told_which_tool(caplog: pytest.LogCaptureFixture) -> None:
+    """runs: Inside of a tool nobody waits."""
+    till = Till()
+
+    def ship(context: ToolContext) -> str:
+        """Ship."""
+        return context.ask("Where to?")
+
+    def outer() -> Any:
+        """Run calls by hand."""
+        return ToolCalls([{"name": "ship", "args": {}}]).run([ship, *till.tools])
+
+    with (
+        caplog.at_level(logging.WARNING, "sigadapt"),
+        pytest.warns(UserWarning, match="^tool 'outer': a prog"),
+    ):
+        [result] = ToolCalls([{"name": "outer", "args": {}}]).run([outer])
+    assert result.is_error
+    assert any(message.startswith("tool 'outer': a program") for message in caplog.messages)
+
+
+def test_only_a_function_that_needs_a_yes_is_guarded() -> None:
+
+    def find(city: str) -> str:
+        """Find."""
+        return city
+
+    def ask(*_: Any) -> bool:
+        raise AssertionError
+
+    decls = ToolDecls([ToolDecl("ship", requires_confirmation=True), find])
+    tools = decls.confirmed_by(ask)
+    assert (tools["ship"].func, tools["find"].func) == (None, find)
+
+
+@pytest.mark.parametrize("edit", [{"eur": "much"}, {"eur": "7"}, {"eur": None}, {"from": "Bob"}])
+def test_an_edit_that_does_not_fit_runs_nothing(edit: dict[str, Any]) -> None:
+    """confirmation: What was edited runs, or nothing does."""
+    till = Till()
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        args.update(edit)
+        return True
+
+    [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(till.tools.confirmed_by(ask))
+    assert (result.is_error, till.paid) == (True, [])
+    assert "The user changed the arguments. It was not run" in result.value
