@@ -1,7 +1,6 @@
 """The section of docs/evidence.md about whole runs beside other libraries."""
 
 from collections import Counter
-from textwrap import indent
 
 from benchmarks.peers.cases import Case
 from benchmarks.peers.checks import CLASSES
@@ -130,7 +129,7 @@ def sum_of_lines(count: dict[str, int]) -> str:
 
 
 def programs() -> str:
-    """Write the code of each job, a tab for each library."""
+    """Write the code of each job, library by library."""
     code = {library: code_of(path_of(library)) for library in MODULES}
     text = ""
     for job in (SHARED, *JOBS):
@@ -140,7 +139,7 @@ def programs() -> str:
             if job not in code[library]:
                 continue
             block = "\n".join(["```python", *with_blank_lines(code[library][job]), "```"])
-            text += f'=== "{library}"\n\n{indent(block, "    ")}\n\n'
+            text += f"**{library}**\n\n{block}\n\n"
     return text
 
 
