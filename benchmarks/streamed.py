@@ -16,8 +16,8 @@ import sigadapt
 from benchmarks.measure import Table
 from benchmarks.provider import provider
 from benchmarks.wholecall import (
-    MISSING,
     MESSAGES,
+    MISSING,
     QUESTION,
     Maker,
     Ours,

@@ -190,8 +190,8 @@ OTHERS: dict[str, dict[str, Maker]] = {
     "anthropic": {"Anthropic SDK": _anthropic, "LiteLLM": _litellm},
 }
 MISSING = {
-    "anthropic": " LangChain and pydantic-ai are measured on OpenAI's wire only: of their packages for single "
-    "providers, constraints.txt has those for OpenAI."
+    "anthropic": " LangChain and pydantic-ai are measured on OpenAI's wire only: of their packages for "
+    "single providers, constraints.txt has those for OpenAI."
 }
 """What the table of a wire says of the libraries that it lacks."""
 
