@@ -15,7 +15,9 @@ from sigadapt.logs.adoption.adopted import Adopted
 from sigadapt.logs.agreement import model_of
 from sigadapt.schemas.json_values import compact
 
-FolderOption = Annotated[Path, typer.Argument(help="The folder that `sigadapt adopt` wrote.", exists=True, file_okay=False)]
+FolderOption = Annotated[
+    Path, typer.Argument(help="The folder that `sigadapt adopt` wrote.", exists=True, file_okay=False)
+]
 ThreadsOption = Annotated[int, typer.Option(help="How many requests to send at once.", min=1)]
 ModelsOption = Annotated[list[str], typer.Option(help="A model of dspy.LM, or module:name of a dspy.LM.")]
 
