@@ -55,7 +55,7 @@ WHY = {
 - **Cut, filtered and refused answers.** DSPy's adapter can't parse them, asks again in JSON mode, and the
   script's next answer is good. DSPy never says that the first one was filtered, refused or cut off, and
   the second request is paid for. sigadapt raises an error that names the reason, and `agent(history=...)`
-  goes on.
+  resumes the run.
 """,
     "approvals: what was saved is decided twice": """\
 - **A saved run that is decided twice.** What `InputNeeded` saves is a value, so a program that loads
