@@ -53,7 +53,7 @@ def whole_bodies(seconds: float) -> Table:
     told = (
         "From the text of a body to calls with decoded arguments. The unit is the least that can cost: "
         "`json.loads` of the body and of each call's arguments (last column). Only sigadapt detects "
-        "repeated keys, cut-off arguments and NaN."
+        "repeated keys, cut-off arguments and NaN. lm15 is the part of DSPy that reads providers' answers."
     )
     return Table("Reading an answer", told, ("times the least", *READERS, "the least"), rows)
 

@@ -94,9 +94,10 @@ GRID = """## Faults and endings, beside other libraries
 
 {cells} answers, {faulty} of them faulty: each fault and each ending of [What arrives](faults.md) on every
 wire that can carry it, whole and streamed, sent by a loopback provider over HTTP. Each program is the one
-that its library's documentation shows. It has two functions as tools and **runs the calls it gets**, so a
-call that a library refuses only when it runs still counts as told. Running a call isn't the adapter's work:
-no adapter runs a tool; `calls.run(tools)` and `call.execute(tools)` do, when your program calls them.
+that its library's documentation shows. It has two functions as tools and **runs the calls it gets**. So a
+call counts as told even if it fails only when it runs. [What arrives](faults.md) is stricter: there, a faulty
+call counts against an adapter as soon as the adapter returns it like a good one. In sigadapt, no adapter runs
+a tool; `calls.run(tools)` and `call.execute(tools)` do, when your program calls them.
 
 | class | meaning |
 | --- | --- |
@@ -114,23 +115,23 @@ no adapter runs a tool; `calls.run(tools)` and `call.execute(tools)` do, when yo
 ### Where another library does better
 
 The classes are in order, from best to worst, and leniency counts as better than an error. These are all
-cells in which a library has a better class than sigadapt:
+answers for which a library has a better class than sigadapt:
 
 {better}
 {why}
 
-### Every cell
+### Every answer
 
-`w` is a whole answer and `s` a streamed one; cells that are alike share a line. A dot marks a cell that the
-library has no working provider for, and a wire without a row can't carry that fault.
+`w` is a whole answer and `s` a streamed one; answers with the same outcome share a line. A dot means that the
+library has no working provider for this wire. A wire without a row can't carry that fault.
 
 {grid}
 ## What this doesn't show
 
 - The faults are ours. A model's own mistakes come in other proportions; the recorded answers above have
   those.
-- A library is judged by one program. With other settings, such as pydantic-ai's own validators, a cell may
-  differ.
+- A library is judged by one program. With other settings, such as pydantic-ai's own validators, the outcome
+  may differ.
 - "Told" is decided by a pattern for each fault, in `benchmarks/faulty.py`. It's generous: any word that
   hints at the fault will do.
 - No library's prompt is measured here, and no model is asked.
@@ -155,7 +156,7 @@ EMPTY = (
     "No provider is installed for them here, or it can't read a good call with the SDK of constraints.txt."
 )
 WHY = """\
-- **Lenient cells.** sigadapt refuses arguments that aren't a JSON object of the declared shape.
+- **Lenient outcomes.** sigadapt refuses arguments that aren't a JSON object of the declared shape.
   `repair=True` and `unwrap=True` read most of them, and `altered` says so. An argument that nobody
   declared is refused too, because the model meant something by it.
 - **A key twice** in a body whose provider sends a decoded object: a JSON library has dropped one value
@@ -320,8 +321,8 @@ def grid(found: Verdicts) -> dict[str, object]:
     return {
         "cells": len(found),
         "faulty": sum(name not in sound for name, _, _ in found),
-        "totals": table(("", "cells", *CLASSES), totals),
-        "limits": f"Empty cells: {'; '.join(empty)}. {EMPTY}" if empty else "",
+        "totals": table(("", "answers", *CLASSES), totals),
+        "limits": f"Left out: {'; '.join(empty)}. {EMPTY}" if empty else "",
         "better": table(("what arrives", "library", "its class", "sigadapt's", "where"), lines)
         if lines
         else "None.\n",

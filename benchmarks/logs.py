@@ -38,7 +38,7 @@ HEAD = """# Logs, measured
 {stamp}
 
 `python3 tasks.py logs` writes this page in about two minutes. The guide
-[From logs to a program](guides/logs.md) explains the words. The first two parts need the
+[From logs to a program](guides/logs.md) explains terms such as *gold*. The first two parts need the
 conversations of [the recordings](corpus.md). The last part makes its own log.
 
 ## What gold is worth
@@ -51,8 +51,8 @@ and no line is unread. The benchmark's verdict says whether the customer got wha
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 {verdicts}
 
-So `confirmed` says that a tool took the call, not that the call was wise: a conversation that fails has as
-many confirmed calls as one that passes. What failing conversations have more of is failed calls. Of the
+So `confirmed` means that a tool accepted the call, not that the call was wise: a conversation that fails has
+as many confirmed calls as one that passes. What failing conversations have more of is failed calls. Of the
 conversations with a failed call, {with_failure}% passed; of those without, {without_failure}%.
 
 ## Two models on the same conversations
@@ -64,7 +64,7 @@ in {planted} conversations, in known places.
 | --- | ---: | ---: |
 {models_table}
 
-Where an answer held a call that failed beside a good one, the gold is the good one alone. The model that
+Where an answer held a call that failed beside a good one, only the good one is gold. The model that
 follows makes both again, so `compare` counts another tool.
 
 `replay` finds every place, under its code:

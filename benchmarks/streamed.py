@@ -17,6 +17,7 @@ from benchmarks.measure import Table
 from benchmarks.provider import provider
 from benchmarks.wholecall import (
     MESSAGES,
+    MISSING,
     QUESTION,
     Maker,
     Ours,
@@ -150,4 +151,4 @@ def tables(seconds: float) -> Iterator[Table]:
                 "DSPy's adapter, with a listener": _dspy(options[wire], listens=True),
             }
             others = {name: if_installed(make, options[wire]) for name, make in makers.items()}
-            yield compared(f"A streamed call: {wire}", told, own, others, rounds)
+            yield compared(f"A streamed call: {wire}", told + MISSING.get(wire, ""), own, others, rounds)

@@ -189,6 +189,11 @@ OTHERS: dict[str, dict[str, Maker]] = {
     },
     "anthropic": {"Anthropic SDK": _anthropic, "LiteLLM": _litellm},
 }
+MISSING = {
+    "anthropic": " LangChain and pydantic-ai are measured on OpenAI's wire only: of their packages for "
+    "single providers, constraints.txt has those for OpenAI."
+}
+"""What the table of a wire says of the libraries that it lacks."""
 
 
 def tables(seconds: float) -> Iterator[Table]:
@@ -218,6 +223,7 @@ def _beside_others(wire: str, options: dict[str, Any], rounds: int) -> Table:
         f'"{_ROW} in a row" each makes {_ROW} calls before the next begins, so its code stays in the '
         "processor's caches."
     )
+    told += MISSING.get(wire, "")
     others = {name: if_installed(make, options) for name, make in OTHERS[wire].items()}
     return compared(f"A whole call beside other libraries: {wire}", told, own, others, rounds)
 

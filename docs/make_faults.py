@@ -503,6 +503,8 @@ receives. An error is an exception your program can catch.
 NOTES = """
 - An error with a code is a `ToolCallParseError` of sigadapt, or a `MissingToolCalls` for an answer without a
   call. Its `.choice` holds the good calls, the bad ones with their raw text, and the text of the answer.
+- A faulty answer counts as passed on if the adapter returns it without an error, whatever happens when your
+  program runs the call. [Evidence](evidence.md) also counts what happens then.
 - With `on_invalid="keep"` the bad calls are returned in `calls.invalid` beside the good ones. With
   `on_invalid="reask"` the model gets the errors and is asked again.
 - `repair=True` and `unwrap=True` salvage Python in place of JSON, text around the object, an object left

@@ -283,7 +283,7 @@ better.
 All {worse} are of *{thinking}*: the second answer
 is empty, and its finish reason is `length`. DSPy's adapter asks again with the same `max_tokens`, or the
 agent forces a `submit`, and the scripted model then answers. sigadapt raises `cut_off`, because a second
-request with the same limit may think as long. The run isn't lost: raise `max_tokens`, and go on with
+request with the same limit may think as long. The run isn't lost: raise `max_tokens`, and resume with
 `agent(history=sigadapt.run_of(error).history)`. `sigadapt.ReAct` sends the same requests as `dspy.ReActV2`.
 
 A cell shows how the run ended, and the number of requests. If the adapters differ, **sigadapt's** comes

@@ -28,7 +28,7 @@ print(choice.tool_calls, choice.tool_calls[0].altered, choice.text)
 get_weather(city='Paris') ('recovered',) Let me look.
 ```
 
-- A format is recognized by its looks, not by the name of a model. `formats=["hermes"]` reads only that one.
+- A format is recognized by its syntax, not by the name of a model. `formats=["hermes"]` reads only that one.
 - Only calls of declared tools are read. Each has `recovered` in `altered`. Ids in the text are kept.
 - A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text.
 - Prose, code, quoted markup, JSON answers and echoed declarations are never calls. A quotation is a fence,

@@ -1,7 +1,7 @@
 """A person approves a payment, minutes or days later, in another process.
 
-The first process stops where a call needs an approval: it saves the calls as JSON and ends. The second one
-loads them, takes the person's word, runs what was approved, and the conversation goes on.
+The first process stops if a call needs an approval: it saves the calls as JSON and ends. The second one loads
+them, applies the person's decision, runs what was approved, and continues the conversation.
 
     python examples/approval.py ask [openai/gpt-4o-mini]
     python examples/approval.py yes [openai/gpt-4o-mini]     # or: no
@@ -45,7 +45,7 @@ class Assist(dspy.Signature):
 
 
 def script(received: Received) -> Answer:
-    """The model that is played: it asks for both payments, then says what came of them."""
+    """The scripted model: it calls for both payments, then repeats their results."""
     said = [message["content"] for message in received.body["messages"] if message["role"] == "tool"]
     if said:
         return Answer(text="; ".join(said))
@@ -62,7 +62,7 @@ def ask() -> None:
 
 
 def answer(*, approves: bool) -> None:
-    """The second process: run what needs no approval or has one, and let the model go on."""
+    """The second process: run what needs no approval or has one, and let the model continue."""
     calls = ToolCalls.model_validate_json(SAVED.read_text(encoding="utf-8"))
     SAVED.unlink()  # before anything runs, so that nothing is paid twice
     results = calls.run(TOOLS, {request.id: approves for request in calls.awaiting_confirmation(TOOLS)})

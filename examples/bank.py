@@ -1,6 +1,6 @@
 """The agent behind the pages of use_chat.py, ag_ui.py and chat_endpoint.py: a payment needs a yes.
 
-Put your own agent in its place. `script` plays the model, if the command line names none.
+Replace it with your own agent. `script` answers for the model if the command line names none.
 """
 
 import sigadapt

@@ -1,7 +1,7 @@
-"""An evaluation of 500 rows says how often the right calls are made, and which are wrong in what way.
+"""An evaluation of 500 rows shows how often the model makes the right calls, and what's wrong with the rest.
 
-Calls are compared by the tools' schemas: order of keys, 1 and 1.0 and defaults left out make no difference. A
-bad call is kept (`on_invalid="keep"`) and counts as wrong, so that one bad answer does not hide the rest.
+Calls are compared by the tools' schemas: the order of keys, 1 or 1.0 and omitted defaults don't matter. A bad
+call is kept (`on_invalid="keep"`) and counts as wrong, so one bad answer doesn't hide the others.
 
     python examples/evaluation.py [openai/gpt-4o-mini]
 """
@@ -29,7 +29,7 @@ def get_weather(city: str, days: int = 3) -> str:
         city: The city's name.
         days: How many days ahead.
     """
-    raise NotImplementedError  # an evaluation of calls runs none
+    raise NotImplementedError  # never runs: only the calls are scored
 
 
 TOOLS = ToolDecls(get_weather)
@@ -51,7 +51,7 @@ def row(city: str, days: int) -> dspy.Example:
 
 
 def script(received: Received) -> Answer:
-    """The model that is played: it leaves defaults out, and is wrong in every tenth city."""
+    """The scripted model: it leaves defaults out, and is wrong in every tenth city."""
     found = re.search(r"in (City (\d+)) for (\d+)", received.body["messages"][-1]["content"])
     city, number, days = found[1], int(found[2]), int(found[3])
     if number % 20 == 9:

@@ -2,9 +2,9 @@
 
 The agent starts a job that trains a model, and asks a colleague for a review. Neither result is there, so
 the run waits in a file. A webhook of the job brings one result, a form on a page the other, in any order and
-in any process. When both are there, the agent goes on.
+in any process. When both are there, the agent resumes.
 
-    python examples/long_job.py [openai/gpt-4o-mini]           # plays the job and the colleague
+    python examples/long_job.py [openai/gpt-4o-mini]           # scripts the job and the colleague
     python examples/long_job.py serve [openai/gpt-4o-mini]     # http://127.0.0.1:8000
 """
 

@@ -1,7 +1,7 @@
 """An agent uses the tools of an MCP server.
 
-The server's own schemas reach the model, a call runs on the server, and what goes wrong there, or a call that
-does not fit, comes back to the model as a failed result, so that it can do better.
+The model gets the server's own schemas, and the calls run on the server. If a call fails there, or doesn't
+fit its schema, the model reads a failed result and can correct itself.
 
     python examples/mcp_agent.py [openai/gpt-4o-mini]
 """

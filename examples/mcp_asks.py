@@ -22,7 +22,7 @@ import sigadapt
 from sigadapt import InputNeeded, ToolDecls, Toolset
 from sigadapt.testing import Answer, Call
 
-SERVER = MCPServer("notes")  # yours is somewhere else: give its address to the client
+SERVER = MCPServer("notes", log_level="WARNING")  # yours is elsewhere: give its address to the client
 NOTES = {"groceries": "milk", "call": "Ada, 15:00"}
 RUNS = sigadapt.WaitingRuns("mcp_asks.db")
 

@@ -71,7 +71,7 @@ class PreloadMemory:
 
 
 def script(received: Received) -> Answer:
-    """The model that is played: it knows of the allergy from the preload, and looks the city up."""
+    """The scripted model: it reads of the allergy in the preload, and looks the city up."""
     shown = json.dumps(received.body["messages"])
     if "Oslo" not in shown:
         return Answer(calls=[Call("load_memory", {"query": "lives city"})])

@@ -1,8 +1,9 @@
 """An MCP server with two tools, for mcp_agent.py: it keeps notes in memory and speaks over stdio."""
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
-server = MCPServer("notes")
+server = MCPServer("notes", log_level="WARNING")
 NOTES = {"groceries": "bread, milk", "call": "Ada, 15:00"}
 
 
@@ -16,7 +17,7 @@ def list_notes() -> list[str]:
 def read_note(title: str) -> str:
     """Read a note, by its title."""
     if title not in NOTES:
-        raise ValueError(f"there is no note {title!r}")
+        raise ToolError(f"there is no note {title!r}")
     return NOTES[title]
 
 

@@ -1,9 +1,9 @@
-"""The language model of the examples: the one that the command line names, or one that is played here.
+"""The language model of the examples: the one that the command line names, or a scripted one.
 
-    python examples/evaluation.py                      # played on this machine: no key, no network
+    python examples/evaluation.py                      # scripted on this machine: no key, no network
     python examples/evaluation.py openai/gpt-4o-mini   # a real one, with your key in OPENAI_API_KEY
 
-Copy an example without this file: `dspy.LM("openai/gpt-4o-mini")` is all that a program of yours needs.
+Your own program doesn't need this file. Use `dspy.LM("openai/gpt-4o-mini")` instead.
 """
 
 import os
@@ -28,9 +28,9 @@ def language_model(script: Script, wire: str = "openai", number: int = 0) -> Ite
     """Give the model that the command line names, or one that answers on this machine as the script says.
 
     Args:
-        script: the answers of the model that is played, or a function of the request.
+        script: the answers of the scripted model, or a function from the request to an answer.
         wire: the provider whose format it speaks.
-        number: which of the models on the command line, where an example needs several.
+        number: which of the models on the command line to use, if an example needs several.
     """
     if named():
         yield dspy.LM(named()[number % len(named())])

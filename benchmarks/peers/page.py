@@ -1,7 +1,6 @@
 """The section of docs/evidence.md about whole runs beside other libraries."""
 
 from collections import Counter
-from textwrap import indent
 
 from benchmarks.peers.cases import Case
 from benchmarks.peers.checks import CLASSES
@@ -56,7 +55,7 @@ WHY = {
 - **Cut, filtered and refused answers.** DSPy's adapter can't parse them, asks again in JSON mode, and the
   script's next answer is good. DSPy never says that the first one was filtered, refused or cut off, and
   the second request is paid for. sigadapt raises an error that names the reason, and `agent(history=...)`
-  goes on.
+  resumes the run.
 """,
     "approvals: what was saved is decided twice": """\
 - **A saved run that is decided twice.** What `InputNeeded` saves is a value, so a program that loads
@@ -130,7 +129,7 @@ def sum_of_lines(count: dict[str, int]) -> str:
 
 
 def programs() -> str:
-    """Write the code of each job, a tab for each library."""
+    """Write the code of each job, library by library."""
     code = {library: code_of(path_of(library)) for library in MODULES}
     text = ""
     for job in (SHARED, *JOBS):
@@ -140,7 +139,7 @@ def programs() -> str:
             if job not in code[library]:
                 continue
             block = "\n".join(["```python", *with_blank_lines(code[library][job]), "```"])
-            text += f'=== "{library}"\n\n{indent(block, "    ")}\n\n'
+            text += f"**{library}**\n\n{block}\n\n"
     return text
 
 

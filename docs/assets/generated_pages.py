@@ -1,7 +1,8 @@
 """A hook of mkdocs that puts programs into pages, and lists the pages for language models in `llms.txt`.
 
 A page's comment `<!-- program: examples/x.py -->` becomes that file, unless `make_programs.py` has put it
-there already.
+there already. What a page says to readers of the repository alone, between `<!-- not on the site -->` and
+`<!-- end -->`, is left out.
 """  # noqa: INP001  (a script)
 
 import re
@@ -19,6 +20,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put the programs in, and let the search find guides before pages about the project."""
     if not page.file.src_uri.startswith(GUIDES):
         page.meta.setdefault("search", {"boost": 0.5})
+    markdown = re.sub(r"<!-- not on the site -->.*?<!-- end -->", "", markdown, flags=re.DOTALL)
     READ[page.file.src_uri] = line_of(markdown, page.url)
     return re.sub(r"<!-- program: (\S+) -->(?!\n<!-- fmt: off)", _program, markdown)
 

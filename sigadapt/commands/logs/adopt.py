@@ -10,7 +10,7 @@ from sigadapt.commands.printing import AsJson, draw, emit, quiet
 from sigadapt.logs import adopt as adopt_log
 
 FailedOption = Annotated[
-    str | None, typer.Option(help="A regular expression: results with it are failures, too.")
+    str | None, typer.Option(help="A regular expression. A result that it matches counts as a failure.")
 ]
 
 
@@ -18,14 +18,14 @@ def adopt(
     files: Annotated[list[Path], typer.Argument(help="Files of JSON lines.", exists=True, dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.", file_okay=False)],
     failed: FailedOption = None,
-    seed: Annotated[int, typer.Option(help="Another one holds out other conversations.")] = 0,
+    seed: Annotated[int, typer.Option(help="Another seed holds out other conversations.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Make a program, rows with gold calls and a table of failures of recorded traffic.
+    """Turn recorded traffic into a program, rows with the calls that were right, and a table of failures.
 
     A line is a request and its response, together or apart, a span or a trace (OpenTelemetry, OpenInference,
     Langfuse, MLflow), LiteLLM's payload, a line of a batch or of a fine-tuning file, or a list of these.
-    Secrets are masked. What cannot be read is counted.
+    Secrets are masked. Lines that cannot be read are counted.
     """
     quiet()
     adopted = adopt_log(files, failed=failed, seed=seed)

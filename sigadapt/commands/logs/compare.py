@@ -15,8 +15,10 @@ from sigadapt.logs.adoption.adopted import Adopted
 from sigadapt.logs.agreement import model_of
 from sigadapt.schemas.json_values import compact
 
-FolderOption = Annotated[Path, typer.Argument(help="What adopt wrote.", exists=True, file_okay=False)]
-ThreadsOption = Annotated[int, typer.Option(help="How many are asked at once.", min=1)]
+FolderOption = Annotated[
+    Path, typer.Argument(help="The folder that `sigadapt adopt` wrote.", exists=True, file_okay=False)
+]
+ThreadsOption = Annotated[int, typer.Option(help="How many requests to send at once.", min=1)]
 ModelsOption = Annotated[list[str], typer.Option(help="A model of dspy.LM, or module:name of a dspy.LM.")]
 
 
@@ -25,13 +27,13 @@ def compare(
     model: ModelsOption,
     threads: ThreadsOption = 4,
     asks_again: Annotated[
-        bool, typer.Option("--again", help="Ask rows again that an earlier run asked.")
+        bool, typer.Option("--again", help="Ask all rows again, even those that an earlier run asked.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask models with recorded rows: the same call, other arguments, another tool, a bad call, none.
+    """Ask models what was asked in the log, and count where they make the recorded call.
 
-    It is agreement with what was recorded. A run that was stopped goes on where it was.
+    This measures agreement with the log, not accuracy. A run that was stopped resumes where it stopped.
     """
     quiet()
     adopted = adopted_in(folder)

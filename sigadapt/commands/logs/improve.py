@@ -23,9 +23,9 @@ def improve(
     report: Annotated[Path | None, typer.Option(help="Default: report.html in the folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rewrite descriptions of tools by failure; keep what gains without a row getting worse.
+    """Rewrite the descriptions of tools where calls failed, and keep a text only if no row gets worse.
 
-    It learns from train.jsonl, and asks heldout.jsonl before and after. Review the file before you use it.
+    It learns from train.jsonl, and is measured on heldout.jsonl. Review the file before you use it.
     """
     quiet()
     adopted = adopted_in(folder)

@@ -21,7 +21,7 @@ def rerun(
     folder: FolderOption,
     model: ModelsOption,
     by_call: Annotated[
-        bool, typer.Option("--by-call", help="Take the calls of a turn in any order.")
+        bool, typer.Option("--by-call", help="Accept the calls of a turn in any order.")
     ] = False,
     failed: FailedOption = None,
     threads: ThreadsOption = 4,
@@ -29,7 +29,7 @@ def rerun(
 ) -> None:
     """Replay whole conversations on other models, with the user's words and the tools' results of the log.
 
-    It says where a model leaves the record, which call was expected, and which came. Nothing is run.
+    It prints where a model leaves the record, which call was expected, and which came. No tool runs.
     """
     quiet()
     adopted = adopted_in(folder)
