@@ -238,6 +238,17 @@ def _refuse_unfilled(signature: type[Signature]) -> None:
             )
 
 
+def refuse_invented_work(signature: type[Signature]) -> None:
+    """Refuse fields for what server tools did among an agent's outputs, which its model writes itself."""
+    for name, field in signature.output_fields.items():
+        if _is_one_of(field, tuple(dict(_WORK))):
+            raise InvalidSignature(
+                f"an agent's model would invent {name!r}: it writes all outputs as a call of `submit`",
+                field=name,
+                fix="Leave it out, and read SourceReady and FileReady of sigadapt.stream(agent, ...).",
+            )
+
+
 def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:
     if not tools:
         raise InvalidSignature(

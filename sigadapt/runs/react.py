@@ -13,12 +13,15 @@ from typing import Any
 import dspy
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import ReActV2, settings
+from sigadapt.errors import InvalidOption
 from sigadapt.runs.agent_calls import AgentCalls, AgentResults
 from sigadapt.runs.agent_tools import tools_for_agent
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
+from sigadapt.schemas.unknown_options import refuse_unknown
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.transcript import read, with_events
 from sigadapt.signatures.turns.side_by_side import arun_turn, run_turn
@@ -37,6 +40,9 @@ class ReAct(ReActV2):
 
     Raises:
         InvalidToolDecl: as ToolDecls; `no_function`, for a tool without a function to run.
+        InvalidSignature: for an output of `Sources` or `Files`, which the model would invent.
+        InvalidOption: for `max_iters` or `limits` that are none; when it is called, for an input that it
+            does not have, or for no input and no history.
         ValueError: DSPy's, for a signature with fields that the agent needs for itself, and for a tool named
             `submit`.
 
@@ -72,12 +78,16 @@ class ReAct(ReActV2):
         limits: Limits | None = None,
     ) -> None:
         check_limits(limits)
+        if type(max_iters) is not int or max_iters < 0:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InvalidOption(f"expected an int of 0 or more, got {max_iters!r}", field="max_iters")
         super().__init__(signature, tools_for_agent(tools), max_iters)
+        refuse_invented_work(self.signature)
         self.limits = limits
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in a run of its own."""
         history = _copy_of(inputs.pop("history", None))
+        self._check_inputs(inputs, history)
         with self._run() as run:
             run.ledger.take_over(history)
             return super().forward(history=history, **inputs)
@@ -85,9 +95,17 @@ class ReAct(ReActV2):
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in a run of its own."""
         history = _copy_of(inputs.pop("history", None))
+        self._check_inputs(inputs, history)
         with self._run() as run:
             run.ledger.take_over(history)
             return await super().aforward(history=history, **inputs)
+
+    def _check_inputs(self, inputs: dict[str, Any], history: dspy.History) -> None:
+        """Refuse to send a request without a question: DSPy's agent drops inputs that it does not know."""
+        names = [*self.signature.input_fields]
+        refuse_unknown("the agent", inputs, [*names, "history", "max_iters"])
+        if names and not history.messages and not inputs.keys() & {*names}:
+            raise InvalidOption("the agent got no input and no history", fix=f"Give {names[0]}=...")
 
     def _execute_tool_calls(self, tool_calls: dspy.ToolCalls) -> AgentResults:
         """Run the calls of a turn side by side; in DSPy's loop, this runs them one by one."""

@@ -9,7 +9,9 @@ import pydantic
 import pytest
 
 import sigadapt
+from sigadapt import Files, Sources
 from sigadapt.adapters import BAMLAdapter, JSONAdapter, XMLAdapter
+from sigadapt.errors import InvalidOption, InvalidSignature
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 
@@ -32,6 +34,7 @@ OUTPUTS: dict[str, tuple[Any, Any]] = {
     "list of dataclasses": (list[Stop], [{"city": "Paris"}]),
 }
 SIGNATURE: Any = cast("Any", dspy.Signature)
+AGENTS: list[Any] = [dspy.ReActV2, sigadapt.ReAct]
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 
 
@@ -45,7 +48,7 @@ def ask(agent: Any, adapter: Any, wire: str, script: list[Answer]) -> Any:
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", OUTPUTS)
-@pytest.mark.parametrize("agent_class", [dspy.ReActV2, sigadapt.ReAct])
+@pytest.mark.parametrize("agent_class", AGENTS)
 def test_an_output_may_be_of_any_type(agent_class: Any, name: str, wire: str):
     """tool-declarations: Arguments of a DSPy tool may bring definitions."""
     annotation, value = OUTPUTS[name]
@@ -81,3 +84,39 @@ def test_a_value_that_does_not_fit_is_refused_at_its_place():
             out = sigadapt.ReAct(signature, tools=[])(question="Which?")
     assert out.out == [Part(name="a")]
     assert "/out/0/name" in json.dumps(provider.received[1].body)
+
+
+@pytest.mark.parametrize("kind", [Sources, Files])
+def test_an_agent_writes_no_sources(kind: Any):
+    """server-tools: An agent's outputs are no sources."""
+    signature = SIGNATURE({"question": (str, dspy.InputField()), "found": (kind, dspy.OutputField())})
+    with pytest.raises(InvalidSignature, match="invent 'found'"):
+        sigadapt.ReAct(signature, tools=[])
+    with LoopbackProvider([Answer(text="Hi.")]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            agent: Any = dspy.ReActV2(signature, tools=[])
+            with pytest.raises(InvalidSignature, match="invent 'found'"):
+                agent(question="Which?")
+        assert not provider.received
+
+
+def test_an_agent_without_a_question_asks_nothing():
+    """agent-runs: An agent refuses inputs that it does not have."""
+    agent: Any = sigadapt.ReAct("question -> answer", tools=[])
+    with LoopbackProvider([Answer(calls=[Call("submit", {"answer": "Hi."})])] * 2) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            with pytest.raises(InvalidOption, match="Did you mean 'question'"):
+                agent(questoin="Which?")
+            with pytest.raises(InvalidOption, match="no input and no history"):
+                agent()
+            assert not provider.received
+            first = agent(question="Which?")
+            assert agent(history=first.history).answer == "Hi."
+
+
+@pytest.mark.parametrize("max_iters", ["5", -1, 2.0, True, None])
+def test_max_iters_is_a_count(max_iters: Any):
+    with pytest.raises(InvalidOption, match="max_iters"):
+        sigadapt.ReAct("question -> answer", tools=[], max_iters=max_iters)

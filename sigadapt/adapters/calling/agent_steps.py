@@ -10,6 +10,7 @@ from typing import Any
 
 from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
+from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.adapters.response.waiting import (
     inputs_of_turn,
     is_forced_submit,
@@ -30,11 +31,13 @@ def begin_step(call: AdapterCall) -> AgentTurn | None:
 
     Raises:
         InputNeeded: if a call of the agent's last turn waits.
+        InvalidSignature: for an agent with outputs of what server tools did.
     """
     modules: list[Any] = settings.caller_modules or []
     if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
         return None
     agent: Any = modules[-2]
+    refuse_invented_work(agent.signature)
     earlier = open_turn.get()
     if isinstance(earlier, AgentTurn) and earlier.agent is agent and earlier.is_waiting:
         open_turn.set(None)

@@ -35,10 +35,12 @@ from sigadapt.dspy_boundary.internals import CLIENT_KEYS
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.wire.values import named_part
+from sigadapt.schemas.json_values import listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.tool_decls import CanonicalTools
 
 _LOG = logging.getLogger("sigadapt")
+_MOST_LOGGED = 8
 _MOST_LOOKED_AT = 256  # entries of other calls, made meanwhile on other threads
 _CHAT_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 _OPENINFERENCE = "openinference.instrumentation.dspy"
@@ -186,7 +188,8 @@ def complete_history(lm: BaseLM, request: lm15.Request, record: RequestRecord, c
     """Complete the entries that DSPy wrote for a request into the model's history."""
     history: list[Any] = lm.history
     if record.changes and _LOG.isEnabledFor(logging.INFO):
-        summary = ", ".join(f"{change.where} {change.what}" for change in record.changes)
+        # The history has the rest: in a long run, each request changes what all earlier turns need.
+        summary = listed((f"{change.where} {change.what}" for change in record.changes), _MOST_LOGGED, ", ")
         _LOG.info("%s: changed for the provider: %s", request.model, summary)
     body: dict[str, Any] = dict(record.request)
     rows: list[dict[str, Any]] = body.pop("messages")

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sigadapt.errors import InvalidToolDecl, printable
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, type_of
 from sigadapt.signatures.native_tools import MCP_APPROVAL, SERVER_TOOL, NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 
@@ -26,7 +26,7 @@ class ServerTool(NativeTool):
             program runs its calls.
 
     Raises:
-        InvalidToolDecl: as ToolDecl.of, or if a text stands in the place of a list.
+        InvalidToolDecl: as ToolDecl.of, for a text in the place of a list, or a count that is no int.
     """
 
     spec: Json = field(init=False)
@@ -44,6 +44,10 @@ class ServerTool(NativeTool):
                 reason = f"{name!r} is a list, not a text"
                 kind = type(self).__name__
                 raise InvalidToolDecl(reason, code="invalid_field", tool=kind, fix=fix)
+        for name in _COUNTS & options.keys():
+            if options[name] is not None and type(options[name]) is not int:
+                reason = f"{name!r} is an int, not {type_of(options[name])}"
+                raise InvalidToolDecl(reason, code="invalid_field", tool=type(self).__name__)
         stand_in = None if self.local is None else ToolDecl.of(self.local)
         options["local"] = stand_in and stand_in.to_openai()
         spec: Json = {"type": SERVER_TOOL, "tool": type(self).__name__}
@@ -67,6 +71,7 @@ class ServerTool(NativeTool):
 
 
 _LISTS = frozenset(("allowed_domains", "blocked_domains", "stores", "allowed_tools"))
+_COUNTS = frozenset(("max_uses",))
 _WORDS = {"name": "server_label", "url": "server_url"}
 
 

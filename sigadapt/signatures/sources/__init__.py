@@ -6,7 +6,7 @@ returns one RawDecl for each tool. No source is called (nothing is executed).
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, get_origin
 
 import dspy
 
@@ -27,7 +27,7 @@ _TABLE: tuple[_SourceFile, ...] = (dicts, dspy_tools, models, programs, mcp, lan
 
 _FIX = (
     "Give a function, a bound method, a pydantic model class, a dspy.Tool, Signature or Module, an MCP or "
-    "LangChain tool, or a dict in a provider's shape."
+    "LangChain tool, a dict in a provider's shape, a server tool such as WebSearch(), or a Toolset."
 )
 
 
@@ -59,7 +59,7 @@ def unknown_source(value: object) -> InvalidToolDecl:
     if is_mapping(value):
         keys = ", ".join(cut(repr(key)) for key in list(value)[:8])
         reason = f"expected a tool, got {type_of(value)} with the keys {keys or '(none)'}"
-    elif isinstance(value, type):
+    elif isinstance(value, type) and get_origin(value) is None:  # Python 3.10 takes list[int] for a class
         reason = f"the class {value.__qualname__} is not a tool"
         fix = "Give an instance of it." if issubclass(value, dspy.Module) else _FIX
     else:
