@@ -53,6 +53,14 @@ NO_CORPUS = (
 )
 NO_CHECKS = "needs the independent checks, which are not in this repository: SIGADAPT_CHECKS names no folder"
 
+# Imports every module of the installed package.
+IMPORTS = """
+import importlib, pkgutil, sigadapt
+for module in pkgutil.walk_packages(sigadapt.__path__, "sigadapt."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+
 # What the demo of an installed wheel must print, on every wire and engine.
 DEMO_SHOWS = (
     "class Assist(dspy.Signature):",
@@ -459,18 +467,41 @@ def conformance() -> None:
 
 
 def wheel() -> None:
-    """Build the wheel, install it alone outside the checkout, and run the demo on every wire and engine."""
-    with tempfile.TemporaryDirectory() as name:
-        away = Path(name)
-        run(sys.executable, "-m", "venv", away / "venv")
-        pip = (command(away / "venv", "python"), "-m", "pip")
-        run(*pip, "wheel", "-qq", "--no-deps", "--wheel-dir", away, ROOT)
-        run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *away.glob("*.whl"))
-        for options in (*(("--wire", wire) for wire in WIRES), ("--engine", "litellm")):
-            shown = output(command(away / "venv", "sigadapt"), "demo", *options, cwd=away)
-            missing = [line for line in DEMO_SHOWS if line not in shown]
-            if missing:
-                sys.exit(f"the demo with {' '.join(options)} does not show {missing}:\n{shown}")
+    """Build the wheel, install it alone outside the checkout, and run the demo on every wire and engine.
+
+    It's done with this Python and, if the machine has it, with the oldest one that the package supports.
+    """
+    oldest = interpreter(f"3.{OLDEST_PYTHON}")
+    if oldest is None:
+        say(f"this machine has no Python 3.{OLDEST_PYTHON}, so the wheel is tried with this one alone")
+    for python in filter(None, (sys.executable, oldest)):
+        with tempfile.TemporaryDirectory() as name:
+            try_wheel(python, Path(name))
+
+
+def try_wheel(python: str, away: Path) -> None:
+    """Install the wheel alone with a Python, import every module of it, and run the demo."""
+    run(python, "-m", "venv", away / "venv")
+    pip = (command(away / "venv", "python"), "-m", "pip")
+    run(*pip, "wheel", "-qq", "--no-deps", "--wheel-dir", away, ROOT)
+    run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *away.glob("*.whl"))
+    run(command(away / "venv", "python"), "-c", IMPORTS, cwd=away)
+    for options in (*(("--wire", wire) for wire in WIRES), ("--engine", "litellm")):
+        shown = output(command(away / "venv", "sigadapt"), "demo", *options, cwd=away)
+        missing = [line for line in DEMO_SHOWS if line not in shown]
+        if missing:
+            sys.exit(f"the demo with {' '.join(options)} does not show {missing}:\n{shown}")
+
+
+def interpreter(version: str) -> str | None:
+    """Return the path of another Python; None if this machine has none."""
+    name = shutil.which(f"python{version}")
+    if name is None:
+        return None
+    env = {**os.environ, "PYENV_VERSION": version}  # pyenv's commands are there for each version that it has
+    code = "import sys; print(sys.executable)"
+    done = subprocess.run((name, "-c", code), env=env, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
 
 
 def pins() -> None:
