@@ -148,6 +148,7 @@ class ToolFunction(TakesCall):
 
     def _steps(self, arguments: Json) -> _Steps[Any]:
         call = take_open_call() or call_by_hand(self._decl, arguments)
+        call.call = calls.copy_of_call(call.call)  # the record says what the model sent, whatever a hook does
         context = ToolContext[Any].of_call(call)
         if call.source is not None:
             call.end()
@@ -164,13 +165,27 @@ class ToolFunction(TakesCall):
     def _before(self, call: OpenCall, context: ToolContext) -> "_Steps[_FinalValue | Json | None]":
         """Return the value that a hook gives, or the arguments that it changed; None if none does."""
         call.agreed_args = deepcopy(call.call.args)
-        for hook in methods_of(self._decl.hooks, "before_tool"):
-            answer = yield from _ask_hook(hook, "before_tool", {"call": call.call, "context": context})
-            if isinstance(answer, dspy.ToolCalls.ToolCall):
-                return (yield from self._changed_arguments(call, answer))
-            if answer is not None:
-                return _FinalValue(answer)
-        return None
+        answer = yield from self._answer_before(call, context)
+        if answer is None:
+            return None
+        if isinstance(answer, dspy.ToolCalls.ToolCall):
+            return (yield from self._changed_arguments(call, answer))
+        return _FinalValue(answer)
+
+    def _answer_before(self, call: OpenCall, context: ToolContext) -> _Steps[Any]:
+        """Return what a hook answers, or the call as the hooks changed it in place; None if they leave it."""
+        agreed_call = call.call
+        shown_call = call.call = calls.copy_of_call(agreed_call)
+        try:
+            for hook in methods_of(self._decl.hooks, "before_tool"):
+                answer = yield from _ask_hook(hook, "before_tool", {"call": shown_call, "context": context})
+                if answer is not None:
+                    return answer
+        finally:
+            call.call = agreed_call
+        if shown_call.name == agreed_call.name and equal_json(shown_call.args, agreed_call.args):
+            return None
+        return shown_call
 
     def _run(self, call: OpenCall, context: ToolContext, arguments: Json) -> "_Steps[Any]":
         """Return what the function returns, or the `_FinalValue` of a hook that recovers."""

@@ -1,0 +1,102 @@
+"""What a hook does to a call and to its failure, in an agent and in `run`."""
+
+from typing import Any
+
+import pytest
+from asking import Call, agent_of, one, serving, submits, turn, waiting
+
+import sigadapt
+from sigadapt import ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls
+
+PAY = Call("pay", {"to": "Ada", "eur": 500})
+KINDS = pytest.mark.parametrize("kind", ["ReAct", "ReActV2"])
+
+
+class Shop:
+    """What was paid, and what the hooks saw."""
+
+    def __init__(self, **options: Any) -> None:
+        self.paid: list[int] = []
+        self.seen: list[Any] = []
+
+        def pay(to: str, eur: int) -> str:
+            """Pay."""
+            self.paid.append(eur)
+            return f"Paid {eur} EUR to {to}."
+
+        self.tools = ToolDecls([ToolDecl.of(pay, **options)])
+
+
+class Clamp:
+    """A hook that changes the arguments where they are, as those of other frameworks do."""
+
+    def __init__(self, by: str) -> None:
+        self.by = by
+
+    def before_tool(self, call: ToolCall, context: ToolContext) -> None:
+        args = context.call.args if self.by == "context" else call.args
+        args["eur"] = min(args["eur"], 100)
+
+
+class Spoil:
+    """A hook that writes into the call once it has run."""
+
+    def after_tool(self, call: ToolCall, result: Any, context: ToolContext) -> None:
+        call.args["to"] = "Eve"
+        context.call.args["eur"] = 0
+
+
+@KINDS
+@pytest.mark.parametrize("by", ["call", "context"])
+def test_arguments_that_a_hook_changes_in_place(kind: str, by: str) -> None:
+    """tool-context: Arguments are changed in place."""
+    shop = Shop()
+    agent = agent_of(kind, shop.tools.with_hooks(Clamp(by), Spoil()))
+    with serving(turn(PAY), submits()):
+        out = agent(question="Pay.")
+    assert shop.paid == [100]
+    [paid, _] = sigadapt.rounds(out)
+    assert paid.calls[0].args == {"to": "Ada", "eur": 500}
+    assert paid.results[0].value == "Paid 100 EUR to Ada."
+
+
+def test_each_hook_sees_what_the_hook_before_it_changed() -> None:
+    """tool-context: Arguments are changed in place."""
+    shop = Shop()
+
+    class See:
+        def before_tool(self, call: ToolCall, context: ToolContext) -> None:
+            shop.seen.append((call.args["eur"], context.call.args["eur"]))
+
+    calls = ToolCalls([{"id": "c1", "name": "pay", "args": {"to": "Ada", "eur": 500}}])
+    calls.run(shop.tools.with_hooks(See(), Clamp("call"), See()))
+    assert shop.seen == [(500, 500), (100, 100)]
+    assert calls[0].args == {"to": "Ada", "eur": 500}
+
+
+@pytest.mark.parametrize("value", ["much", None, {1}], ids=["a type", "null", "no JSON"])
+def test_what_does_not_fit_in_place_is_refused(value: Any) -> None:
+    """tool-context: Changed arguments are checked."""
+    shop = Shop()
+
+    class Break:
+        def before_tool(self, call: ToolCall, context: ToolContext) -> None:
+            call.args["eur"] = value
+
+    calls = ToolCalls([{"id": "c1", "name": "pay", "args": {"to": "Ada", "eur": 500}}])
+    [result] = calls.run(shop.tools.with_hooks(Break()))
+    assert (result.is_error, shop.paid) == (True, [])
+    assert "its before_tool hook changed the arguments" in result.value
+
+
+def test_a_change_in_place_of_an_approved_call_is_shown() -> None:
+    """tool-context: Nothing runs that nobody was shown."""
+    shop = Shop(requires_confirmation=True)
+    tools = shop.tools.with_hooks(Clamp("call"))
+    calls = ToolCalls([{"id": "c1", "name": "pay", "args": {"to": "Ada", "eur": 500}}])
+    [request] = calls.awaiting_confirmation(tools)
+    error = waiting(lambda: calls.run(tools, {request.id: True}))
+    assert shop.paid == []
+    assert one(error).call.args == {"to": "Ada", "eur": 100}
+    error.results_of(tools, {one(error).id: True})
+    assert shop.paid == [100]
