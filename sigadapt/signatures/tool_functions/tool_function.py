@@ -7,7 +7,7 @@ The order of one call:
     are. Arguments that nobody has agreed to stop the call again, so nothing runs that nobody was shown.
  c. The function runs. What it raises goes to `on_tool_error`, what it returns to `after_tool`.
  d. A hook that raises fails the call: nothing runs after a failed `before_tool`, and the model never reads a
-    result that a failed `after_tool` was to change.
+    result that a failed `after_tool` was to change, or the failure that a failed `on_tool_error` was to hide.
 """
 
 import asyncio
@@ -226,13 +226,20 @@ class ToolFunction(TakesCall):
     def _recover(
         self, call: OpenCall, context: ToolContext, error: Exception
     ) -> "_Steps[_FinalValue | None]":
-        """Return the value that a hook gives in place of a failure; None if none does."""
+        """Return the value that a hook gives in place of a failure; None if none does.
+
+        Raises:
+            HookError: if one fails, which may have been there to hide the failure.
+        """
         for hook in methods_of(self._decl.hooks, "on_tool_error"):
             given = {"call": call.call, "error": error, "context": context}
-            with suppress(HookError):  # it is logged, and the failure remains
+            try:
                 answer = yield from _ask_hook(hook, "on_tool_error", given)
-                if answer is not None:
-                    return _FinalValue(answer)
+            except HookError:
+                _LOG.error("what the hook did not get over", exc_info=error)  # nothing else says it any more
+                raise
+            if answer is not None:
+                return _FinalValue(answer)
         return None
 
     def _after(self, call: OpenCall, context: ToolContext, value: Any) -> _Steps[Any]:

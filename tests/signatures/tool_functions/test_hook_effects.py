@@ -1,5 +1,6 @@
-"""What a hook does to a call and to its failure, in an agent and in `run`."""
+"""What a hook does to a call and to its failure, in an agent and in `run`: nothing leaks."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -100,3 +101,45 @@ def test_a_change_in_place_of_an_approved_call_is_shown() -> None:
     assert one(error).call.args == {"to": "Ada", "eur": 100}
     error.results_of(tools, {one(error).id: True})
     assert shop.paid == [100]
+
+
+def failing(name: str) -> str:
+    """Look a card up."""
+    raise ValueError("db password=hunter2")
+
+
+class Sanitise:
+    """A hook that raises a message of its own."""
+
+    def on_tool_error(self, call: ToolCall, error: Exception, context: ToolContext) -> None:
+        raise RuntimeError("The card service is down.") from None
+
+
+class Crash:
+    """A hook with a mistake."""
+
+    def on_tool_error(self, call: ToolCall, error: Exception, context: ToolContext) -> Any:
+        return error.args[1].replace("hunter2", "***")
+
+
+class Later:
+    """A hook that would recover."""
+
+    def on_tool_error(self, call: ToolCall, error: Exception, context: ToolContext) -> str:
+        return f"recovered from {error}"
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("hook", "failure"), [(Sanitise(), "RuntimeError"), (Crash(), "IndexError")], ids=["raises", "crashes"]
+)
+def test_a_broken_hook_hides_the_failure(
+    kind: str, hook: Any, failure: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """tool-context: A hook that raises leaks nothing."""
+    agent = agent_of(kind, ToolDecls([failing]).with_hooks(hook, Later()))
+    with serving(turn(Call("failing", {"name": "Ada"})), submits()) as net, caplog.at_level(logging.ERROR):
+        agent(question="q")
+    [row] = [row for row in net.received[-1].body["messages"] if row["role"] == "tool"]
+    assert row["content"] == f"ERROR: HookError: its on_tool_error hook failed ({failure})"
+    assert "hunter2" in caplog.text  # who reads the log needs both
