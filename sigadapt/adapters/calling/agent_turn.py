@@ -23,7 +23,7 @@ from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
 from sigadapt.signatures.tool_functions.pending import need_of
 from sigadapt.signatures.tool_functions.stops import CallStop, LaterCallStop
-from sigadapt.signatures.tool_results.failures import message_in, message_of
+from sigadapt.signatures.tool_results.failures import FailedResult, message_in, message_of
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
@@ -305,6 +305,8 @@ def _ignore(_: int) -> None:
     """Count nothing, outside of any run."""
 
 
-def failure_text(name: str, error: Exception) -> str:
+def failure_text(name: str, error: Exception) -> Any:
     """Return what DSPy's agents write of a tool that failed; what the model reads is made of it."""
+    if isinstance(error, FailedResult):  # it came as a result, and is kept as one
+        return error.value
     return f"Execution error in {name}: {format_error_for_lm(error, traceback_frames=5)}"
