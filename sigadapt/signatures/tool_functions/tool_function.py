@@ -149,6 +149,8 @@ class ToolFunction(TakesCall):
     def _steps(self, arguments: Json) -> _Steps[Any]:
         call = take_open_call() or call_by_hand(self._decl, arguments)
         call.call = calls.copy_of_call(call.call)  # the record says what the model sent, whatever a hook does
+        if call.decision is not None:
+            calls.mark_approved(call.call)  # so that a hook can run it again
         context = ToolContext[Any].of_call(call)
         if call.source is not None:
             call.end()

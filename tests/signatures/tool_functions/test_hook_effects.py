@@ -143,3 +143,66 @@ def test_a_broken_hook_hides_the_failure(
     [row] = [row for row in net.received[-1].body["messages"] if row["role"] == "tool"]
     assert row["content"] == f"ERROR: HookError: its on_tool_error hook failed ({failure})"
     assert "hunter2" in caplog.text  # who reads the log needs both
+
+
+class Retry:
+    """A hook that runs a call again, as that of the guide."""
+
+    def __init__(self, tools: Any) -> None:
+        self.tools = tools
+
+    def on_tool_error(self, call: ToolCall, error: Exception, context: ToolContext) -> Any:
+        return call.execute(self.tools) if isinstance(error, ConnectionError) else None
+
+
+@pytest.mark.parametrize("edit", [False, True], ids=["as it is", "edited"])
+@pytest.mark.parametrize("asked", ["now", "later", "in run"])
+def test_an_approved_call_is_run_again(asked: str, *, edit: bool) -> None:
+    """tool-context: A hook runs an approved call again."""
+    paid: list[int] = []
+    failures = [ConnectionError("reset")]
+
+    def pay(to: str, eur: int, note: str = "invoice") -> str:
+        """Pay."""
+        if failures:
+            raise failures.pop()
+        paid.append(eur)
+        return f"Paid {eur} EUR for {note}."
+
+    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
+        if edit:
+            args["eur"] = 5
+        return True
+
+    def decided(request: Any) -> dict[str, Any]:
+        edited_call = request.call.model_copy(update={"args": {**request.call.args, "eur": 5}})
+        return {request.id: edited_call if edit else True}
+
+    own = [ToolDecl.of(pay, requires_confirmation=True)]
+    tools = ToolDecls(own).with_hooks(Retry(own))
+    calls = ToolCalls([{"id": "c1", "name": "pay", "args": {"to": "Ada", "eur": 500}}])
+    with serving(turn(PAY), submits()):
+        if asked == "now":
+            agent_of("ReAct", tools.confirmed_by(ask))(question="Pay.")
+        elif asked == "later":
+            error = waiting(lambda: agent_of("ReAct", tools)(question="Pay."))
+            error.resume(tools, decided(one(error)))
+        else:
+            [request] = calls.awaiting_confirmation(tools)
+            calls.run(tools, decided(request))
+    assert paid == [5 if edit else 500]
+
+
+def test_a_call_that_nobody_approved_is_not_run_again() -> None:
+    """tool-context: A hook runs an approved call again."""
+    shop = Shop(requires_confirmation=True)
+
+    def fail(to: str, eur: int) -> str:
+        """Pay."""
+        raise ConnectionError("reset")
+
+    tools = ToolDecls([ToolDecl.of(fail, name="pay")]).with_hooks(Retry(shop.tools))
+    with serving(turn(PAY), submits()):
+        out = agent_of("ReAct", tools)(question="Pay.")
+    [paid, _] = sigadapt.rounds(out)
+    assert (paid.results[0].is_error, shop.paid) == (True, [])
