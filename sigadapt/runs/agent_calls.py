@@ -8,7 +8,7 @@ from typing import Any
 
 import dspy
 
-from sigadapt.adapters.calling.agent_turn import AgentTurn, failure_text
+from sigadapt.adapters.calling.agent_turn import AgentTurn, failure_value
 from sigadapt.dspy_boundary.current_run import open_turn, running_call
 from sigadapt.errors import UnboundToolCall
 from sigadapt.runs.agent_tools import ToolsetTool
@@ -117,13 +117,18 @@ class AgentCalls:
         for n, call in enumerate(self._calls.tool_calls):
             value, error = by_position[n]
             if isinstance(error, Exception):
-                value = failure_text(call.name, error)
+                value = self._failure_value(call.name, error)
             elif call.name == "submit" and is_object(value):
                 final_outputs = value
             values.append(value)
             failures.append(error is not None or n not in self._positions)
         rows = dspy.ToolCallResults.from_tool_calls_and_values(self._calls, values, failures)
         return rows, final_outputs
+
+    def _failure_value(self, name: str, error: Exception) -> Any:
+        if self._turn is None:
+            return failure_value(name, error)
+        return self._turn.failure_value(name, error)
 
 
 def _turn_call(tool: Any, arguments: dict[str, Any]) -> TurnCall:

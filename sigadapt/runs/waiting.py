@@ -19,8 +19,9 @@ from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.run import Run
 from sigadapt.schemas.json_values import cut, short_hash
+from sigadapt.signatures import awaiting
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
-from sigadapt.signatures.tool_decls import ToolDecls, awaited_decls, decls_of
+from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.stops import CallProgress
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
@@ -28,6 +29,7 @@ from sigadapt.signatures.transcript import with_events
 from sigadapt.signatures.turns.decisions import read_decisions
 from sigadapt.signatures.turns.jobs import Job, jobs_of, refuse_swapped
 from sigadapt.signatures.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
+from sigadapt.signatures.turns.turn_tools import tools_of_turn
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 
@@ -113,7 +115,8 @@ def resume(
 ) -> dspy.History:
     """Run the calls of the turn, and return the history with them."""
     refuse_swapped(tools, decisions, "resume")
-    return _with_turn(error, _run(error, decls_of(tools), decisions, timeout, partial=partial))
+    decls = awaiting.run(tools_of_turn(error, tools, decisions))
+    return _with_turn(error, _run(error, decls, decisions, timeout, partial=partial))
 
 
 async def aresume(
@@ -121,7 +124,7 @@ async def aresume(
 ) -> dspy.History:
     """Run the calls of the turn side by side, and return the history with them."""
     refuse_swapped(tools, decisions, "aresume")
-    decls = await awaited_decls(tools)
+    decls = await awaiting.arun(tools_of_turn(error, tools, decisions))
     return _with_turn(error, await _arun(error, decls, decisions, timeout, partial=partial))
 
 
@@ -130,7 +133,8 @@ def results_of(
 ) -> ToolResults:
     """Run the calls of the turn, and return their results."""
     refuse_swapped(tools, decisions, "results_of")
-    return _run(error, decls_of(tools), decisions, timeout, partial=partial)
+    decls = awaiting.run(tools_of_turn(error, tools, decisions))
+    return _run(error, decls, decisions, timeout, partial=partial)
 
 
 async def aresults_of(
@@ -138,7 +142,8 @@ async def aresults_of(
 ) -> ToolResults:
     """Run the calls of the turn side by side, and return their results."""
     refuse_swapped(tools, decisions, "aresults_of")
-    return await _arun(error, await awaited_decls(tools), decisions, timeout, partial=partial)
+    decls = await awaiting.arun(tools_of_turn(error, tools, decisions))
+    return await _arun(error, decls, decisions, timeout, partial=partial)
 
 
 def _run(

@@ -110,4 +110,6 @@ def called_in(value: Any, *, are_calls: bool = False) -> Iterator[str]:
     elif is_mapping(value):
         for key, item in value.items():
             if key in _LISTS or not is_sequence(item):  # other lists may be long, and hold no turns
-                yield from called_in(item, are_calls=key in ("tool_calls", "invalid"))
+                # An agent has a field of this name, whose value has the list.
+                are_calls = key in ("tool_calls", "invalid") and is_sequence(item)
+                yield from called_in(item, are_calls=are_calls)

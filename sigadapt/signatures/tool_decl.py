@@ -287,7 +287,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
         """Return a `dspy.Tool` with this name, schema and function, for agents such as `dspy.ReActV2`.
 
         Under sigadapt's adapters it is declared as this declaration is. What an MCP tool answers comes as its
-        content, and a failed one raises.
+        content, and a ToolResult as its value. A failed one raises, and so does a returned exception.
 
         Raises:
             InvalidToolDecl: `no_function`, for a declaration without a function to run.

@@ -282,8 +282,10 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
                 `after_tool(call, result, context)` gets what the function returned, and returns the value in
                 its place. `on_tool_error(call, error, context)` returns the value of a call that failed.
 
-        A hook that raises fails the call. Bad calls reach no hook. A person approves a call as the model made
-        it. If `before_tool` changes an approved call, the person is asked again.
+        A hook that raises fails the call, and the model reads the type of its exception alone. Bad calls
+        reach no hook, and one that takes longer than its `timeout` does not reach `on_tool_error`. A person
+        approves a call as the model made it. If `before_tool` changes an approved call, the person is asked
+        again.
 
         Raises:
             InvalidOption: for a class, or for an object without any of these methods.

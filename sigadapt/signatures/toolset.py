@@ -34,8 +34,9 @@ class RequestContext:
     """The request that a toolset is resolved for. Read-only.
 
     Args:
-        signature: the signature of the request; None outside a request.
-        inputs: the values of the signature's input fields, by name.
+        signature: the signature of the request; None outside a request, and when a run that waited goes on.
+        inputs: the values of the signature's input fields, by name. What a request of a conversation does
+            not repeat has its latest value there.
         settings: the generation settings of the request, such as `temperature`.
 
     Example:

@@ -14,6 +14,7 @@ import pydantic
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import compact, cut, is_mapping, pointer
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import no_result_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 
@@ -73,6 +74,26 @@ def _reason_of(error: Exception) -> str:
 def with_events(history: dspy.History, *events: Event) -> dspy.History:
     """Return a copy of a history with events of its own, and more of them: agents append to what they get."""
     return history.model_copy(update={"messages": [*map(dict, history.messages), *events]})
+
+
+def without_tracebacks(history: dspy.History) -> dspy.History:
+    """Return a copy of a history with the messages of failed tools, where DSPy's agents keep tracebacks."""
+    events = [{name: _with_messages(value) for name, value in event.items()} for event in history.messages]
+    return history.model_copy(update={"messages": events})
+
+
+def _with_messages(value: Any) -> Any:
+    """Return the calls of an event with the messages of those that failed; any other value as it is."""
+    results = getattr(value, "tool_call_results", None)
+    if not isinstance(value, dspy.ToolCalls) or results is None:
+        return value
+    rows: list[dspy.ToolCallResults.ToolCallResult] = []
+    for row in results.tool_call_results:
+        text = message_in(row.value, row.name or "unnamed") if row.is_error else row.value
+        rows.append(row if text is row.value else row.model_copy(update={"value": text}))
+    return value.model_copy(
+        update={"tool_call_results": results.model_copy(update={"tool_call_results": rows})}
+    )
 
 
 def collection_in(event: Mapping[str, Any], field: str | None = None) -> ToolCalls | None:

@@ -47,6 +47,7 @@ def begin_step(call: AdapterCall) -> AgentTurn | None:
     if history is None:
         return None
     turn = AgentTurn(history, inputs_of_turn(call.plan, call.inputs), agent)
+    turn.keeps_tracebacks = call.adapter.options.tool_errors == "traceback"
     ledger = current_ledger()
     if ledger is not None:
         ledger.begin_step(turn)

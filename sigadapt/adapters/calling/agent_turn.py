@@ -5,6 +5,7 @@ the inputs, the answer, and each result at the moment at which its call ends, in
 the run left has a failed result, so that the history can be sent: providers refuse a call without one.
 """
 
+import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -23,11 +24,11 @@ from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
 from sigadapt.signatures.tool_functions.pending import need_of
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallStop, LaterCallStop
-from sigadapt.signatures.tool_results.failures import message_in, message_of
+from sigadapt.signatures.tool_results.failures import FailedResult, message_in, message_of
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
-from sigadapt.signatures.transcript import read, with_events
+from sigadapt.signatures.transcript import read, with_events, without_tracebacks
 from sigadapt.signatures.turns.running import current_state, requests_of_stop
 
 NOT_RUN = "This call was not run: the run ended before it began."
@@ -35,6 +36,7 @@ NO_RESULT = "There is no result: the run ended while this call ran. It may still
 WAITS = "There is no result: this call waits for a person, or for a result from elsewhere."
 CANCELLED = "There is no result: this call was cancelled when the run ended. It may have had an effect."
 
+_LOG = logging.getLogger("sigadapt")
 _NO_DECLS = ToolDecls()
 _SUBMIT = "submit"
 
@@ -55,6 +57,8 @@ class AgentTurn:
         self.agent = agent
         self.count_calls: Callable[[int], None] = _ignore
         """Called with the number of the calls that begin to run now. It raises why they may not."""
+        self.keeps_tracebacks = False
+        """Whether a failed tool has a traceback in the history, because the model is to read it."""
         self._history = read(dspy.History, history, None)
         self._length = len(self._history.messages)
         self._event = dict(inputs)
@@ -191,7 +195,7 @@ class AgentTurn:
             self.count_calls(-1)
             self.stop(call, stop)
         except Exception as error:
-            self.end(call, failure_text(name, error), is_error=True)
+            self.end(call, self.failure_value(name, error), is_error=True)
             raise
         except BaseException as error:
             outcome = outcome_at_cancel(error)
@@ -237,10 +241,11 @@ class AgentTurn:
                 if call.id in self._stops:
                     requests += requests_of_stop(call, self._stops[call.id], self.decls)
             history = self._history.model_copy(update={"messages": self._history.messages[: self._length]})
+            history = with_events(history) if self.keeps_tracebacks else without_tracebacks(history)
             error = InputNeeded(
                 self._calls,
                 ToolCalls(tool_calls=requests, turn=self._calls.turn),
-                with_events(history),
+                history,
                 self._event,
                 self._field,
             )
@@ -259,7 +264,13 @@ class AgentTurn:
         if outcome.error is None:
             self.end(call, outcome.value, is_error=False)
         elif isinstance(outcome.error, Exception):
-            self.end(call, failure_text(call.name, outcome.error), is_error=True)
+            _LOG.debug("the tool %s failed", call.name, exc_info=outcome.error)
+            self.end(call, self.failure_value(call.name, outcome.error), is_error=True)
+
+    def failure_value(self, name: str, error: Exception) -> Any:
+        """Return what the history has of a tool that failed: what the model reads."""
+        value = failure_value(name, error)
+        return value if self.keeps_tracebacks else message_in(value, name)
 
     def _call_of(self, name: str, arguments: Mapping[str, Any]) -> ToolCall | None:
         if not self._is_agents_tool():
@@ -337,6 +348,8 @@ def _ignore(_: int) -> None:
     """Count nothing, outside of any run."""
 
 
-def failure_text(name: str, error: Exception) -> str:
-    """Return what DSPy's agents write of a tool that failed; what the model reads is made of it."""
+def failure_value(name: str, error: Exception) -> Any:
+    """Return what DSPy's agents write of a tool that failed, with its traceback."""
+    if isinstance(error, FailedResult):  # it came as a result, and is kept as one
+        return error.value
     return f"Execution error in {name}: {format_error_for_lm(error, traceback_frames=5)}"

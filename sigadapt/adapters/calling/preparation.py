@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import dspy
+
 from sigadapt.adapters.calling.answers import checked_choice
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import Calling, calling_of
@@ -25,6 +27,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls
 from sigadapt.signatures.toolset import RequestContext, resolving
+from sigadapt.signatures.transcript import read
 from sigadapt.text.layout import Layout
 
 
@@ -122,7 +125,7 @@ def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:
         if tools is None and plan.tools_required:
             fix = f"Pass {plan.tools}=[...]."
             raise InvalidToolDecl("no tools were given", code="missing_tools", field=plan.tools, fix=fix)
-        context = RequestContext(call.signature, call.inputs, call.settings)
+        context = RequestContext(call.signature, _inputs_so_far(call), call.settings)
         decls = yield from resolving(() if tools is None else tools, context)
     if not decls.tools and plan.calls_required:
         raise InvalidToolDecl(
@@ -132,3 +135,19 @@ def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:
             fix=f"Declare a tool, or make {plan.calls!r} optional with `ToolCalls | None`.",
         )
     return decls
+
+
+def _inputs_so_far(call: AdapterCall) -> dict[str, Any]:
+    """Return the inputs of a call, and those of the conversation that it does not repeat.
+
+    An agent sends its inputs in the first request of a question. Later ones have them in the history.
+    """
+    field = call.plan.history_fields.history
+    history = call.inputs.get(field or "")
+    if history is None:
+        return call.inputs
+    names = call.plan.text_signature.input_fields
+    inputs: dict[str, Any] = {}
+    for event in read(dspy.History, history, field).messages:
+        inputs.update({name: value for name, value in event.items() if name in names and value is not None})
+    return {**inputs, **call.inputs}

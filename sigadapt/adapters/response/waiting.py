@@ -6,6 +6,7 @@ from typing import Any
 
 import dspy
 
+from sigadapt.adapters.calling.call_record import AdapterCall
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.dspy_boundary.current_run import current_ledger
@@ -17,7 +18,7 @@ from sigadapt.signatures.calls.input_requests import question_about, request_for
 from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
-from sigadapt.signatures.transcript import read, with_events
+from sigadapt.signatures.transcript import read, with_events, without_tracebacks
 
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
 
@@ -31,17 +32,17 @@ def refuse_unasked(tools: object, decls: ToolDecls) -> None:
             raise nobody_to_ask(decl.name)
 
 
-def stop_for_person(
-    plan: Plan, decls: ToolDecls, inputs: Mapping[str, Any], request: Request, values: Mapping[str, Any]
-) -> None:
+def stop_for_person(call: AdapterCall, decls: ToolDecls, request: Request, values: Mapping[str, Any]) -> None:
     """Raise InputNeeded if calls among the output values want a yes that no tool asks for itself."""
+    plan = call.plan
+    inputs = call.inputs
     calls = values[plan.calls]
     if not isinstance(calls, ToolCalls) or is_forced_submit(request, decls):
         return
     asks = {decl.name for decl in decls.tools if asking_of(decl.func) is None}
-    questions = [(call, *question_about(call, decls)) for call in calls if call.name in asks]
+    questions = [(each, *question_about(each, decls)) for each in calls if each.name in asks]
     requests = [
-        request_for(call, args, reason, decls) for call, args, reason in questions if reason is not None
+        request_for(each, args, reason, decls) for each, args, reason in questions if reason is not None
     ]
     if not requests:
         return
@@ -50,12 +51,15 @@ def stop_for_person(
     fields = plan.history_fields
     history = inputs.get(fields.history) if fields.history else None
     before = dspy.History(messages=[]) if history is None else read(dspy.History, history, fields.history)
+    # The agent goes on with the object that the caller gave, and adds to it.
+    before = with_events(before)
+    if call.adapter.options.tool_errors == "message":
+        before = without_tracebacks(before)
     event = {**inputs_of_turn(plan, inputs), **outputs_beside(plan, values)}
     raise InputNeeded(
         calls,
         ToolCalls(tool_calls=requests, turn=calls.turn),
-        # The agent goes on with the object that the caller gave, and adds to it.
-        with_events(before),
+        before,
         event,
         plan.calls,
         fields.results,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -330,6 +331,14 @@ def mark_approved(call: ToolCall) -> None:
 def is_approved(call: ToolCall) -> bool:
     """Return whether a person approved this very object, with these arguments."""
     return _APPROVED.get((id(call), id_of_request(call, call.args))) is call
+
+
+def copy_of_call(call: ToolCall) -> ToolCall:
+    """Return a copy with arguments of its own, which is approved if the call is."""
+    copy = call.model_copy(update={"args": deepcopy(call.args)})
+    if is_approved(call):
+        mark_approved(copy)
+    return copy
 
 
 def id_of_request(call: ToolCall, args: Json) -> str:

@@ -20,9 +20,10 @@ from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.dspy_media import MEDIA
+from sigadapt.signatures.tool_results.failures import FailedResult, reason_of
 from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of, program_outputs
-from sigadapt.signatures.tool_results.tool_result import with_note
+from sigadapt.signatures.tool_results.tool_result import ToolResult, value_for_agent, with_note
 
 guards: Any = None
 """`tool_functions/guards.py`, which is above this file, so `sigadapt/__init__.py` sets it."""
@@ -213,7 +214,8 @@ def readable(result: Any, tool: str) -> Any:
     """Return what an agent's model reads of a result: the content of MCP's, the outputs of a program's.
 
     Raises:
-        RuntimeError: if an MCP result says that it failed.
+        RuntimeError: if the result of an MCP server, or a ToolResult, says that it failed, or if it is an
+            exception.
         InvalidHistory: `unsendable_content`, for what cannot be a result.
     """
     if isinstance(result, RefusedRun):
@@ -221,6 +223,13 @@ def readable(result: Any, tool: str) -> Any:
     if isinstance(result, NotedValue):
         value = readable(result.value, tool)
         return with_note(value, result.note) if _is_in_agent() else value
+    if isinstance(result, BaseException):
+        raise FailedResult(reason_of(result))
+    if isinstance(result, ToolResult):  # the tool itself says what its value is
+        value = value_for_agent(result)
+        if result.is_error:
+            raise FailedResult(value)
+        return value
     output = output_of(result)
     if output is None:
         value, _ = plain_value(program_outputs(result), tool)

@@ -7,7 +7,7 @@ The order of one call:
     are. Arguments that nobody has agreed to stop the call again, so nothing runs that nobody was shown.
  c. The function runs. What it raises goes to `on_tool_error`, what it returns to `after_tool`.
  d. A hook that raises fails the call: nothing runs after a failed `before_tool`, and the model never reads a
-    result that a failed `after_tool` was to change.
+    result that a failed `after_tool` was to change, or the failure that a failed `on_tool_error` was to hide.
 """
 
 import asyncio
@@ -148,6 +148,9 @@ class ToolFunction(TakesCall):
 
     def _steps(self, arguments: Json) -> _Steps[Any]:
         call = take_open_call() or call_by_hand(self._decl, arguments)
+        call.call = calls.copy_of_call(call.call)  # the record says what the model sent, whatever a hook does
+        if call.decision is not None:
+            calls.mark_approved(call.call)  # so that a hook can run it again
         context = ToolContext[Any].of_call(call)
         if call.source is not None:
             call.end()
@@ -164,13 +167,27 @@ class ToolFunction(TakesCall):
     def _before(self, call: OpenCall, context: ToolContext) -> "_Steps[_FinalValue | Json | None]":
         """Return the value that a hook gives, or the arguments that it changed; None if none does."""
         call.agreed_args = deepcopy(call.call.args)
-        for hook in methods_of(self._decl.hooks, "before_tool"):
-            answer = yield from _ask_hook(hook, "before_tool", {"call": call.call, "context": context})
-            if isinstance(answer, dspy.ToolCalls.ToolCall):
-                return (yield from self._changed_arguments(call, answer))
-            if answer is not None:
-                return _FinalValue(answer)
-        return None
+        answer = yield from self._answer_before(call, context)
+        if answer is None:
+            return None
+        if isinstance(answer, dspy.ToolCalls.ToolCall):
+            return (yield from self._changed_arguments(call, answer))
+        return _FinalValue(answer)
+
+    def _answer_before(self, call: OpenCall, context: ToolContext) -> _Steps[Any]:
+        """Return what a hook answers, or the call as the hooks changed it in place; None if they leave it."""
+        agreed_call = call.call
+        shown_call = call.call = calls.copy_of_call(agreed_call)
+        try:
+            for hook in methods_of(self._decl.hooks, "before_tool"):
+                answer = yield from _ask_hook(hook, "before_tool", {"call": shown_call, "context": context})
+                if answer is not None:
+                    return answer
+        finally:
+            call.call = agreed_call
+        if shown_call.name == agreed_call.name and equal_json(shown_call.args, agreed_call.args):
+            return None
+        return shown_call
 
     def _run(self, call: OpenCall, context: ToolContext, arguments: Json) -> "_Steps[Any]":
         """Return what the function returns, or the `_FinalValue` of a hook that recovers."""
@@ -211,13 +228,20 @@ class ToolFunction(TakesCall):
     def _recover(
         self, call: OpenCall, context: ToolContext, error: Exception
     ) -> "_Steps[_FinalValue | None]":
-        """Return the value that a hook gives in place of a failure; None if none does."""
+        """Return the value that a hook gives in place of a failure; None if none does.
+
+        Raises:
+            HookError: if one fails, which may have been there to hide the failure.
+        """
         for hook in methods_of(self._decl.hooks, "on_tool_error"):
             given = {"call": call.call, "error": error, "context": context}
-            with suppress(HookError):  # it is logged, and the failure remains
+            try:
                 answer = yield from _ask_hook(hook, "on_tool_error", given)
-                if answer is not None:
-                    return _FinalValue(answer)
+            except HookError:
+                _LOG.error("what the hook did not get over", exc_info=error)  # nothing else says it any more
+                raise
+            if answer is not None:
+                return _FinalValue(answer)
         return None
 
     def _after(self, call: OpenCall, context: ToolContext, value: Any) -> _Steps[Any]:

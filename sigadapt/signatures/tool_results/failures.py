@@ -15,6 +15,7 @@ from typing import Any
 import dspy
 
 from sigadapt.dspy_boundary.internals import settings
+from sigadapt.schemas.json_values import compact
 
 _LOG = logging.getLogger("sigadapt")
 
@@ -32,6 +33,23 @@ _BEHIND = re.compile(
 _MODULE = re.compile(r"(?:(?:\w+|<\w+>)\.)+(?=\w+(?:: |:?\Z|\n))")
 
 
+class FailedResult(RuntimeError):
+    """A failed result that a tool or a hook returned: in an agent, a tool fails by what it raises.
+
+    Args:
+        value: what the model reads of it.
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value if isinstance(value, str) else compact(value))
+        self.value = value
+
+
+# The model reads the name of its type in DSPy's agents, which keep no failed results.
+FailedResult.__name__ = FailedResult.__qualname__ = "RuntimeError"
+FailedResult.__module__ = "builtins"
+
+
 def message_of(error: BaseException) -> str:
     """Return the type and the message of an exception."""
     return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
@@ -43,6 +61,13 @@ def text_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001  (the other calls have run, and keep their results)
         return ""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what the model reads of an exception that a tool returned."""
+    if isinstance(error, KeyError) and error.args:  # whose text is the key alone
+        return f"KeyError: {error}"
+    return text_of(error) or type(error).__name__
 
 
 def message_in(value: Any, tool: str) -> Any:

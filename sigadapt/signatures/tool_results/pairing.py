@@ -21,7 +21,7 @@ from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, t
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import is_content, refers
-from sigadapt.signatures.tool_results.failures import text_of
+from sigadapt.signatures.tool_results.failures import reason_of
 from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import NotedValue, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -262,10 +262,8 @@ def _plain_reading(value: Any, error: Any, tool: str) -> _ResultItem:
         value, altered = plain_value(value, tool)
     if error and error is not True:
         value = error
-    if isinstance(value, KeyError) and value.args:  # whose text is the key alone
-        value = f"KeyError: {value}"
-    elif isinstance(value, BaseException):
-        value = text_of(value) or type(value).__name__
+    if isinstance(value, BaseException):
+        value = reason_of(value)
     return _ResultItem(None, None, value, is_error=is_error, altered=altered, is_plain=True)
 
 

@@ -1,0 +1,153 @@
+"""Toolsets that choose by an agent's inputs: in each of its requests, and when a run that waited goes on."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from agents import serving, submits, turn
+
+import sigadapt
+from sigadapt import InputNeeded, RequestContext, ToolDecl, ToolDecls, Toolset
+from sigadapt.testing import Call, LoopbackProvider
+
+READ, WRITE = Call("read", {"path": "a"}), Call("write", {"path": "a"})
+
+
+class Files:
+    """Tools that note what ran, and policies that choose among them by the user."""
+
+    def __init__(self, *, confirm: bool = False) -> None:
+        self.ran: list[str] = []
+        self.writing = ToolDecl.of(self.write, requires_confirmation=confirm)
+
+    def read(self, path: str) -> str:
+        """Read a file."""
+        self.ran.append("read")
+        return f"the text of {path}"
+
+    def write(self, path: str) -> str:
+        """Write a file."""
+        self.ran.append("write")
+        return f"wrote {path}"
+
+    def of_admin(self, context: RequestContext) -> list[Any]:
+        return [self.read, self.writing] if context.inputs.get("user") == "admin" else [self.read]
+
+    def of_guest(self, context: RequestContext) -> list[Any]:
+        return [self.read] if context.inputs.get("user") == "guest" else [self.read, self.writing]
+
+
+def tools_sent(net: LoopbackProvider) -> list[list[str]]:
+    return [[tool["function"]["name"] for tool in request.body["tools"]] for request in net.received]
+
+
+@pytest.mark.parametrize("policy", ["of_admin", "of_guest"])
+@pytest.mark.parametrize("user", ["admin", "guest"])
+def test_a_policy_holds_in_each_request(policy: str, user: str) -> None:
+    """toolsets: A toolset sees an agent's inputs in each request."""
+    files = Files()
+    agent = sigadapt.ReAct("question, user -> answer", tools=Toolset("files", getattr(files, policy)))
+    with serving([turn(READ), turn(WRITE), submits()]) as net:
+        agent(question="Read, then write.", user=user)
+    writing = ["write"] * (user == "admin")
+    assert tools_sent(net) == [["read", *writing, "submit"]] * 3
+    assert files.ran == ["read", *writing]
+
+
+def test_a_later_question_has_its_own_inputs() -> None:
+    """toolsets: A toolset sees an agent's inputs in each request."""
+    files = Files()
+    agent: Any = sigadapt.ReAct("question, user -> answer", tools=Toolset("files", files.of_admin))
+    with serving([submits(), turn(READ), submits(), submits()]) as net:
+        first = agent(question="Who am I?", user="admin")
+        second = agent(question="Read.", user="guest", history=first.history)
+        agent(question="Thanks.", user=None, history=second.history)
+    assert tools_sent(net) == [
+        ["read", "write", "submit"],
+        ["read", "submit"],
+        ["read", "submit"],
+        ["read", "submit"],
+    ]
+
+
+def test_a_search_by_the_question_in_an_agent() -> None:
+    """toolsets: A toolset sees an agent's inputs in each request."""
+
+    def words(context: RequestContext, decls: ToolDecls) -> list[str]:
+        return [decl.name for decl in decls if decl.name in context.inputs["question"]]
+
+    files = Files()
+    agent = sigadapt.ReAct(
+        "question -> answer", tools=Toolset("files", [files.read, files.write]).retrieved(words)
+    )
+    with serving([turn(READ), turn(WRITE), submits()]):
+        agent(question="read it and write it")
+    assert files.ran == ["read", "write"]
+
+
+def test_a_tool_that_an_agent_has_called_stays() -> None:
+    """toolsets: What the conversation has called stays declared."""
+    found = iter([["read"], [], []])
+    files = Files()
+    toolset = Toolset("files", [files.read, files.write]).retrieved(lambda context, decls: next(found))
+    with serving([turn(READ), turn(READ), submits()]) as net:
+        sigadapt.ReAct("question -> answer", tools=toolset)(question="Read it twice.")
+    assert tools_sent(net) == [["read", "submit"]] * 3
+    assert files.ran == ["read", "read"]
+
+
+def waiting_run(files: Files, *, saved: bool) -> InputNeeded:
+    agent = sigadapt.ReAct("question, user -> answer", tools=Toolset("files", files.of_admin))
+    with serving([turn(READ), turn(WRITE)], confirm="raise"), pytest.raises(InputNeeded) as caught:
+        agent(question="Read, then write.", user="admin")
+    if saved:
+        return InputNeeded.model_validate_json(caught.value.model_dump_json())
+    return caught.value
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("whole", [False, True], ids=["results", "history"])
+def test_a_run_goes_on_with_the_tools_of_its_request(*, saved: bool, is_async: bool, whole: bool) -> None:
+    """toolsets: A run that waited goes on with the tools of its request."""
+    files = Files(confirm=True)
+    error = waiting_run(files, saved=saved)
+    method: Any = getattr(error, "a" * is_async + ("resume" if whole else "results_of"))
+    given = method(Toolset("files", files.of_admin), {error.requests[0].id: True})
+    if is_async:
+        given = asyncio.run(_awaited(given))
+    assert files.ran == ["read", "write"]
+    [*_, last] = sigadapt.rounds(given) if whole else given.rounds
+    assert [result.value for result in last.results] == ["wrote a"]
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def test_a_tool_that_only_the_conversation_keeps_goes_on() -> None:
+    """toolsets: A run that waited goes on with the tools of its request."""
+    files = Files(confirm=True)
+    error = waiting_run(files, saved=True)
+
+    def nothing(context: RequestContext, decls: ToolDecls) -> list[str]:
+        return []
+
+    found_by_chance = Toolset("files", [files.read, files.writing]).retrieved(nothing)
+    error.resume(found_by_chance, {error.requests[0].id: True})
+    assert files.ran == ["read", "write"]
+
+
+@pytest.mark.parametrize("decision", [False, "Not today."])
+def test_no_is_said_without_a_toolset(*, decision: bool | str) -> None:
+    """toolsets: A rejection asks no toolset."""
+
+    def away(context: RequestContext) -> list[Any]:
+        raise ConnectionError("the server is away")
+
+    error = waiting_run(Files(confirm=True), saved=True)
+    history = error.resume(Toolset("files", away), {error.requests[0].id: decision})
+    [*_, last] = sigadapt.rounds(history)
+    assert [(result.is_error, result.value) for result in last.results] == [
+        (True, decision or "The user rejected this call. It was not run.")
+    ]

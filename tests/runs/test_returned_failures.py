@@ -1,0 +1,145 @@
+"""A tool or a hook that returns a ToolResult or an exception: the agents read it as `ToolCalls.run` does."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from agents import AGENTS, serving, submits, turn
+
+import sigadapt
+from sigadapt import ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls, ToolResult
+from sigadapt.testing import Call, LoopbackProvider
+
+LOOK = Call("look", {"title": "Emma"})
+CALLS = ToolCalls([{"id": "c1", "name": "look", "args": {"title": "Emma"}}])
+
+
+class Hook:
+    """A hook of the functions that it is given."""
+
+    def __init__(self, **methods: Any) -> None:
+        self.__dict__.update(methods)
+
+
+def refusing(call: ToolCall, *_: Any) -> ToolResult:
+    return ToolResult.failed(call, "Not for you.")
+
+
+def good(title: str) -> str:
+    """Look a book up."""
+    return "7"
+
+
+def broken(title: str) -> str:
+    """Look a book up."""
+    raise LookupError("password=hunter2")
+
+
+def failed(title: str, context: ToolContext) -> ToolResult:
+    """Look a book up."""
+    return ToolResult.failed(context.call, "Not for you.")
+
+
+async def failed_later(title: str, context: ToolContext) -> ToolResult:
+    """Look a book up."""
+    return ToolResult.failed(context.call, "Not for you.")
+
+
+def declared(function: Any, **hooks: Any) -> ToolDecls:
+    decls = ToolDecls([ToolDecl.of(function, name="look")])
+    return decls.with_hooks(Hook(**hooks)) if hooks else decls
+
+
+FAILED: dict[str, ToolDecls] = {
+    "the tool": declared(failed),
+    "an async tool": declared(failed_later),
+    "before_tool": declared(good, before_tool=refusing),
+    "after_tool": declared(good, after_tool=refusing),
+    "on_tool_error": declared(broken, on_tool_error=refusing),
+}
+
+
+def read_by_model(net: LoopbackProvider) -> Any:
+    [row] = [row for row in net.received[-1].body["messages"] if row["role"] == "tool"]
+    return row["content"]
+
+
+def asked(agent: Any, *, is_async: bool) -> Any:
+    return asyncio.run(agent.acall(question="q")) if is_async else agent(question="q")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("tools", FAILED.values(), ids=FAILED)
+def test_a_failed_result_is_failed_in_the_agent(tools: ToolDecls, *, is_async: bool) -> None:
+    """agent-runs: A tool returns its result as a failed one."""
+    [expected] = CALLS.run(tools)
+    assert (expected.value, expected.is_error) == ("Not for you.", True)
+    with serving([turn(LOOK), submits()]) as net, sigadapt.Run() as run:
+        out = asked(sigadapt.ReAct("question -> answer", tools), is_async=is_async)
+    for history in (out.history, run.history):
+        [result, *_] = sigadapt.rounds(history)[0].results
+        assert (result.value, result.is_error) == ("Not for you.", True)
+    assert read_by_model(net) == "ERROR: Not for you."
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("tools", FAILED.values(), ids=FAILED)
+def test_neither_agent_reads_the_json_of_a_result(agent: Any, tools: ToolDecls) -> None:
+    """agent-runs: A tool returns its result as a failed one."""
+    with serving([turn(LOOK), submits()]) as net:
+        out = agent("question -> answer", tools=[*tools])(question="q")
+    [result, *_] = sigadapt.rounds(out)[0].results
+    assert result.is_error
+    assert read_by_model(net).removeprefix("ERROR: ").removeprefix("RuntimeError: ") == "Not for you."
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_good_result_is_its_value(agent: Any) -> None:
+    """agent-runs: A tool returns its result as a failed one."""
+
+    def look(title: str, context: ToolContext) -> ToolResult:
+        """Look a book up."""
+        return ToolResult(call_id=context.call.id, name="look", value={"copies": 7})
+
+    with serving([turn(LOOK), submits()]) as net:
+        out = agent("question -> answer", tools=[*ToolDecls([look])])(question="q")
+    [result, *_] = sigadapt.rounds(out)[0].results
+    assert (result.value, result.is_error) == ({"copies": 7}, False)
+    assert read_by_model(net) == '{"copies":7}'
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no such book"), KeyError("Emma"), RuntimeError()], ids=["text", "key", "nothing"]
+)
+def test_a_returned_exception_fails_everywhere(error: Exception) -> None:
+    """agent-runs: A tool returns its result as a failed one."""
+
+    def look(title: str) -> Any:
+        """Look a book up."""
+        return error
+
+    def pay(eur: int) -> str:
+        """Pay."""
+        return "Paid."
+
+    [expected] = CALLS.run([look])
+    assert expected.is_error
+    tools = [look, ToolDecl.of(pay, requires_confirmation=True)]
+    script = [turn(LOOK), submits(), turn(LOOK, Call("pay", {"eur": 1}))]
+    with serving(script, confirm="raise"):
+        agent: Any = sigadapt.ReAct("question -> answer", tools)
+        out = agent(question="q")
+        with pytest.raises(sigadapt.InputNeeded) as caught:
+            agent(question="q")
+    resumed = caught.value.resume(tools, {caught.value.requests[0].id: True})
+    histories: list[Any] = [out.history, resumed]
+    for history in histories:
+        result = sigadapt.rounds(history)[0].results[0]
+        assert (result.value, result.is_error) == (expected.value, True)
+
+
+def test_a_failed_result_of_a_tool_by_hand_raises() -> None:
+    """agent-runs: A tool returns its result as a failed one."""
+    [tool] = declared(good, after_tool=refusing).to_dspy()
+    with pytest.raises(RuntimeError, match=r"Not for you\."):
+        tool(title="Emma")
