@@ -78,7 +78,7 @@ def waits(events: list[Any]) -> InputNeeded:
 ENDS: dict[str, Callable[[Chat, list[Any]], None]] = {
     "goes on": lambda chat, events: chat.go_on(events, "question"),
     "ends": lambda chat, events: chat.end_turn(events, "question"),
-    "waits": lambda chat, events: chat.wait(waits(events), {}, "question"),
+    "waits": lambda chat, events: chat.wait(waits(events), None, {}, "question"),
 }
 
 

@@ -219,4 +219,4 @@ def test_a_refusal_says_what_the_page_sent(number: int) -> None:
         READERS[form](body)
     assert words in str(caught.value)
     assert caught.value.fix is not None
-    assert "status 400" in caught.value.fix
+    assert "protocol" in caught.value.fix

@@ -234,7 +234,7 @@ class ToolFunction(TakesCall):
             HookError: if one fails, which may have been there to hide the failure.
         """
         for hook in methods_of(self._decl.hooks, "on_tool_error"):
-            given = {"call": call.call, "error": error, "context": context}
+            given = {"call": _call_that_ran(call), "error": error, "context": context}
             try:
                 answer = yield from _ask_hook(hook, "on_tool_error", given)
             except HookError:
@@ -252,7 +252,7 @@ class ToolFunction(TakesCall):
         if call.source is not None and isinstance(value, ToolResult):
             result = value.value
         for hook in methods_of(self._decl.hooks, "after_tool"):
-            given = {"call": call.call, "result": result, "context": context}
+            given = {"call": _call_that_ran(call), "result": result, "context": context}
             answer = yield from _ask_hook(hook, "after_tool", given)
             if answer is not None:
                 return answer
@@ -295,6 +295,16 @@ class ToolFunction(TakesCall):
         changes = (*call.progress.changes, deepcopy(visible))
         call.progress = call.progress.model_copy(update={"changes": changes})
         return visible
+
+
+def _call_that_ran(call: OpenCall) -> Any:
+    """Return the call with the arguments that `before_tool` left: a hook that repeats it runs these."""
+    if call.changed_args is None:
+        return call.call
+    changed = calls.copy_of_call(call.call.model_copy(update={"args": call.changed_args}))
+    if call.decision is not None:  # a person agreed to the change, too
+        calls.mark_approved(changed)
+    return changed
 
 
 class _AsyncToolFunction(ToolFunction):

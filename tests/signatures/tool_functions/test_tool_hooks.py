@@ -332,3 +332,42 @@ def test_a_hook_cannot_ask_once_the_tool_has_run() -> None:
     [result] = PAY.run(shop.tools.with_hooks(late))
     assert (result.is_error, len(shop.paid)) == (True, 1)
     assert "after_tool hook failed (InvalidToolDecl)" in result.value
+
+
+def test_later_hooks_get_the_changed_call() -> None:
+    """tool-context: Later hooks get the call as it ran."""
+    shop = Shop()
+    seen: list[Any] = []
+
+    def after_tool(call: ToolCall, result: Any, context: ToolContext) -> Any:
+        seen.append(call.args)
+        return call.execute(shop.tools)  # once more
+
+    hooks = [changing(eur=100), Hook(after_tool=after_tool)]
+    PAY.run(shop.tools.with_hooks(*hooks))
+    assert [eur for _, eur, _ in shop.paid] == [100, 100]
+    assert [args["eur"] for args in seen] == [100]
+    assert [call.args["eur"] for call in PAY] == [500]
+
+
+def test_a_hook_repeats_what_a_person_agreed_to() -> None:
+    """tool-context: Later hooks get the call as it ran."""
+    failures = iter([ValueError("busy")])
+    paid: list[int] = []
+
+    def pay(to: str, eur: int) -> str:
+        """Pay."""
+        paid.append(eur)
+        for failure in failures:
+            raise failure
+        return f"Paid {eur}."
+
+    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
+    retry = Hook(on_tool_error=lambda call, error, context: call.execute(tools))
+    hooked = tools.with_hooks(changing(eur=100), retry)
+    [request] = PAY.awaiting_confirmation(hooked)
+    with pytest.raises(InputNeeded) as caught:
+        PAY.run(hooked, {request.id: True})
+    [change] = caught.value.requests
+    [result] = caught.value.results_of(hooked, {change.id: True})
+    assert (result.value, paid) == ("Paid 100.", [100, 100])
