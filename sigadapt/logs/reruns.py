@@ -8,6 +8,7 @@ is agreement with the record, and no measure of who is right.
  b. `by-call`: any call that the conversation has gets a result that it got there. A turn may end in words
     once the calls that succeeded in it were made.
  c. A recorded call that fits no declaration is not expected: nobody should make it again.
+ d. A call that a person edited is expected as it ran, and gets its result without the note that says so.
 """
 
 from collections import defaultdict
@@ -23,6 +24,7 @@ from rich.console import RenderableType
 from sigadapt.adapters.request.messages import read
 from sigadapt.errors import InvalidOption, UnusableAnswer
 from sigadapt.logs.adoption.adopted import Adopted
+from sigadapt.logs.adoption.edits import round_as_it_ran
 from sigadapt.logs.adoption.failures import FailurePattern, FailureRule
 from sigadapt.logs.adoption.transcript import has_result
 from sigadapt.logs.agreement import (
@@ -215,7 +217,8 @@ def _recorded_turn(event: Json, tools: ToolDecls) -> _RecordedTurn:
     results = event.get("results")
     calls = event.get("calls")
     last_calls = ToolCalls() if calls is None else read(ToolCalls, calls, "calls")
-    rounds = () if results is None else read(ToolResults, results, "results").rounds
+    recorded = () if results is None else read(ToolResults, results, "results").rounds
+    rounds = [*map(round_as_it_ran, recorded)]
     return _RecordedTurn(
         question=event.get("question"),
         rounds=[turn for turn in rounds if turn.calls.validated(tools).tool_calls],
