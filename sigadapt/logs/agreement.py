@@ -1,7 +1,7 @@
 """compare: ask models with recorded rows, and tell their calls from those that were recorded.
 
 It is agreement with what an older model did, row by row, and no measure of who is right. A row that a model's
-wire cannot take is skipped, on record.
+wire cannot take is skipped, on record. What an agent submits is words, on both sides.
 """
 
 from collections import Counter
@@ -31,6 +31,7 @@ from sigadapt.errors import (
 from sigadapt.logs.adoption.adopted import Adopted, load
 from sigadapt.logs.adoption.folder import rows_in
 from sigadapt.logs.attempts import attempt
+from sigadapt.logs.final_words import is_submitted, without_submit
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.logs.turns import LABELS, tools_of
 from sigadapt.schemas.arguments import parse_arguments
@@ -57,7 +58,7 @@ class ModelReply:
 
     outcome: str
     why: str = ""
-    called: bool = False  # whether the model called a tool at all
+    called: bool = False  # whether the model called a tool at all, but for an agent's `submit`
     changes: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)  # of the input and the output
     cost: float | None = None  # in dollars, where DSPy knows it
@@ -80,8 +81,12 @@ def ask(program: Any, lm: Any, row: Any, tools: Any) -> ModelReply:
     elif prediction.code not in _WORDS_ALONE:
         outcome = "error"
         reason = str(prediction)
+    called = False
     if not outcome:
-        outcome, reason = outcome_of(row.get("calls") or [], calls, tools_of(row.get("tools"), tools))
+        row_tools = tools_of(row.get("tools"), tools)
+        called = not all(is_submitted(call.name, row_tools) for call in calls.in_order())
+        calls = without_submit(calls, row_tools)
+        outcome, reason = outcome_of(row.get("calls") or [], calls, row_tools)
     entries: list[Json] = model.history
     costs = [entry["cost"] for entry in entries if entry.get("cost") is not None]
     cost = sum(costs) if costs else None
@@ -91,7 +96,7 @@ def ask(program: Any, lm: Any, row: Any, tools: Any) -> ModelReply:
     return ModelReply(
         outcome,
         reason,
-        called=bool(calls),
+        called=called,
         changes=tuple(changes),
         tokens=(_tokens(entries, "prompt_tokens"), _tokens(entries, "completion_tokens")),
         cost=cost,

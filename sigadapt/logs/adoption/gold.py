@@ -6,7 +6,8 @@ b. A call that does not fit its declaration, or whose result is a failure, is no
 c. So it is where the words of a failure are not known, and the model says between the two calls that it was
    wrong (`ADMISSIONS`). The call that has the most arguments in common is the one that was corrected.
 d. A call is none where the log goes on from the same request with other calls: the client asked again.
-e. A call that a person edited before it ran is none. The call that ran is, if it fits its declaration and its
+e. An agent's call of its own `submit` is its final words, and no gold. A bad one is a failure.
+f. A call that a person edited before it ran is none. The call that ran is, if it fits its declaration and its
    result is no failure.
 """
 
@@ -31,6 +32,7 @@ from sigadapt.logs.adoption.transcript import (
 )
 from sigadapt.logs.conversation import Conversation
 from sigadapt.logs.exchanges import LoggedExchange
+from sigadapt.logs.final_words import is_submitted, without_submit
 from sigadapt.schemas.json_values import compact, equal_json, is_array, is_object
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall
 
@@ -63,6 +65,7 @@ class Gold(NamedTuple):
     calls: list[ToolCall]
     reason: Reason
     failures: list[Failure]
+    is_in_words: bool = False  # whether the answer has no call, but for an agent's `submit`
 
     @property
     def is_confirmed(self) -> bool:
@@ -109,12 +112,16 @@ class LaterRounds:
 def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: FailureRule) -> Gold:
     """Tell the calls of an answer that were right from those that were not."""
     if exchange.choice.tool_calls is None:
-        return Gold([], "unconfirmed", [*_failures_of_words(exchange)])
+        return Gold([], "unconfirmed", [*_failures_of_words(exchange)], is_in_words=True)
     tools = exchange.conversation.tools
-    calls = exchange.choice.tool_calls.validated(tools).in_order()
+    all_calls = exchange.choice.tool_calls.validated(tools)
+    calls = all_calls.in_order()
     turn = _RestOfTurn(place, exchange.conversation, is_failure)
     if turn.has_other_calls_than(calls):
         return Gold([], "unconfirmed", [("replaced", call.name, None) for call in calls])
+    calls = without_submit(all_calls, tools).in_order()
+    if not calls:
+        return Gold([], "unconfirmed", [], is_in_words=True)
     results = turn.results_of({*map(identity_of, calls)})
     gold_calls: list[ToolCall] = []
     failures: list[Failure] = []
@@ -241,11 +248,13 @@ class _RestOfTurn:
             yield from filter(None, map(self.right_call, starmap(as_it_ran, turn.pairs)))
 
     def right_call(self, ran: RunCall) -> ToolCall | None:
-        """Return a call that fits its declaration and did not fail; None for any other."""
+        """Return a call that fits its declaration and did not fail; None for others and for final words."""
         call, result = ran.call, ran.result
         if not isinstance(call, ToolCall) or result is None or self._is_failure(result):
             return None
-        return None if self._tools.flaw_of(call.name, call.args) else call
+        if is_submitted(call.name, self._tools) or self._tools.flaw_of(call.name, call.args):
+            return None
+        return call
 
 
 def _is_corrected_by(call: ToolCall, new_call: ToolCall, calls: Sequence[AnyCall]) -> bool:
