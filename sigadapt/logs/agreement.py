@@ -35,7 +35,15 @@ from sigadapt.logs.final_words import is_submitted, without_submit
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.logs.turns import LABELS, tools_of
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, compact, is_mapping, is_object, short_hash
+from sigadapt.schemas.json_values import (
+    Json,
+    compact,
+    is_iterable,
+    is_mapping,
+    is_object,
+    short_hash,
+    type_of,
+)
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.trust.private_files import open_private
 
@@ -324,7 +332,8 @@ def models_of(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str
     """
     if is_mapping(models):
         return {name: model_of(model) for name, model in models.items()}
-    some_models: Iterable[Any] = [models] if isinstance(models, (str, dspy.BaseLM)) else models
+    is_one = isinstance(models, (str, dspy.BaseLM)) or not is_iterable(models)
+    some_models: Any = [models] if is_one else models
     named: dict[str, Any] = {}
     for model in some_models:
         lm = model_of(model)
@@ -343,7 +352,8 @@ def model_of(model: Any) -> Any:
     """Return a language model, by its name as `dspy.LM` takes it."""
     lm = dspy.LM(model) if isinstance(model, str) else model
     if not isinstance(lm, dspy.BaseLM):
-        raise InvalidOption(f"{model!r} is a {type(model).__name__}, not a dspy.LM", field="model")
+        fix = "Give a dspy.LM, or its name, such as 'openai/gpt-5-mini'."
+        raise InvalidOption(f"{model!r} is {type_of(model)}, not a dspy.LM", field="model", fix=fix)
     return lm
 
 
