@@ -107,6 +107,10 @@ def is_submit(function: object) -> bool:
     return getattr(function, "__qualname__", "").endswith("._make_submit_tool.<locals>.submit")
 
 
+SUBMIT = "submit", "Submit the final outputs for the task."
+"""The name and the description of that tool, by which a log has it."""
+
+
 # What DSPy wraps its own tools' methods in, so that callbacks hear of them.
 with_callbacks: Callable[[Any], Any] = callback.with_callbacks
 

@@ -1,7 +1,7 @@
 """compare: ask models with recorded rows, and tell their calls from those that were recorded.
 
 It is agreement with what an older model did, row by row, and no measure of who is right. A row that a model's
-wire cannot take is skipped, on record.
+wire cannot take is skipped, on record. What an agent submits is words, on both sides.
 """
 
 from collections import Counter
@@ -31,10 +31,19 @@ from sigadapt.errors import (
 from sigadapt.logs.adoption.adopted import Adopted, load
 from sigadapt.logs.adoption.folder import rows_in
 from sigadapt.logs.attempts import attempt
+from sigadapt.logs.final_words import is_submitted, without_submit
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.logs.turns import LABELS, tools_of
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, compact, is_mapping, is_object, short_hash
+from sigadapt.schemas.json_values import (
+    Json,
+    compact,
+    is_iterable,
+    is_mapping,
+    is_object,
+    short_hash,
+    type_of,
+)
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.trust.private_files import open_private
 
@@ -57,7 +66,7 @@ class ModelReply:
 
     outcome: str
     why: str = ""
-    called: bool = False  # whether the model called a tool at all
+    called: bool = False  # whether the model called a tool at all, but for an agent's `submit`
     changes: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)  # of the input and the output
     cost: float | None = None  # in dollars, where DSPy knows it
@@ -80,8 +89,12 @@ def ask(program: Any, lm: Any, row: Any, tools: Any) -> ModelReply:
     elif prediction.code not in _WORDS_ALONE:
         outcome = "error"
         reason = str(prediction)
+    called = False
     if not outcome:
-        outcome, reason = outcome_of(row.get("calls") or [], calls, tools_of(row.get("tools"), tools))
+        row_tools = tools_of(row.get("tools"), tools)
+        called = not all(is_submitted(call.name, row_tools) for call in calls.in_order())
+        calls = without_submit(calls, row_tools)
+        outcome, reason = outcome_of(row.get("calls") or [], calls, row_tools)
     entries: list[Json] = model.history
     costs = [entry["cost"] for entry in entries if entry.get("cost") is not None]
     cost = sum(costs) if costs else None
@@ -91,7 +104,7 @@ def ask(program: Any, lm: Any, row: Any, tools: Any) -> ModelReply:
     return ModelReply(
         outcome,
         reason,
-        called=bool(calls),
+        called=called,
         changes=tuple(changes),
         tokens=(_tokens(entries, "prompt_tokens"), _tokens(entries, "completion_tokens")),
         cost=cost,
@@ -319,7 +332,8 @@ def models_of(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str
     """
     if is_mapping(models):
         return {name: model_of(model) for name, model in models.items()}
-    some_models: Iterable[Any] = [models] if isinstance(models, (str, dspy.BaseLM)) else models
+    is_one = isinstance(models, (str, dspy.BaseLM)) or not is_iterable(models)
+    some_models: Any = [models] if is_one else models
     named: dict[str, Any] = {}
     for model in some_models:
         lm = model_of(model)
@@ -338,7 +352,8 @@ def model_of(model: Any) -> Any:
     """Return a language model, by its name as `dspy.LM` takes it."""
     lm = dspy.LM(model) if isinstance(model, str) else model
     if not isinstance(lm, dspy.BaseLM):
-        raise InvalidOption(f"{model!r} is a {type(model).__name__}, not a dspy.LM", field="model")
+        fix = "Give a dspy.LM, or its name, such as 'openai/gpt-5-mini'."
+        raise InvalidOption(f"{model!r} is {type_of(model)}, not a dspy.LM", field="model", fix=fix)
     return lm
 
 

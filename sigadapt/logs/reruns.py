@@ -8,6 +8,8 @@ is agreement with the record, and no measure of who is right.
  b. `by-call`: any call that the conversation has gets a result that it got there. A turn may end in words
     once the calls that succeeded in it were made.
  c. A recorded call that fits no declaration is not expected: nobody should make it again.
+ d. An agent's call of its own `submit` is its final words. Beside other calls, it is not compared.
+ e. A call that a person edited is expected as it ran, and gets its result without the note that says so.
 """
 
 from collections import defaultdict
@@ -23,6 +25,7 @@ from rich.console import RenderableType
 from sigadapt.adapters.request.messages import read
 from sigadapt.errors import InvalidOption, UnusableAnswer
 from sigadapt.logs.adoption.adopted import Adopted
+from sigadapt.logs.adoption.edits import round_as_it_ran
 from sigadapt.logs.adoption.failures import FailurePattern, FailureRule
 from sigadapt.logs.adoption.transcript import has_result
 from sigadapt.logs.agreement import (
@@ -35,6 +38,7 @@ from sigadapt.logs.agreement import (
     outcome_of,
 )
 from sigadapt.logs.attempts import attempt
+from sigadapt.logs.final_words import is_submitted, without_submit, words_of
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.logs.turns import tools_of
 from sigadapt.metrics import compare
@@ -215,14 +219,24 @@ def _recorded_turn(event: Json, tools: ToolDecls) -> _RecordedTurn:
     results = event.get("results")
     calls = event.get("calls")
     last_calls = ToolCalls() if calls is None else read(ToolCalls, calls, "calls")
-    rounds = () if results is None else read(ToolResults, results, "results").rounds
+    recorded = () if results is None else read(ToolResults, results, "results").rounds
+    rounds = [*map(round_as_it_ran, recorded)]
+    submits = bool(rounds) and not _without_submit(rounds[-1], tools).calls
+    rounds = [_without_submit(turn, tools) for turn in rounds]
     return _RecordedTurn(
         question=event.get("question"),
         rounds=[turn for turn in rounds if turn.calls.validated(tools).tool_calls],
-        ends_in_words=bool(event.get("answer")),
+        ends_in_words=submits or bool(event.get("answer")),
         last_calls=[*last_calls.validated(tools)],
         event=event,
     )
+
+
+def _without_submit(turn: Round, tools: ToolDecls) -> Round:
+    """Return a round without an agent's call of its `submit`."""
+    calls = without_submit(turn.calls, tools)
+    ids = {call.id for call in calls.in_order()}
+    return Round(calls=calls, results=tuple(result for result in turn.results if result.call_id in ids))
 
 
 def _departure_of(
@@ -284,19 +298,19 @@ class _Player:
             if isinstance(call, ToolCall) and has_result(call, result) and not self._is_failure(result)
         ]
         most_rounds = len(missing) + _MOST_ROUNDS
-        while missing or turn.ends_in_words:
+        while missing or self._needs_words(turn, results):
             prediction, difference = self._answer(turn, results, _step_of(ToolCalls(missing[:1])) or "words")
             if difference is not None:
                 return difference
             calls = prediction.calls or ToolCalls()
-            if not calls and not missing:
-                self._add_event(turn, results, prediction.answer)
+            if not self._others(calls) and not missing:
+                self._add_event(turn, results, prediction)
                 return None
             difference = self._difference(calls, prediction.answer, missing[:1], any_call=True)
             if difference is not None or len(results.rounds) == most_rounds:
                 step = _step_of(ToolCalls(missing[:1])) or "words"
                 return difference or (step, _step_of(calls), "called_anyway")
-            results += self._round(calls, self._recorded_pairs(calls))
+            results += self._round(calls, self._recorded_pairs(self._others(calls)))
             missing = [
                 recorded
                 for recorded in missing
@@ -308,20 +322,35 @@ class _Player:
         """Play the end of a turn: words, or calls that nobody answered."""
         if turn.last_calls:
             return self._ask(turn, results, turn.last_calls)[1]
-        answer = None
-        if turn.ends_in_words:
+        prediction = None
+        if self._needs_words(turn, results):
             prediction, difference = self._answer(turn, results, "words")
             if difference is not None:
                 return difference
-            if prediction.calls:
-                return "words", _step_of(prediction.calls), _code_of_bad(prediction.calls) or "called_anyway"
-            answer = prediction.answer
-        self._add_event(turn, results, answer)
+            calls = self._others(prediction.calls)
+            if calls:
+                return "words", _step_of(calls), _code_of_bad(calls) or "called_anyway"
+        self._add_event(turn, results, prediction)
         return None
 
-    def _add_event(self, turn: _RecordedTurn, results: ToolResults, answer: str | None) -> None:
-        """Add a turn that was played to the conversation so far."""
-        event: Json = {"question": turn.question, "answer": answer}
+    def _needs_words(self, turn: _RecordedTurn, results: ToolResults) -> bool:
+        """Return whether a turn ends in words that the model has not submitted beside its last calls."""
+        last_calls = results.rounds[-1].calls if results.rounds else ()
+        has_submitted = any(is_submitted(call.name, self._record.tools) for call in last_calls)
+        return turn.ends_in_words and not has_submitted
+
+    def _others(self, calls: ToolCalls | None) -> ToolCalls:
+        """Return calls without an agent's of its `submit`."""
+        return without_submit(calls, self._record.tools)
+
+    def _add_event(self, turn: _RecordedTurn, results: ToolResults, prediction: Any) -> None:
+        """Add a turn that was played to the conversation so far, with its last answer if it had one."""
+        event: Json = {"question": turn.question, "answer": None}
+        if prediction is not None:
+            if prediction.calls:  # of `submit`
+                results += self._round(prediction.calls, ())
+            else:
+                event["answer"] = prediction.answer
         if results.rounds:
             event["results"] = results
         self.events.append(event)
@@ -341,7 +370,8 @@ class _Player:
     ) -> _Difference | None:
         """Return how calls differ from those that are expected, or from any of the record."""
         step: Step = _step_of(ToolCalls(expected)) or "words"
-        came: Step = _step_of(calls) if calls else str(answer or "")
+        all_calls, calls = calls, self._others(calls)
+        came: Step = _step_of(calls) if calls else words_of(all_calls, answer)
         if bad_code := _code_of_bad(calls):
             return step, came, bad_code
         if any_call and calls and all(map(self._is_recorded, calls)):
@@ -385,6 +415,9 @@ class _Player:
         remaining = [*pairs]
         results: list[ToolResult] = []
         for call in calls:
+            if is_submitted(call.name, self._record.tools):
+                results.append(ToolResult(call_id=call.id, name=call.name, value=call.args))
+                continue
             number = next(
                 n for n, (known, _) in enumerate(remaining) if _is_same(known, call, self._record.tools)
             )

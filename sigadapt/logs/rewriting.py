@@ -33,6 +33,7 @@ from sigadapt.logs.agreement import (
     sign_test,
 )
 from sigadapt.logs.attempts import attempt
+from sigadapt.logs.final_words import is_submit_decl
 from sigadapt.logs.tables import Report, progress, table_of
 from sigadapt.metrics import Credit, compare
 from sigadapt.schemas.json_values import Json, compact, equal_json
@@ -298,6 +299,8 @@ def _text_names(tools: ToolDecls) -> set[str]:
     """Return the names of the texts that may be rewritten: of tools and of their parameters."""
     names: set[str] = set()
     for decl in tools:
+        if is_submit_decl(decl):  # DSPy's own text
+            continue
         names.add(decl.name)
         names |= {f"{decl.name}.{key}" for key in decl.parameters.get("properties") or ()}
     return names

@@ -198,7 +198,7 @@ def test_in_python(tmp_path: Path) -> None:
     for text in (str(comparison), comparison._repr_html_()):
         assert "same call" in text
         assert "accura" not in text.lower()
-    wrongs: list[Any] = [[], [7], {"x": 7}]
+    wrongs: list[Any] = [[], [7], {"x": 7}, 7, None]
     for wrong in wrongs:
         with pytest.raises(InvalidOption):
             compare_models(adopted, wrong)

@@ -15,7 +15,7 @@ import dspy
 from rich.console import RenderableType
 
 from sigadapt.adapters.request.canonical import Change
-from sigadapt.errors import InvalidHistory
+from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.logs.adoption.failures import FailurePattern, FailureRule
 from sigadapt.logs.adoption.folder import PROGRAM, json_lines, program_in, rows_in, text_in, write_files
 from sigadapt.logs.adoption.gold import Failure, LaterRounds, gold_of
@@ -28,7 +28,7 @@ from sigadapt.logs.adoption.transcript import transcript_of
 from sigadapt.logs.exchanges import LoggedExchange, LogSource, UnreadLine, read_log
 from sigadapt.logs.tables import Report, html_page, progress, table_of
 from sigadapt.logs.turns import FIELDS, LABELS, SENT_SETTINGS, TurnProgram, turn_signature
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.schemas.json_values import Json, compact, is_iterable, is_object, type_of
 from sigadapt.signatures.tool_decls import ToolDecls
 
 _MOST_UNREAD = 5
@@ -169,7 +169,7 @@ def adopt(
 
     Raises:
         InvalidHistory: if no line holds an exchange.
-        InvalidOption: for a path that cannot be read, or an invalid `failed`.
+        InvalidOption: for a path that cannot be read, what holds no lines, or an invalid `failed`.
 
     Example:
         >>> import json
@@ -193,6 +193,9 @@ def adopt(
     is_failure = FailureRule(failed)
     is_one = isinstance(lines_or_paths, (str, PathLike)) or is_object(lines_or_paths)
     sources: Any = [lines_or_paths] if is_one else lines_or_paths
+    if not is_iterable(sources):
+        reason = f"expected files, lines or rows, got {type_of(sources)}"
+        raise InvalidOption(reason, field="lines_or_paths", fix="Give the path of a log, or its lines.")
     exchanges: list[LoggedExchange] = []
     unread: list[UnreadLine] = []
     for item in progress(read_log(sources), "Reading"):
@@ -297,8 +300,12 @@ def load(folder: str | PathLike[str]) -> Adopted:
         An Adopted, without the lines that were not read.
 
     Raises:
-        InvalidOption: if the folder has no program that runs.
+        InvalidOption: for what is no path, or if the folder has no program that runs.
     """
+    given: Any = folder
+    if not isinstance(given, (str, PathLike)):
+        reason = f"expected the path of an adopted log's folder, got {type_of(given)}"
+        raise InvalidOption(reason, field="folder", fix="Give what adopt returned, or where save wrote it.")
     path = Path(folder)
     program, tools = program_in(path)
     parts: dict[str, list[dspy.Example]] = {}

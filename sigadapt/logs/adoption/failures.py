@@ -75,9 +75,9 @@ class FailureRule:
         return self._expression is not None and bool(self._expression.search(text_of_result(result)))
 
 
-def is_outage(result: ToolResult) -> bool:
+def is_outage(result: ToolResult | None) -> bool:
     """Return whether a failure is of the tool and not of the arguments: it was out of reach or too busy."""
-    return bool(_OUTAGE.search(text_of_result(result)[:_LONGEST_OUTAGE]))
+    return result is not None and bool(_OUTAGE.search(text_of_result(result)[:_LONGEST_OUTAGE]))
 
 
 def _says_failure(value: Any, wrappers: int) -> bool:
@@ -87,7 +87,7 @@ def _says_failure(value: Any, wrappers: int) -> bool:
     if isinstance(value, str):
         if _FAILURE_TEXT.match(value.lstrip()):
             return True
-        value = _object_in(value)
+        value = object_in(value)
     if not is_object(value):
         return False
     if len(value) == 1 and wrappers:
@@ -97,7 +97,7 @@ def _says_failure(value: Any, wrappers: int) -> bool:
     return _has_failed_member(value)
 
 
-def _object_in(text: str) -> Json | None:
+def object_in(text: str) -> Json | None:
     """Return the JSON object that a text is."""
     if not text.lstrip().startswith("{"):
         return None

@@ -6,15 +6,20 @@ b. A call that does not fit its declaration, or whose result is a failure, is no
 c. So it is where the words of a failure are not known, and the model says between the two calls that it was
    wrong (`ADMISSIONS`). The call that has the most arguments in common is the one that was corrected.
 d. A call is none where the log goes on from the same request with other calls: the client asked again.
+e. An agent's call of its own `submit` is its final words, and no gold. A bad one is a failure.
+f. A call that a person edited before it ran is none. The call that ran is, if it fits its declaration and its
+   result is no failure.
 """
 
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.adapters.outputs import no_answer_code
 from sigadapt.adapters.response.text_choice import choice_from_text
+from sigadapt.logs.adoption.edits import RunCall, as_it_ran
 from sigadapt.logs.adoption.failures import FailureRule, is_outage
 from sigadapt.logs.adoption.transcript import (
     AnyCall,
@@ -27,9 +32,9 @@ from sigadapt.logs.adoption.transcript import (
 )
 from sigadapt.logs.conversation import Conversation
 from sigadapt.logs.exchanges import LoggedExchange
+from sigadapt.logs.final_words import is_submitted, without_submit
 from sigadapt.schemas.json_values import compact, equal_json, is_array, is_object
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall
-from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 Reason: TypeAlias = Literal["result", "corrected", "unconfirmed"]
 Failure: TypeAlias = tuple[str, str | None, str | None]
@@ -60,6 +65,7 @@ class Gold(NamedTuple):
     calls: list[ToolCall]
     reason: Reason
     failures: list[Failure]
+    is_in_words: bool = False  # whether the answer has no call, but for an agent's `submit`
 
     @property
     def is_confirmed(self) -> bool:
@@ -106,31 +112,35 @@ class LaterRounds:
 def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: FailureRule) -> Gold:
     """Tell the calls of an answer that were right from those that were not."""
     if exchange.choice.tool_calls is None:
-        return Gold([], "unconfirmed", [*_failures_of_words(exchange)])
+        return Gold([], "unconfirmed", [*_failures_of_words(exchange)], is_in_words=True)
     tools = exchange.conversation.tools
-    calls = exchange.choice.tool_calls.validated(tools).in_order()
+    all_calls = exchange.choice.tool_calls.validated(tools)
+    calls = all_calls.in_order()
     turn = _RestOfTurn(place, exchange.conversation, is_failure)
     if turn.has_other_calls_than(calls):
         return Gold([], "unconfirmed", [("replaced", call.name, None) for call in calls])
+    calls = without_submit(all_calls, tools).in_order()
+    if not calls:
+        return Gold([], "unconfirmed", [], is_in_words=True)
     results = turn.results_of({*map(identity_of, calls)})
     gold_calls: list[ToolCall] = []
     failures: list[Failure] = []
     reasons: set[Reason] = set()
     for call in calls:
         own_results = results[identity_of(call)]
-        result = own_results.popleft() if own_results else None
+        ran = own_results.popleft() if own_results else RunCall(call, None)
+        has_failed = ran.result is not None and is_failure(ran.result)
         correction = None
-        if isinstance(call, ToolCall) and not (result is not None and is_failure(result)):
-            correction = turn.admitted_correction(call, calls) if result is not None else None
+        if ran.is_edited:
+            correction = turn.right_call(ran)
+        elif isinstance(call, ToolCall) and not has_failed:
+            correction = turn.admitted_correction(call, calls) if ran.result is not None else None
             if correction is None:
                 gold_calls.append(call)
-                reasons.add("unconfirmed" if result is None else "result")
+                reasons.add("unconfirmed" if ran.result is None else "result")
                 continue
-        if isinstance(call, InvalidToolCall):
-            failures.append((call.code, call.name, call.path))
-        else:
-            failures.append(("tool_failed", call.name, None))
-        if correction is None and not (result is not None and is_outage(result)):
+        failures.append(_failure_of(ran, call))
+        if correction is None and (has_failed or not ran.is_edited) and not is_outage(ran.result):
             used = {*map(identity_of, calls), *map(identity_of, gold_calls)}
             correction = turn.correction(call, used)
         if correction is not None:
@@ -140,6 +150,13 @@ def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: Fail
         if reason in reasons:
             return Gold(gold_calls, reason, failures)
     return Gold(gold_calls, "unconfirmed", failures)
+
+
+def _failure_of(ran: RunCall, call: AnyCall) -> Failure:
+    """Return why a call was not right."""
+    if isinstance(call, InvalidToolCall):
+        return call.code, call.name, call.path
+    return "edited" if ran.is_edited else "tool_failed", call.name, None
 
 
 def _failures_of_words(exchange: LoggedExchange) -> Iterator[Failure]:
@@ -174,14 +191,14 @@ class _RestOfTurn:
         # A client may have written the arguments in another way.
         return not {*map(random_id, calls)} & {*filter(None, map(random_id, turn_calls))}
 
-    def results_of(self, identities: set[str]) -> Mapping[str, deque[ToolResult]]:
-        """Return the results of an answer's calls in order, as far as the turn shows them."""
-        results: dict[str, deque[ToolResult]] = {identity: deque() for identity in identities}
+    def results_of(self, identities: set[str]) -> Mapping[str, deque[RunCall]]:
+        """Return an answer's calls as they ran, with results, in order, as far as the turn shows them."""
+        results: dict[str, deque[RunCall]] = {identity: deque() for identity in identities}
         for turn in self._rounds[:1]:
             for call, result in turn.pairs:
                 identity = identity_of(call)
                 if identity in identities and has_result(call, result):
-                    results[identity].append(result)
+                    results[identity].append(as_it_ran(call, result))
         return results
 
     def correction(self, call: AnyCall, used: set[str]) -> ToolCall | None:
@@ -228,11 +245,16 @@ class _RestOfTurn:
     def _right_calls(self, rounds: Rounds) -> Iterator[ToolCall]:
         """Yield the calls of rounds that fit their declarations and did not fail."""
         for turn in rounds:
-            for call, result in turn.pairs:
-                if not isinstance(call, ToolCall) or self._is_failure(result):
-                    continue
-                if not self._tools.flaw_of(call.name, call.args):
-                    yield call
+            yield from filter(None, map(self.right_call, starmap(as_it_ran, turn.pairs)))
+
+    def right_call(self, ran: RunCall) -> ToolCall | None:
+        """Return a call that fits its declaration and did not fail; None for others and for final words."""
+        call, result = ran.call, ran.result
+        if not isinstance(call, ToolCall) or result is None or self._is_failure(result):
+            return None
+        if is_submitted(call.name, self._tools) or self._tools.flaw_of(call.name, call.args):
+            return None
+        return call
 
 
 def _is_corrected_by(call: ToolCall, new_call: ToolCall, calls: Sequence[AnyCall]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from sigadapt.logs.adoption.prompts import CommonPrompt
 from sigadapt.logs.adoption.stubs import docstring, names_of, stub_of
+from sigadapt.logs.final_words import is_submit_decl
 from sigadapt.logs.turns import NO_INSTRUCTIONS
 from sigadapt.signatures.tool_decls import ToolDecls
 
@@ -94,7 +95,7 @@ def program_text(tools: ToolDecls, prompt: CommonPrompt, fields: Iterable[str]) 
         meaning = f"desc={_MEANINGS[name]!r}" if name in _MEANINGS else ""
         field_lines.append(f"    {name}: {_ANNOTATIONS[name]} = dspy.InputField({meaning})")
         has_results = has_results or name == "results"
-    stubs = "\n\n\n".join(stub_of(decl, names[decl.name]) for decl in tools)
+    stubs = "\n\n\n".join(stub_of(decl, names[decl.name]) for decl in tools if not is_submit_decl(decl))
     body = _TEXT.format(
         types="Any, Literal" if "Literal[" in stubs else "Any",
         results=", ToolResults" if has_results else "",

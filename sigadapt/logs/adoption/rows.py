@@ -79,7 +79,7 @@ def _is_function(entry: Any) -> bool:
 def row_of(exchange: LoggedExchange, name: str, gold: Gold, tools: SharedTools) -> Json | None:
     """Return the row of an exchange, without secrets; None if nothing in its answer was right."""
     conversation = exchange.conversation
-    if not gold.calls and (gold.failures or exchange.choice.tool_calls or not conversation.tools):
+    if not gold.calls and (gold.failures or not gold.is_in_words or not conversation.tools):
         return None
     history = conversation.history
     results = conversation.results

@@ -142,9 +142,9 @@ def docstring(text: str, indent: str) -> str:
     """
     if not text:
         return ""
-    body = "".join(map(_escape, text.replace("\\", "\\\\").replace(_QUOTES, '\\"\\"\\"')))
-    if body.endswith('"'):
-        body = f'{body[:-1]}\\"'
+    start = text.rstrip('"')
+    body = "".join(map(_escape, start.replace("\\", "\\\\").replace(_QUOTES, '\\"\\"\\"')))
+    body += '\\"' * (len(text) - len(start))
     lines = [
         f"{indent}{line}" if line.strip() and number else line for number, line in enumerate(body.split("\n"))
     ]

@@ -34,9 +34,19 @@ class NotedValue(NamedTuple):
     note: str
 
 
+_EDITED = "A person edited this call before it ran. It ran with "
+
+
 def edit_note(args: Json) -> str:
     """Return what the model reads after the result of a call that a person edited."""
-    return f"A person edited this call before it ran. It ran with {compact(args)}."
+    return f"{_EDITED}{compact(args)}."
+
+
+def read_edit_note(text: str) -> tuple[str, Json] | None:
+    """Return the text before the note of an edit, and its arguments; None if the text ends without one."""
+    before, head, end = text.rpartition(_EDITED)
+    args = _parse(end[:-1]) if head and end.endswith(".") else None
+    return (before.rstrip("\n"), args) if is_object(args) else None
 
 
 def loaded_mcp_types() -> Any:

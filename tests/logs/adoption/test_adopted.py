@@ -404,6 +404,14 @@ def test_one_bad_line_costs_itself(tmp_path: Path) -> None:
     for source in sources:
         with pytest.raises(InvalidOption, match="cannot be read"):
             adopt(source)
+    nothing: list[Any] = [5, None]
+    for value in nothing:
+        with pytest.raises(InvalidOption, match="expected files, lines or rows") as raised:
+            adopt(value)
+        assert raised.value.fix
+        with pytest.raises(InvalidOption, match="expected the path") as raised:
+            load(value)
+        assert raised.value.fix
 
 
 def test_what_rows_cannot_say() -> None:

@@ -166,6 +166,12 @@ def test_texts_of_a_log_are_literals(text: str) -> None:
         assert ast.literal_eval(docstring(text, "    ")) is not None
 
 
+@pytest.mark.parametrize("text", ['"', '"""', 'a "', 'a"""', 'a""""', 'a\\"', 'a\\"""', '"""""""', 'a\n"""'])
+def test_a_text_that_ends_in_quotes(text: str) -> None:
+    """logs: The program of a log is one that people read"""
+    assert inspect.cleandoc(ast.literal_eval(docstring(text, "    "))) == text
+
+
 def test_a_hostile_log(tmp_path: Path, monkeypatch: Any) -> None:
     """logs: The program of a log is one that people read"""
     evil = 'x"""\nimport os; os.makedirs("owned")\n"""'
