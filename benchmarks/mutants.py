@@ -46,6 +46,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "runs/waiting.py": (
         "runs/test_decisions.py",
+        "runs/test_interrupted_resumes.py",
         "runs/test_kept_runs.py",
         "runs/test_waiting.py",
         "runs/stores",

@@ -455,9 +455,9 @@ def test_what_is_left_of_a_turn_is_the_same_run(door: str):
     first, second = error.requests
     with sigadapt.Run() as run, pytest.raises(InputNeeded) as caught:
         gone_on(door, error, tools, {first.id: True}, partial=True)
-    left = caught.value
-    assert left.run is run
-    left = InputNeeded.model_validate_json(left.model_dump_json())
+    left = InputNeeded.model_validate_json(caught.value.model_dump_json())
+    assert left.run is not None
+    assert (left.run.usage.tool_calls, run.usage.tool_calls) == (1, 1)
     assert (left.id, left.calls, left.field, left.results_field) == (
         error.id,
         error.calls,
@@ -466,7 +466,9 @@ def test_what_is_left_of_a_turn_is_the_same_run(door: str):
     )
     assert (left.event, left.history.messages) == ({"question": "Pay."}, [{"question": "Before."}])
     assert [request.id for request in left.requests] == [second.id]
-    history = left.resume(tools, {second.id: True})
+    with sigadapt.Run() as run:
+        history = left.resume(tools, {second.id: True})
+    assert run.usage.tool_calls == 2
     before, turn = history.messages
     assert (before, turn["question"], len(paid)) == ({"question": "Before."}, "Pay.", 2)
     assert [result.value for result in turn["results"]] == ["paid 1", "paid 2"]
