@@ -95,6 +95,7 @@ timeout_constant=2
 # `mcp` keeps the standard error that it finds when it is imported. That of a test is closed after its run.
 MUTMUT = "import mcp.client.stdio, mutmut.__main__; mutmut.__main__.cli()"
 SURVIVED, UNTESTED = 0, 33  # mutmut's marks; every other one says how a test run failed
+TIMEOUTS = (24, -24, 36, 152, 255)  # took too long: an endless loop, or a machine that was busy
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -136,6 +137,8 @@ def tried(file: str, folder: Path) -> str:
     logic = [name for name in survivors if not is_of_words(name, functions)]
     for name in logic:
         print(f"\n{file}: {name}", *changed(name, functions), sep="\n", flush=True)
+    late = [name.rpartition(".")[2] for name, mark in marks.items() if mark in TIMEOUTS]
+    print(f"\n{file}: {len(late)} of those killed took too long", *late, sep="\n", flush=True)
     untested = sum(mark == UNTESTED for mark in marks.values())
     killed, words = len(marks) - len(survivors) - untested, len(survivors) - len(logic)
     return f"| `{file}` | {len(marks)} | {killed} | {untested} | {words} | {len(logic)} |"
