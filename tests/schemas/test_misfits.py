@@ -215,6 +215,32 @@ WHOLE: list[tuple[Json, Any, str]] = [
         "/p: 4 is less than the minimum of 5",
     ),
     (
+        {"anyOf": [{"type": "object", "required": ["a"]}, {"type": "null"}]},
+        {},
+        '/p: "a" is a required property',
+    ),
+    (
+        {"anyOf": [{**STRINGS, "minLength": 5}, {"type": "null"}]},
+        "x",
+        '/p: "x" is shorter than 5 characters',
+    ),
+    (  # an alternative without names is as close as one with all its names
+        {"anyOf": [{**STRINGS, "required": ["c"]}, {"minProperties": 3}]},
+        {"b": "x"},
+        '/p: {"b":"x"} has less than 3 properties',
+    ),
+    ({"anyOf": [INTEGERS, {"minProperties": 3}]}, {"b": "x"}, '/p/b: "x" is not of type "integer"'),
+    (  # a name that is missing and one too many are two
+        {"anyOf": [{"properties": {"x": {}}, "required": ["x"]}, {**INTEGERS, "required": ["b", "c"]}]},
+        {"b": None},
+        '/p/b: null is not of type "integer"; /p: "c" is a required property',
+    ),
+    (  # a reference that leads beside `$defs` has no verdict alone
+        {"properties": {"b": {"properties": {"c": {"$ref": "#/properties/p/x"}}}}, "x": {"type": "string"}},
+        {"b": {"c": 1}},
+        '/p/b/c: 1 is not of type "string"',
+    ),
+    (
         {"anyOf": [{"type": each} for each in MANY]},
         "x",
         "/p: fits no alternative (" + ", ".join(f'"x" is not of type "{each}"' for each in MANY[:4]) + ")",
