@@ -62,8 +62,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "logs/adoption/threads.py": ("logs/adoption", "logs/test_conversation.py"),
     "adapters/request/aliases.py": ("adapters/passes/test_aliases.py", "adapters/passes/test_lowering.py"),
     "adapters/passes/order.py": (
-        "adapters/passes",
-        "adapters/request/test_tool_choice.py",
+        "adapters/passes/test_adapter_search.py",
+        "adapters/passes/test_aliases.py",
+        "adapters/passes/test_custom_tools.py",
+        "adapters/passes/test_lowering.py",
+        "adapters/passes/test_order.py",
         "adapters/response/test_typed_calls.py",
         "adapters/test_leaked_tokens.py",
     ),
