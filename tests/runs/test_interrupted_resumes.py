@@ -61,7 +61,7 @@ def replies_to(error: InputNeeded, reply: Any = "Elm") -> dict[str, Any]:
 
 async def interrupted(error: InputNeeded, tools: Any, reply: Any = "Elm") -> BaseException:
     with pytest.raises(asyncio.TimeoutError) as caught:
-        await asyncio.wait_for(error.aresume(tools, replies_to(error, reply)), 0.2)
+        await asyncio.wait_for(error.aresume(tools, replies_to(error, reply)), 1)
     return caught.value
 
 
