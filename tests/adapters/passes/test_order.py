@@ -37,17 +37,19 @@ def test_a_request_that_goes_as_it_is_would_pass_unchanged(route: Any) -> None:
 @pytest.mark.parametrize("name", ["get_weather", "get.weather", "weather:now", "9days", "w" * 100])
 def test_tools_that_one_route_takes_are_looked_at_again_for_another(name: str) -> None:
     """request-shaping: A plain request and a plain answer skip the passes."""
-    parameters = {"type": "object", "properties": {"city": {"type": "string"}}}
-    decls = ToolDecls([ToolDecl(name, description="Weather.", parameters=parameters)])
 
-    def sent(tools: Any, route: Any) -> Any:
-        record = order.lower({"model": "m", "messages": ROWS, "tools": tools}, route)
-        return record.request, record.changes
+    def tools(words: str) -> Any:
+        parameters = {"type": "object", "properties": {"city": {"type": "string"}}}
+        return ToolDecls([ToolDecl(name, description=words, parameters=parameters)]).canonical
 
-    for first, second in itertools.permutations(ROUTES.values(), 2):
-        shared = ToolDecls(decls.tools).canonical
-        sent(shared, first)
-        assert sent(shared, second) == sent(ToolDecls(decls.tools).canonical, second)
+    def name_sent(tools: Any, route: Any) -> str:
+        sent: Any = order.lower({"model": "m", "messages": ROWS, "tools": tools}, route).request
+        return sent["tools"][0]["function"]["name"]
+
+    for number, (first, second) in enumerate(itertools.permutations(ROUTES.values(), 2)):
+        shared = tools(f"Weather {number}.")
+        name_sent(shared, first)
+        assert name_sent(shared, second) == name_sent(tools(f"Weather {number} of {second.names}."), second)
 
 
 @pytest.mark.parametrize("name", ["get_weather", "nope"])
