@@ -168,7 +168,8 @@ async def _arun(
 def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
     """Open a run that goes on with what the run that waited has used and kept.
 
-    If the program leaves it, the error has the results so far: `resume` again runs only what has none.
+    If the program leaves it, the error has the results so far, what they used and the state: `resume` again
+    runs only what has no result, and goes on counting.
 
     Yields:
         What keeps the result of each call at once.
@@ -187,6 +188,8 @@ def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
             raise
         except BaseException:
             error.results = resumption.results
+            error.state = copy_of_state(run.state)
+            error.run = run
             raise
 
 

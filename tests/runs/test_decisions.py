@@ -23,7 +23,7 @@ from sigadapt import (
     Toolset,
     rounds,
 )
-from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
@@ -272,15 +272,23 @@ def test_a_mistaken_decision_is_told_in_words_that_help(how: str, name: str) -> 
     assert caught.value.code == "invalid_decision"
 
 
-def test_swapped_arguments_of_resume_are_told() -> None:
+@pytest.mark.parametrize("door", ["resume", "aresume", "results_of", "aresults_of"])
+def test_swapped_arguments_of_resume_are_told(door: str) -> None:
     """tool-call-outputs: Nothing runs before everything is decided."""
     error = Shop().waits(Answer(calls=[PAY]), question="q")
-    decisions: Any = {error.requests[0].id: True}
-    tools: Any = TOOLS
-    with pytest.raises(InvalidOption, match=r"resume\(tools, decisions\)"):
-        error.resume(decisions, tools)
-    with pytest.raises(InvalidOption, match=r"aresume\(tools, decisions\)"):
-        asyncio.run(error.aresume(decisions, tools))
+    decisions = {error.requests[0].id: True}
+
+    def go_on(tools: Any, given: Any) -> None:
+        outcome = getattr(error, door)(tools, given)
+        if door.startswith("a"):
+            asyncio.run(outcome)
+
+    for given in (TOOLS, None):
+        with pytest.raises(InvalidOption, match=rf"Swap them: {door}\(tools, decisions\)"):
+            go_on(decisions, given)
+    with pytest.raises(InvalidToolDecl) as caught:
+        go_on(decisions, decisions)
+    assert "Swap" not in str(caught.value)
 
 
 def test_a_decision_by_the_tools_name_is_told_the_key() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import agents
@@ -58,9 +59,9 @@ def replies_to(error: InputNeeded, reply: Any = "Elm") -> dict[str, Any]:
     return {request.id: reply for request in error.requests}
 
 
-async def interrupted(error: InputNeeded, tools: Any) -> BaseException:
+async def interrupted(error: InputNeeded, tools: Any, reply: Any = "Elm") -> BaseException:
     with pytest.raises(asyncio.TimeoutError) as caught:
-        await asyncio.wait_for(error.aresume(tools, replies_to(error)), 0.2)
+        await asyncio.wait_for(error.aresume(tools, replies_to(error, reply)), 1)
     return caught.value
 
 
@@ -218,3 +219,38 @@ def test_the_state_of_an_open_run_is_the_newer_one() -> None:
         history = error.resume([order], replies_to(error))
     assert values_of(history) == [("order", "Elm, approved by Ann")]
     assert run.state == {"approver": "Ann"}
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_an_interrupted_resume_keeps_its_state_and_goes_on_counting(is_saved: bool, is_inside: bool) -> None:
+    """agent-runs: A resume that is interrupted keeps its results."""
+    is_slow = True
+
+    def pay(to: str, context: ToolContext) -> str:
+        """Pay."""
+        context.state["paid"] = [to]
+        return "Paid."
+
+    async def ship(context: ToolContext) -> str:
+        """Ship."""
+        if is_slow:
+            await asyncio.sleep(30)
+        return f"Shipped to {context.state['paid']}."
+
+    tools = [ToolDecl.of(pay, requires_confirmation=True), ship]
+    around = Run()
+    with serving(turn(Call("pay", {"to": "Bob"}), Call("ship", {}))), around if is_inside else nullcontext():
+        agent = sigadapt.ReAct("question -> answer", tools=tools)
+        error = waiting(lambda: agent(question="q"))
+        asyncio.run(interrupted(error, tools, reply=True))
+        if is_saved:
+            error = InputNeeded.model_validate_json(error.model_dump_json())
+        is_slow = False
+        with Run() as run:
+            history = error.resume(tools, replies_to(error, True))
+    assert values_of(history) == [("pay", "Paid."), ("ship", "Shipped to ['Bob'].")]
+    assert run.state == {"paid": ["Bob"]}
+    assert (error.state, error.run and error.run.usage.tool_calls) == ({"paid": ["Bob"]}, 2)
+    for each in (run, around) if is_inside else (run,):
+        assert (each.usage.requests, each.usage.tool_calls) == (1, 3)

@@ -4,6 +4,8 @@ import asyncio
 import json
 import logging
 import pickle
+import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -430,7 +432,7 @@ def test_a_turn_that_goes_on_has_a_timeout(door: str):
 
     async def pay() -> str:
         """Pay, some time."""
-        await asyncio.Event().wait()
+        await asyncio.sleep(3)
         return "paid"
 
     tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
@@ -455,10 +457,9 @@ def test_what_is_left_of_a_turn_is_the_same_run(door: str):
     first, second = error.requests
     with sigadapt.Run() as run, pytest.raises(InputNeeded) as caught:
         gone_on(door, error, tools, {first.id: True}, partial=True)
-    left = caught.value
+    left = InputNeeded.model_validate_json(caught.value.model_dump_json())
     assert left.run is not None
-    assert left.run.usage == run.usage
-    left = InputNeeded.model_validate_json(left.model_dump_json())
+    assert (left.run.usage.tool_calls, run.usage.tool_calls) == (1, 1)
     assert (left.id, left.calls, left.field, left.results_field) == (
         error.id,
         error.calls,
@@ -467,11 +468,33 @@ def test_what_is_left_of_a_turn_is_the_same_run(door: str):
     )
     assert (left.event, left.history.messages) == ({"question": "Pay."}, [{"question": "Before."}])
     assert [request.id for request in left.requests] == [second.id]
-    history = left.resume(tools, {second.id: True})
+    with sigadapt.Run() as run:
+        history = left.resume(tools, {second.id: True})
+    assert run.usage.tool_calls == 2
     before, turn = history.messages
     assert (before, turn["question"], len(paid)) == ({"question": "Before."}, "Pay.", 2)
     assert [result.value for result in turn["results"]] == ["paid 1", "paid 2"]
     assert [call.id for call in turn["asked"]] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_calls_in_sequence_go_on_in_sequence(door: str):
+    """tool-context: Calls in sequence wait for the one before."""
+    running = threading.Lock()
+
+    def pay() -> str:
+        """Pay."""
+        assert running.acquire(blocking=False)
+        time.sleep(0.02)
+        running.release()
+        return "paid"
+
+    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
+    error = of_calls(tools, results_field="results")
+    error.one_by_one = True
+    error = InputNeeded.model_validate_json(error.model_dump_json())
+    results = gone_on(door, error, tools, {request.id: True for request in error.requests})
+    assert [result.value for result in results] == ["paid", "paid"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"calls": 7}', b"\xff"])

@@ -131,6 +131,144 @@ def test_every_keyword_has_its_place_and_reason(part: Json, value: Any, keys: li
     assert words in message
 
 
+def tagged(tag: Any, kind: str, **more: Any) -> Json:
+    """An alternative with a tag `k`, and a value `v` of a type."""
+    return {"type": "object", "properties": {"k": tag, "v": {"type": kind}, **more}}
+
+
+STRINGS: Json = {"properties": {"b": {"type": "string"}}}
+INTEGERS: Json = {"properties": {"b": {"type": "integer"}}}
+BRANCHES: Json = {"if": {"required": ["a"]}, "then": INTEGERS, "else": STRINGS, "maxProperties": 2}
+MANY = ("integer", "boolean", "null", "array", "object")
+
+# All that is told of a value at `/p`, in its order
+WHOLE: list[tuple[Json, Any, str]] = [
+    (
+        {"required": ["x", "y"], "properties": {"c": {"type": "string"}, "d": False, "e": {"type": "null"}}},
+        {"c": 1, "d": 2, "e": 3},
+        (
+            '/p/c: 1 is not of type "string"; /p/d: no value is allowed here, and 2 is one; '
+            '/p/e: 3 is not of type "null"; /p: "x" is a required property; /p: "y" is a required property'
+        ),
+    ),
+    (
+        {"properties": {"a": False, "b": {"type": "null"}}},
+        {"a": 1, "b": 2},
+        '/p/a: no value is allowed here, and 1 is one; /p/b: 2 is not of type "null"',
+    ),
+    (
+        {"minProperties": 3, "required": ["x", "y"]},
+        {},
+        '/p: {} has less than 3 properties; /p: "x" is a required property; /p: "y" is a required property',
+    ),
+    (
+        {"anyOf": [{"type": "object"}, {"type": "null"}], "not": {"required": ["z"]}, **STRINGS},
+        {"b": 1, "z": 2},
+        '/p/b: 1 is not of type "string"',
+    ),
+    (
+        BRANCHES,
+        {"a": 1, "b": "x", "c": 1},
+        '/p/b: "x" is not of type "integer"; /p: {"a":1,"b":"x","c":1} has more than 2 properties',
+    ),
+    (
+        BRANCHES,
+        {"b": 1, "c": 1, "d": 1},
+        '/p/b: 1 is not of type "string"; /p: {"b":1,"c":1,"d":1} has more than 2 properties',
+    ),
+    (BRANCHES, {"a": 1, "b": 1, "c": 1}, '/p: {"a":1,"b":1,"c":1} has more than 2 properties'),
+    (
+        {
+            "additionalProperties": False,
+            "properties": {"a": {"type": "string"}},
+            "patternProperties": {"^n": {"type": "integer"}},
+        },
+        {"a": 1, "n1": "x", "b": 2},
+        (
+            '/p/a: 1 is not of type "string"; /p/n1: "x" is not of type "integer"; '
+            "/p: Additional properties are not allowed ('b' was unexpected)"
+        ),
+    ),
+    (
+        {"anyOf": [tagged({"const": "a"}, "null"), tagged({"const": "b"}, "string")]},
+        {"k": "b", "v": 1},
+        '/p/v: 1 is not of type "string"',
+    ),
+    (
+        {"anyOf": [tagged({"enum": ["a"]}, "null"), tagged({"enum": ["b", "c"]}, "string")]},
+        {"k": "c", "v": 1},
+        '/p/v: 1 is not of type "string"',
+    ),
+    (  # two wrong tags are more than one
+        {"anyOf": [tagged({"const": "a"}, "null", l={"const": "a"}), tagged({"const": "a"}, "string")]},
+        {"k": "b", "l": "b", "v": 1},
+        '/p/k: "a" was expected; /p/v: 1 is not of type "string"',
+    ),
+    (  # a name too many counts as one that is missing does
+        {"anyOf": [{**STRINGS, "required": ["b", "c"]}, {**INTEGERS, "required": ["b"]}]},
+        {"b": None},
+        '/p/b: null is not of type "integer"',
+    ),
+    (
+        {"anyOf": [{"enum": ["a", "b"]}, {"const": 3}, {"type": "integer", "minimum": 5}]},
+        4,
+        "/p: 4 is less than the minimum of 5",
+    ),
+    (
+        {"anyOf": [{"type": "object", "required": ["a"]}, {"type": "null"}]},
+        {},
+        '/p: "a" is a required property',
+    ),
+    (
+        {"anyOf": [{**STRINGS, "minLength": 5}, {"type": "null"}]},
+        "x",
+        '/p: "x" is shorter than 5 characters',
+    ),
+    (  # an alternative without names is as close as one with all its names
+        {"anyOf": [{**STRINGS, "required": ["c"]}, {"minProperties": 3}]},
+        {"b": "x"},
+        '/p: {"b":"x"} has less than 3 properties',
+    ),
+    ({"anyOf": [INTEGERS, {"minProperties": 3}]}, {"b": "x"}, '/p/b: "x" is not of type "integer"'),
+    (  # a name that is missing and one too many are two
+        {"anyOf": [{"properties": {"x": {}}, "required": ["x"]}, {**INTEGERS, "required": ["b", "c"]}]},
+        {"b": None},
+        '/p/b: null is not of type "integer"; /p: "c" is a required property',
+    ),
+    (  # a reference that leads beside `$defs` has no verdict alone
+        {"properties": {"b": {"properties": {"c": {"$ref": "#/properties/p/x"}}}}, "x": {"type": "string"}},
+        {"b": {"c": 1}},
+        '/p/b/c: 1 is not of type "string"',
+    ),
+    (
+        {"anyOf": [{"type": each} for each in MANY]},
+        "x",
+        "/p: fits no alternative (" + ", ".join(f'"x" is not of type "{each}"' for each in MANY[:4]) + ")",
+    ),
+]
+
+
+@pytest.mark.parametrize(("part", "value", "words"), WHOLE)
+def test_every_misfit_is_told_once_in_its_order(part: Json, value: Any, words: str):
+    """tool-call-outputs: Calls are checked against the declarations."""
+    assert told({"type": "object", "properties": {"p": part}}, {"p": value})[1] == words
+
+
+@pytest.mark.parametrize("tag", ["a", "b"])
+def test_alternatives_that_are_references_are_told_apart(tag: str):
+    """tool-call-outputs: The place of a wrong leaf is told at any depth."""
+    definitions = {
+        "A": tagged({"$ref": "#/$defs/TagA"}, "null"),
+        "B": tagged({"$ref": "#/$defs/TagB"}, "string"),
+        "TagA": {"const": "a"},
+        "TagB": {"const": "b"},
+    }
+    either = {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]}
+    parameters = {"type": "object", "properties": {"p": either}, "$defs": definitions}
+    kind = {"a": "null", "b": "string"}[tag]
+    assert told(parameters, {"p": {"k": tag, "v": 1}}) == ("/p/v", f'/p/v: 1 is not of type "{kind}"')
+
+
 def test_schemas_of_older_drafts_are_told_of_too():
     old = {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -141,6 +279,8 @@ def test_schemas_of_older_drafts_are_told_of_too():
     assert told(old, {"a": ["x", "y"], "b": 1, "c": 1})[0] == "/a/1"
     assert '"b"' in told(old, {"a": []})[1]
     assert '"c"' in told(old, {"b": 1})[1]
+    misfits = '/a/0: 1 is not of type "string"; "b" is a required property'
+    assert told(old, {"a": [1]})[1] == misfits
 
 
 def test_misfits_are_named_all_and_only_where_they_are():

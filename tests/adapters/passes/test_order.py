@@ -1,5 +1,6 @@
 """The passes in their order, and the two looks that skip them: they skip nothing that has something to do."""
 
+import itertools
 from typing import Any
 from unittest.mock import Mock
 
@@ -8,7 +9,7 @@ import pytest
 from support import LITELLM, NATIVE, Talk, get_weather, lm_of
 
 import sigadapt
-from sigadapt import ToolDecls
+from sigadapt import ToolDecl, ToolDecls
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes import order
 from sigadapt.server_tools import WebSearch
@@ -31,6 +32,24 @@ def test_a_request_that_goes_as_it_is_would_pass_unchanged(route: Any) -> None:
         sent.request = write(sent.request, sent)
     assert sent.request == request
     assert sent.changes == ()
+
+
+@pytest.mark.parametrize("name", ["get_weather", "get.weather", "weather:now", "9days", "w" * 100])
+def test_tools_that_one_route_takes_are_looked_at_again_for_another(name: str) -> None:
+    """request-shaping: A plain request and a plain answer skip the passes."""
+
+    def tools(words: str) -> Any:
+        parameters = {"type": "object", "properties": {"city": {"type": "string"}}}
+        return ToolDecls([ToolDecl(name, description=words, parameters=parameters)]).canonical
+
+    def name_sent(tools: Any, route: Any) -> str:
+        sent: Any = order.lower({"model": "m", "messages": ROWS, "tools": tools}, route).request
+        return sent["tools"][0]["function"]["name"]
+
+    for number, (first, second) in enumerate(itertools.permutations(ROUTES.values(), 2)):
+        shared = tools(f"Weather {number}.")
+        name_sent(shared, first)
+        assert name_sent(shared, second) == name_sent(tools(f"Weather {number} of {second.names}."), second)
 
 
 @pytest.mark.parametrize("name", ["get_weather", "nope"])

@@ -81,6 +81,34 @@ def test_servers_that_count_alike() -> None:
     assert len(names_of(adopt(lines))) == 3
 
 
+def ask(city: str) -> list[Any]:
+    """A turn of a server that counts the ids of its calls."""
+    return asks(f"{city}?", "get_weather", {"city": city}, "1 C", "call_1")
+
+
+SHARED = ask("Ulm")
+ONE_TURN_IN_COMMON: dict[str, tuple[list[Any], list[Any], int]] = {
+    "others around it": ([*ask("Bern"), *SHARED, *ask("Gent")], [*ask("Metz"), *SHARED, *ask("Brno")], 2),
+    "another before it": ([*ask("Bern"), *SHARED], [*ask("Metz"), *SHARED], 2),
+    "others before it": ([*ask("Bern"), *ask("Gent"), *SHARED], [*ask("Metz"), *ask("Brno"), *SHARED], 2),
+    "one more before it": ([*ask("Bern"), *SHARED], [*ask("Bern"), *ask("Metz"), *SHARED], 2),
+    "the same after it": ([*ask("Bern"), *SHARED, *ask("Gent")], [*ask("Metz"), *SHARED, *ask("Gent")], 2),
+    "another after it": ([*SHARED, *ask("Bern")], [*ask("Metz"), *SHARED, *ask("Gent")], 2),
+    "trimmed": ([*SHARED, *ask("Bern")], [*ask("Metz"), *SHARED, *ask("Bern")], 1),
+    "trimmed earlier": ([*ask("Bern"), *SHARED], [*ask("Metz"), *ask("Bern"), *SHARED], 1),
+}
+
+
+@pytest.mark.parametrize("name", ONE_TURN_IN_COMMON)
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_one_turn_in_common_joins_only_what_was_trimmed(name: str, is_turned: bool) -> None:
+    """logs: A conversation is one, whole, trimmed or compacted"""
+    first, second, count = ONE_TURN_IN_COMMON[name]
+    talks = [second, first] if is_turned else [first, second]
+    adopted = adopt([line for events in talks for line in log(events)])
+    assert len(names_of(adopted)) == adopted.conversations == count
+
+
 def test_names_of_the_log() -> None:
     """logs: No conversation is in both parts"""
     lines = [
