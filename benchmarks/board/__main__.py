@@ -103,13 +103,12 @@ The errors that came most often, in answers without a fault:
 
 TALKS = """## Answers of agents
 
-Every tenth raw answer in the results of tau2-bench and two forks of it, as far as it has the form of OpenAI's
+The raw answers in the results of tau2-bench and two forks of it, as far as they have the form of OpenAI's
 chat: {count} answers of agents to simulated customers. They passed through LiteLLM, so they say less about
 providers. Without this part of the recordings, `tasks.py board` leaves the table out.
 
 {totals}
 """
-EVERY = 10  # of the answers of agents
 ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1}  # where only a choice was kept
 
 
@@ -149,7 +148,7 @@ def exchanges(corpus: Path, count: int | None) -> list[dict[str, Any]]:
 
 
 def answers_of_agents(corpus: Path) -> list[dict[str, Any]]:
-    """Return some of the answers of agents as exchanges; none where the recordings have no such part."""
+    """Return the answers of agents as exchanges; none where the recordings have no such part."""
     folder = corpus / "talks"
     if not folder.is_dir():
         print("board: left out the answers of agents, which SIGADAPT_CORPUS has no folder `talks` for")
@@ -157,7 +156,7 @@ def answers_of_agents(corpus: Path) -> list[dict[str, Any]]:
     declared = json.loads(gzip.decompress((folder / "tools.json.gz").read_bytes()))
     lines = gzip.decompress((folder / "answers.jsonl.gz").read_bytes()).decode().split("\n")
     found: list[dict[str, Any]] = []
-    for line in lines[::EVERY]:
+    for line in lines:
         answer = json.loads(line) if line else None
         if answer is None or answer["who"] != "assistant" or answer["tools"] not in declared:
             continue

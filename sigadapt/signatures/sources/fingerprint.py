@@ -7,7 +7,6 @@ fingerprint is read each time.
 """
 
 import functools
-import io
 import pickle
 import weakref
 from dataclasses import dataclass
@@ -33,6 +32,11 @@ _Fingerprint: TypeAlias = tuple[tuple[Any, ...], bytes]
 _PARTIAL_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__doc__"))
 _ATTRIBUTES_READ = frozenset(("__signature__", "__sigadapt_asks_first__"))
 """What a declaration may read of a function's `__dict__` and no fingerprint shows."""
+
+
+_WEIGHT = 4
+"""Of a byte of data: a value holds its texts, and what is compiled of them when calls are checked."""
+_MOST_BYTES = DECLARATIONS_BUDGET // _WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,7 @@ class DeclaredCache(Generic[_V]):
         if before is None or not _are_same(_fingerprint(source), before):
             return
         if type(source) is dict:
-            # The value holds the texts of the data, and what is compiled of them when calls are checked.
-            self._by_data.put(before[1], value, weight=4 * len(before[1]))
+            self._by_data.put(before[1], value, weight=_WEIGHT * len(before[1]))
         else:
             is_plain = type(source) is FunctionType and _is_plain(source)
             self._entries.put(_owner(source), _Entry(before, value, is_plain))
@@ -99,6 +102,20 @@ def _are_same(fingerprint: _Fingerprint | None, before: _Fingerprint) -> bool:
     return all(map(is_, fingerprint[0], before[0]))  # by identity, because 1 == True
 
 
+class _SmallFile:
+    """Takes as many bytes as the cache keeps of one value."""
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self._size = 0
+
+    def write(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size > _MOST_BYTES:
+            raise OverflowError
+        self.chunks.append(chunk)
+
+
 class _DataPickler(pickle.Pickler):
     """Writes data of Python's own types, with their types, and refuses all else."""
 
@@ -110,12 +127,12 @@ def _data_of(source: Any) -> bytes | None:
     """Return data as bytes, to compare; None for what is not data alone."""
     # A pickle tells a tuple from a list, and writes a value that occurs twice once: as JSON, sixty levels of
     # two references to one dict are 2**60 dicts.
-    file = io.BytesIO()
+    file = _SmallFile()
     try:
         _DataPickler(file, protocol=5).dump(source)
-    except (TypeError, RecursionError):
+    except (TypeError, RecursionError, OverflowError):
         return None
-    return file.getvalue()
+    return b"".join(file.chunks)
 
 
 def _fingerprint(source: Any) -> _Fingerprint | None:

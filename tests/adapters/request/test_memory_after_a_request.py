@@ -38,10 +38,10 @@ dspy.configure(disable_history=True, max_trace_size=0)
 with LoopbackProvider([Answer(calls=[Call("f", {})])], keep=0) as provider:
     lm = dspy.LM(**{**provider.lm_options("openai"), "cache": False})
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        for number in range(3):
+        for number in range(20):  # what malloc sets aside for such texts
             dspy.Predict(Ask)(question="?", tools=[tool(number)])
         before = held()
-        for number in range(3, 66):
+        for number in range(20, 83):
             dspy.Predict(Ask)(question="?", tools=[tool(number)])
         after = held()
         kept = [sigadapt.ToolDecls([tool(number)]) for number in range(20)]
