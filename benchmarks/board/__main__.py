@@ -41,7 +41,7 @@ PAGE_TEXT = """# The board
 
 {stamp} The others: {versions}.
 
-`python3 tasks.py board` writes this page in two minutes. It needs [the recordings](corpus.md), and it makes
+`python3 tasks.py board` writes this page in ten minutes. It needs [the recordings](corpus.md), and it makes
 an environment for the other libraries.
 
 {count} answers that real providers sent, on four wires, {streams} of them streamed. A server on this
