@@ -229,24 +229,22 @@ def _refuse_misplaced(signature: type[Signature]) -> None:
 
 def _refuse_unfilled(signature: type[Signature]) -> None:
     """Refuse fields for what server tools did in a signature that DSPy's own adapter runs."""
-    for name, field in signature.output_fields.items():
-        if _is_one_of(field, tuple(dict(_WORK))):
-            raise InvalidSignature(
-                f"{signature.__name__} has {name!r}, but no tools field, so the model would have to write it",
-                field=name,
-                fix="Add `tools: sigadapt.ToolDecls` and `calls: sigadapt.ToolCalls | None`.",
-            )
+    for name, _ in _work_fields(signature):
+        raise InvalidSignature(
+            f"{signature.__name__} has {name!r}, but no tools field, so the model would have to write it",
+            field=name,
+            fix="Add `tools: sigadapt.ToolDecls` and `calls: sigadapt.ToolCalls | None`.",
+        )
 
 
 def refuse_invented_work(signature: type[Signature]) -> None:
     """Refuse fields for what server tools did among an agent's outputs, which its model writes itself."""
-    for name, field in signature.output_fields.items():
-        if _is_one_of(field, tuple(dict(_WORK))):
-            raise InvalidSignature(
-                f"an agent's model would invent {name!r}: it writes all outputs as a call of `submit`",
-                field=name,
-                fix="Leave it out, and read SourceReady and FileReady of sigadapt.stream(agent, ...).",
-            )
+    for name, _ in _work_fields(signature):
+        raise InvalidSignature(
+            f"an agent's model would invent {name!r}: it writes all outputs as a call of `submit`",
+            field=name,
+            fix="Leave it out, and read SourceReady and FileReady of sigadapt.stream(agent, ...).",
+        )
 
 
 def _refuse_misfits(signature: str, tools: list[str], calls: list[str]) -> None:

@@ -104,29 +104,7 @@ class Ledger:
 
     def is_of_tool(self, outer: "Ledger") -> bool:
         """Return whether this is the ledger of a run inside of a tool of another run's agent."""
-        return self.agents_around > outer.agents_around or self._is_in_resumed_turn(outer)
-
-    def _is_in_resumed_turn(self, outer: "Ledger") -> bool:
-        """Return whether this run is inside of a tool of a turn that is resumed in another run."""
-        around = self.outer
-        while around is not None:
-            if around.resumed_calls:
-                return True
-            if around is outer:
-                return False
-            around = around.outer
-        return False
-
-    def _runs_resumed_turn(self) -> bool:
-        """Return whether what runs now is inside of a tool of a turn that was resumed in this run."""
-        ledger: Any = current_ledger()
-        while ledger is not None:
-            if ledger.resumed_calls:
-                return True
-            if ledger is self:
-                return False
-            ledger = ledger.outer
-        return False
+        return self.agents_around > outer.agents_around or _resumes_between(self.outer, outer)
 
     @property
     def is_in_resumed_turn(self) -> bool:
@@ -189,7 +167,7 @@ class Ledger:
 
     def is_nested(self, modules: Sequence[Any]) -> bool:
         """Return whether what runs now is inside of a tool of this run's outermost agent."""
-        if self._runs_resumed_turn():
+        if _resumes_between(current_ledger(), self):
             return True
         for number, module in enumerate(modules):
             if number >= self._depth and isinstance(module, ReActV2):
@@ -299,3 +277,15 @@ class Ledger:
         if self.is_nested(around):
             self.refusal = error
         raise error
+
+
+def _resumes_between(inner: Any, outer: Ledger) -> bool:
+    """Return whether a run from an inner one to an outer one, both included, resumes a turn."""
+    ledger: Ledger | None = inner
+    while ledger is not None:
+        if ledger.resumed_calls:
+            return True
+        if ledger is outer:
+            return False
+        ledger = ledger.outer
+    return False
