@@ -98,7 +98,12 @@ def _litellm(options: dict[str, Any]) -> Program:
     complete = litellm_completion(options)
 
     def call() -> Any:
-        whole = litellm.stream_chunk_builder([*complete(stream=True)], messages=MESSAGES)
+        stream = complete(stream=True)
+        chunks = [*stream]
+        # Read to its end: if the garbage collector closes it instead, httpcore can deadlock.
+        for _ in stream.completion_stream:
+            pass
+        whole = litellm.stream_chunk_builder(chunks, messages=MESSAGES)
         return json.loads(whole.choices[0].message.tool_calls[0].function.arguments)
 
     return call
@@ -108,8 +113,8 @@ def _pydantic_ai(options: dict[str, Any]) -> Program:
     agent = pydantic_agent(options)
 
     def call() -> Any:
-        stream = agent.run_stream_sync(QUESTION)
-        return stream.get_output().calls[0].args_as_dict()
+        with agent.run_stream_sync(QUESTION) as stream:
+            return stream.get_output().calls[0].args_as_dict()
 
     return call
 
