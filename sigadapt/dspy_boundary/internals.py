@@ -144,6 +144,10 @@ def is_direct(stream: Any) -> bool:
     return getattr(stream, "is_direct", False)
 
 
+_SENDERS = ("send", "_send")
+"""The coroutine functions of DSPy's by which sync code sends: a chunk, a status message."""
+
+
 def _run_from_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Run a coroutine function in sync code, without the loop that `anyio.from_thread.run` needs."""
     if not is_direct(settings.send_stream):
@@ -151,7 +155,7 @@ def _run_from_thread(function: Callable[..., Any], *args: Any) -> Any:
 
         return from_thread.run(function, *args)
     running = function(*args)
-    if getattr(function, "__name__", "") == "send":
+    if getattr(function, "__name__", "") in _SENDERS:
         return _finish_now(running)
     # LiteLLM's stream for models that DSPy sends no typed request: it waits for the network, in a loop.
     with ThreadPoolExecutor(1) as pool:
@@ -169,7 +173,8 @@ def _finish_now(running: Any) -> Any:
 
 # In sync code, DSPy sends each chunk through the event loop of another thread, which costs more than all else
 # that it does with a chunk. A direct stream needs neither.
-for _module in (_execution, _lm_module):
+_messages_module: Any = messages
+for _module in (_execution, _lm_module, _messages_module):
     _module.anyio = SimpleNamespace(from_thread=SimpleNamespace(run=_run_from_thread))
 
 

@@ -24,6 +24,7 @@ from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.request.tool_choice import canonical_choice
 from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.logs.attachments import with_attachments
 from sigadapt.logs.talk import Talk
 from sigadapt.logs.unanswered import UnansweredCalls
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
@@ -208,7 +209,7 @@ class _HistoryRows:
         self._unanswered = UnansweredCalls()
         self.changes: list[Change] = []
         spans: list[tuple[list[Json], list[_Turn]]] = []
-        for kind, group in groupby(recording.turns, type):
+        for kind, group in groupby(with_attachments(recording.turns), type):
             items: list[Any] = [*group]
             if kind is Question or not spans:
                 spans.append(([], []))

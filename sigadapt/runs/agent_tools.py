@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import dspy
 
+from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import is_sequence
 from sigadapt.signatures import mcp_servers
@@ -26,8 +27,8 @@ class ToolsetTool(dspy.Tool, ResolvableTools):  # pyright: ignore[reportIncompat
 
     _toolset: Toolset
 
-    def __init__(self, toolset: Toolset) -> None:
-        super().__init__(_refuse_call, name=toolset.name, desc="", args={}, arg_types={})
+    def __init__(self, toolset: Toolset, name: str) -> None:
+        super().__init__(_refuse_call, name=name, desc="", args={}, arg_types={})
         self._toolset = toolset
 
     @property
@@ -67,7 +68,7 @@ class ToolsetTool(dspy.Tool, ResolvableTools):  # pyright: ignore[reportIncompat
 
 async def _refuse_call(**_: Any) -> NoReturn:
     # Async, so that `sigadapt.stream` awaits the agent, as an async toolset needs.
-    raise InvalidToolDecl("a toolset is no tool: it is resolved for each request", code="unknown_source")
+    raise InvalidToolDecl("a toolset isn't a tool: it is resolved for each request", code="unknown_source")
 
 
 def _items(tools: Any) -> Iterator[Any]:
@@ -87,16 +88,31 @@ def tools_for_agent(tools: Any) -> list[dspy.Tool]:
     Raises:
         InvalidToolDecl: as ToolDecls; `no_function`, for a tool without a function to run.
     """
-    agent_tools: list[dspy.Tool] = []
+    toolsets: list[Toolset] = []
     entries: list[Any] = []
     for item in _items(tools):
         if isinstance(item, Toolset):
-            agent_tools.append(ToolsetTool(item))
+            toolsets.append(item)
         else:
             entries.append(item)
     decls = ToolDecls(entries)
     functions = [decl.to_dspy() for decl in decls.tools]
     server_tools = [entry for entry in decls.entries if not isinstance(entry, ToolDecl)]
     if server_tools:
-        agent_tools.append(ToolsetTool(Toolset(_SERVER_TOOLS, server_tools)))
-    return [*functions, *agent_tools]
+        toolsets.append(Toolset(_SERVER_TOOLS, server_tools))
+    keys = {SUBMIT[0], *(decl.name for decl in decls.tools)}
+    return [*functions, *(ToolsetTool(toolset, _new_key(toolset.name, keys)) for toolset in toolsets)]
+
+
+def _new_key(name: str, keys: set[str]) -> str:
+    """Return the name for a toolset in the agent, which keeps its tools by name, and add it to the keys.
+
+    Two MCP servers, or one toolset with two prefixes, may have one name.
+    """
+    key = name
+    number = 1
+    while key in keys:
+        number += 1
+        key = f"{name} ({number})"
+    keys.add(key)
+    return key

@@ -1,12 +1,13 @@
 """Go on with a run that waits: run its turn as was decided, and write it into the history.
 
-`InputNeeded` (errors.py) is the door to this file. The requests for approval that it holds decide nothing
-here: which calls need a yes follows from the calls and the tools, as in `ToolCalls.run`. What a tool asked
-while it ran cannot be found again without running it, so for answers and results the requests count.
+`InputNeeded` (errors.py) is the door to this file. Each of its requests needs a decision, whatever the tools
+say now: a tool that is given without its guard would otherwise run unasked. The tools can only add to that:
+a call that needs a yes by now needs one too, as in `ToolCalls.run`.
 """
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any, NamedTuple
 
 import dspy
@@ -26,7 +27,7 @@ from sigadapt.signatures.tool_functions.stops import CallProgress
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import with_events
-from sigadapt.signatures.turns.decisions import read_decisions
+from sigadapt.signatures.turns.decisions import read_decisions, undecided
 from sigadapt.signatures.turns.jobs import Job, jobs_of, refuse_swapped
 from sigadapt.signatures.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
 from sigadapt.signatures.turns.turn_tools import tools_of_turn
@@ -68,7 +69,9 @@ def to_json(error: InputNeeded) -> str:
         ledger = error.run.ledger
         fields |= {"usage": ledger.usage, "counted_in": sorted(ledger.ids), "seconds": ledger.seconds}
     try:
-        record = _RunRecord(**fields, event=dspy.History(messages=[error.event]))
+        fields["history"] = _with_number_texts(error.history)
+        event = _with_number_texts(dspy.History(messages=[error.event]))
+        record = _RunRecord(**fields, event=event)
         if error.id == _id_of_earlier_version(record, unknown):
             unknown.add("id")
         return record.model_dump_json(exclude=unknown)
@@ -76,6 +79,17 @@ def to_json(error: InputNeeded) -> str:
         reason = f"the run that waits cannot be saved: {cut(str(fault))}"
         fix = "Give inputs and a state that JSON can hold, or pickle the error."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
+
+
+def _with_number_texts(history: dspy.History) -> dspy.History:
+    """Return a history with the text of each input that JSON has no number for, as requests have it."""
+    events = [{name: _text_unless_finite(value) for name, value in row.items()} for row in history.messages]
+    return history.model_copy(update={"messages": events})
+
+
+def _text_unless_finite(value: Any) -> Any:
+    is_no_json = isinstance(value, float) and not isfinite(value)
+    return str(value) if is_no_json else value
 
 
 def _id_of_earlier_version(record: _RunRecord, unknown: set[str]) -> str:
@@ -223,7 +237,10 @@ def _checked_turn(
     calls = _without_submit(error.calls, decls)
     turn_decisions = read_decisions(error, decls, decisions, partial=partial)
     earlier = turn_decisions.earlier(partial=partial)
-    return _ResumedTurn(calls, jobs_of(calls, decls, turn_decisions.approvals, timeout, earlier))
+    jobs = jobs_of(calls, decls, turn_decisions.approvals, timeout, earlier)
+    if turn_decisions.open_approvals:  # the tools given now need no yes, but a person was asked
+        raise undecided(turn_decisions.open_approvals)
+    return _ResumedTurn(calls, jobs)
 
 
 def _results_of_turn(error: InputNeeded, turn: TurnResults) -> ToolResults:

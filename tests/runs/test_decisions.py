@@ -386,3 +386,20 @@ def test_the_model_reads_what_ask_edited(way: str, *, is_async: bool) -> None:
             assert (shown.value, shown.note is None) == ("Paid 5.", False)
         read = provider.received[1].body["messages"][-1]["content"]
     assert read == f"Paid 5.\n\n{edit_note({'to': 'Ada', 'eur': 5, 'note': 'invoice'})}"
+
+
+@pytest.mark.parametrize("has_guard", [True, False])
+def test_each_request_needs_a_decision(has_guard: bool) -> None:
+    """runs: Each request needs a decision, whatever the tools say by now."""
+    shop = Shop()
+    error = InputNeeded.model_validate_json(
+        shop.waits(Answer(calls=[FIND, PAY]), question="Pay.").model_dump_json()
+    )
+    tools: Any = shop.tools if has_guard else [shop.pay, shop.find]
+    with pytest.raises(InvalidHistory) as caught:
+        error.resume(tools, {})
+    with pytest.raises(InvalidHistory) as results:
+        error.results_of(tools, None)
+    assert (caught.value.code, results.value.code, shop.ran) == ("undecided", "undecided", [])
+    error.resume(tools, {error.requests[0].id: True})
+    assert [name for name, *_ in shop.ran] == ["find", "pay"]

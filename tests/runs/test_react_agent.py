@@ -217,6 +217,24 @@ def test_toolset(how: str) -> None:
     assert any("names the tools of this request" in change.why for change in entry["changes"])
 
 
+def test_toolsets_of_one_name() -> None:
+    """agent-runs: Toolsets of one name are all declared."""
+    shop = Shop()
+    files = Toolset("files", [shop.stock])
+    tools: list[Any] = [files.prefixed("a_"), files.prefixed("b_"), Toolset("files", [shop.order])]
+    tools += [Toolset("find", [ToolDecl.of(shop.stock, name="other")]), Toolset("submit", [WebSearch()])]
+    tools.append(ToolDecl.of(shop.stock, name="find"))
+    agent = ReAct("question -> answer", tools=tools)
+    calls = [Call(name, {"title": "Emma"}) for name in ("a_stock", "b_stock", "other", "find")]
+    with serving([Answer(calls=calls), submits()], "responses") as net:
+        assert agent(question="q").answer == "Done."
+        body = net.received[0].body
+    assert {tool.get("name", tool["type"]) for tool in body["tools"]} == {
+        "a_stock", "b_stock", "order", "other", "find", "submit", "web_search"
+    }  # fmt: skip
+    assert [name for name, *_ in shop.ran] == ["stock"] * 4
+
+
 def test_async_toolset() -> None:
     """agent-runs: A toolset is resolved for each request of an agent."""
     shop = Shop()
@@ -285,7 +303,7 @@ def test_refused() -> None:
         ReAct("question -> answer", tools=[{"name": "stock"}])
     assert caught.value.code == "no_function"
     with pytest.raises(InvalidToolDecl, match="toolset"):
-        asyncio.run(cast("Any", ToolsetTool(Toolset("shop", []))).acall())
+        asyncio.run(cast("Any", ToolsetTool(Toolset("shop", []), "shop")).acall())
 
 
 def test_prompted() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import pickle
 import threading
 import time
@@ -515,3 +516,26 @@ def test_a_run_that_json_cannot_hold_is_told():
         error.model_dump_json()
     assert caught.value.code == "unreadable_history"
     assert "JSON can hold" in str(caught.value.fix)
+
+
+@pytest.mark.parametrize("kind", [sigadapt.ReAct, cast("Any", dspy).ReActV2])
+def test_a_run_with_odd_text_and_numbers_is_saved(kind: Any) -> None:
+    """runs: Whatever a tool fails with, the run can be saved."""
+    shop = Shop()
+
+    def read_file(city: str) -> str:
+        """Read the file of a city."""
+        raise ValueError(f"cannot read {os.fsdecode(bytes([99, 0xE9]))}.txt")
+
+    tools = ToolDecls([*shop.tools.tools, read_file])
+    read_it = Call("read_file", {"city": "Rome"}, id="one")
+    with played(Answer(calls=[read_it]), Answer(calls=[PAY]), DONE) as provider:
+        agent = kind("question, limit: float -> answer", tools=tools)
+        with pytest.raises(InputNeeded) as caught:
+            agent(question="Pay.", limit=float("inf"))
+        error = InputNeeded.model_validate_json(caught.value.model_dump_json())
+        agent(history=error.resume(tools, {error.requests[0].id: True}))
+        rows = [received.body["messages"] for received in provider.received]
+    assert rows[2][: len(rows[1])] == rows[1]
+    assert rows[1][-1]["content"].endswith("cannot read c\ufffd.txt")
+    assert rows[1][1]["content"].endswith("inf")

@@ -18,6 +18,7 @@ from dspy.utils.exceptions import format_error_for_lm
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import report_tools, settings
 from sigadapt.errors import InputNeeded, SigadaptError
+from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -352,4 +353,4 @@ def failure_value(name: str, error: Exception) -> Any:
     """Return what DSPy's agents write of a tool that failed, with its traceback."""
     if isinstance(error, FailedResult):  # it came as a result, and is kept as one
         return error.value
-    return f"Execution error in {name}: {format_error_for_lm(error, traceback_frames=5)}"
+    return without_halves(f"Execution error in {name}: {format_error_for_lm(error, traceback_frames=5)}")

@@ -53,7 +53,8 @@ class Adopted(Report):
         tools: the newest declaration of each function.
         train: the rows to learn from, as Examples whose inputs are set and whose `calls` are gold.
         heldout: the rows of other conversations, to measure with.
-        silences: Examples without `calls`: turns that the model answered in words, though it had tools.
+        silences: Examples without a call in `calls`: turns that the model answered in words, though it had
+            tools.
         failures: the calls that were not right, by `code`, `tool`, `path`, with their `count`.
         unread: the lines that hold no exchange, each with its number and the reason.
         changes: a `Change` for each kind of thing that rows cannot say as their requests did.
@@ -253,9 +254,10 @@ def _with_program(rows: list[Json], tools: ToolDecls, seed: int) -> Adopted:
     parts: dict[str, list[dspy.Example]] = {"train": [], "heldout": [], "silences": []}
     for row in rows:
         part = "heldout" if row["conversation"] in held_out_names else "train"
+        columns = {key: value for key, value in row.items() if key != "system"}
         if "calls" not in row:
             part = "silences"
-        columns = {key: value for key, value in row.items() if key != "system"}
+            columns["calls"] = []
         parts[part].append(_example(columns | prompt.parts_of(row["system"])))
     fields = _fields_of([example for part in parts.values() for example in part])
     signature = turn_signature(prompt.text, fields)
@@ -312,6 +314,8 @@ def load(folder: str | PathLike[str]) -> Adopted:
     unread: list[UnreadLine] = []
     for name in ("train", "heldout", "silences"):
         rows, bad_lines = rows_in(path / f"{name}.jsonl")
+        if name == "silences":  # earlier releases wrote no calls there
+            rows = [{**row, "calls": []} for row in rows]
         parts[name] = [*map(_example, rows)]
         if bad_lines:
             unread.append(UnreadLine(f"{name}.jsonl", f"{_number_of(bad_lines, 'line')} with no JSON object"))

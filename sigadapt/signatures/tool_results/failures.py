@@ -15,7 +15,7 @@ from typing import Any
 import dspy
 
 from sigadapt.dspy_boundary.internals import settings
-from sigadapt.schemas.json_values import compact
+from sigadapt.schemas.json_values import compact, without_halves
 
 _LOG = logging.getLogger("sigadapt")
 
@@ -56,9 +56,9 @@ def message_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Return the message of an exception; empty if its own `__str__` raises."""
+    """Return the message of an exception, as text that JSON can hold; empty if its own `__str__` raises."""
     try:
-        return str(error)
+        return without_halves(str(error))  # a file's name may have half a character
     except Exception:  # noqa: BLE001  (the other calls have run, and keep their results)
         return ""
 
@@ -82,7 +82,9 @@ def message_in(value: Any, tool: str) -> Any:
         lines = [line[4:] for line in takewhile(lambda line: line.startswith("  | "), lines[1:])]
     last_lines = "\n".join(dropwhile(lambda line: line.startswith("  "), lines))
     place = _MODULE.match(last_lines)
-    message = last_lines[place.end() :] if place else last_lines
+    if place:
+        last_lines = last_lines[place.end() :]
+    message = without_halves(last_lines)
     return message[:-1] if re.fullmatch(r"\w+:", message) else message  # of a message that is space alone
 
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, cast
 
 import dspy
 
+from sigadapt.dspy_boundary.stream_relay import relayed_from_loop, relayed_from_thread
 from sigadapt.errors import InvalidOption
 
 _BLOCKED: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("blocked_loops", default=frozenset())
@@ -96,7 +97,8 @@ def start_function(
     entry = sync_entry(function)
     if timeout is None:
         return entry(**arguments)
-    future = in_thread(partial(entry, **arguments))
+    with relayed_from_thread():
+        future = in_thread(partial(entry, **arguments))
     if not futures.wait([future], timeout).done:
         raise LateError(timeout, is_cancelled=False)
     return future.result().result()
@@ -109,7 +111,8 @@ async def arun_function(
     entry = async_entry(function)
     if is_async(entry):
         return await _awaited(entry(**arguments), timeout)
-    thread = in_thread(partial(entry, **arguments))
+    with relayed_from_loop():
+        thread = in_thread(partial(entry, **arguments))
     future = asyncio.wrap_future(thread)
     try:
         await asyncio.wait({future}, timeout=timeout)
@@ -238,7 +241,8 @@ def _wait(value: Awaitable[Any], timeout: float | None) -> Any:
     except RuntimeError:
         loop = turn_loop.get()
         if loop is None or not loop.is_running() or loop in _BLOCKED.get():
-            return asyncio.run(_awaited(value, timeout))
+            with relayed_from_thread():
+                return asyncio.run(_awaited(value, timeout))
         return asyncio.run_coroutine_threadsafe(_awaited(value, timeout), loop).result()
     with blocking_loop():
         future = in_thread(partial(asyncio.run, _awaited(value, timeout)))

@@ -40,6 +40,7 @@ class TurnDecisions:
     open_requests: dict[str, list[ToolCall]] = field(default_factory=dict[str, list[ToolCall]])
     sources: dict[str, Any] = field(default_factory=dict[str, Any])  # of results that come from elsewhere
     request_ids: list[str] = field(default_factory=list[str])
+    open_approvals: list[ToolCall] = field(default_factory=list[ToolCall])  # requests that need a decision
 
     def earlier(self, *, partial: bool) -> Earlier:
         """Return what the turn has brought so far, for the jobs of its calls."""
@@ -83,9 +84,11 @@ def read_decisions(
         elif not _polls(turn_decisions, request, decls):
             undecided_requests.append(request)
     if undecided_requests and not partial:
-        raise _undecided_error(undecided_requests)
-    if partial:  # else `jobs_of` says whether such a call still needs a yes
+        raise undecided(undecided_requests)
+    if partial:
         undecided_requests += open_approvals
+    else:
+        turn_decisions.open_approvals = open_approvals
     for request in undecided_requests:
         turn_decisions.open_requests.setdefault(request.call.id, []).append(request)
     turn_decisions.request_ids = [request.id for request in error.requests]
@@ -217,7 +220,8 @@ def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
         raise changed_tool(decision, name, "is declared otherwise than when it was asked about")
 
 
-def _undecided_error(requests: list[ToolCall]) -> InvalidHistory:
+def undecided(requests: list[ToolCall]) -> InvalidHistory:
+    """Make the error of requests that have no decision."""
     names = listed((f"{request.id} ({cut(request.hint)})" for request in requests), _MOST_NAMED, ", ")
     return InvalidHistory(
         f"nobody decided about {names}",

@@ -20,6 +20,7 @@ from contextvars import copy_context
 from threading import Lock
 from typing import Any, NamedTuple
 
+from sigadapt.dspy_boundary.stream_relay import relayed_from_loop, relayed_from_thread
 from sigadapt.signatures.tool_functions.pending import is_pending
 from sigadapt.signatures.tool_functions.stops import CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.function_calls import (
@@ -67,7 +68,7 @@ def run_turn(
         or a CallStop for a call that waits, `LaterCallStop` for a call that follows it.
     """
     runs = [_RunningCall(n, call, on_begin, on_end) for n, call in enumerate(calls)]
-    with blocking_loop():
+    with relayed_from_thread(), blocking_loop():
         loop = _TurnLoop()
         try:
             if _is_side_by_side(calls, parallel=parallel):
@@ -268,7 +269,9 @@ async def _arun_on_loop(run: _RunningCall) -> None:
 async def _arun_in_thread(run: _RunningCall, threads: asyncio.Semaphore) -> None:
     turn_loop.set(asyncio.get_running_loop())  # in the context of this task, which the thread copies
     async with threads:
-        future = asyncio.wrap_future(in_thread(run.start))
+        with relayed_from_loop():
+            thread = in_thread(run.start)
+        future = asyncio.wrap_future(thread)
         try:
             await asyncio.wait({future}, timeout=run.call.timeout)
         finally:

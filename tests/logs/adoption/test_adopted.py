@@ -15,6 +15,7 @@ from processes import run_python
 from sigadapt import ToolResults
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.logs import Adopted, adopt, load
+from sigadapt.metrics import F1
 from sigadapt.testing import Answer, LoopbackProvider
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": False}
@@ -248,6 +249,22 @@ def test_silences() -> None:
     answered = talk("Hi.", (said(text="Hello."), ""))
     assert [row["question"] for row in found([*bad, *answered]).silences] == ["Hi."]
     assert found([without]).silences == []
+
+
+def test_silences_are_scored(tmp_path: Path) -> None:
+    """logs: Turns without a call are scored with the others."""
+    adopted = found(talk("Hi.", (said(text="Hello."), "")))
+    adopted.save(tmp_path)
+    lines = (tmp_path / "silences.jsonl").read_text(encoding="utf-8")
+    older = json.loads(lines)
+    del older["calls"]
+    (tmp_path / "silences.jsonl").write_text(json.dumps(older) + "\n", encoding="utf-8")
+    for log in (adopted, load(tmp_path)):
+        [silence] = log.silences
+        calls = [{"name": "weather", "args": {}}]
+        metric = F1(tools=adopted.tools)
+        scores = [metric(silence, dspy.Prediction(calls=made)) for made in (None, [], calls)]
+        assert scores == [1.0, 1.0, 0.0]
 
 
 def test_drift() -> None:
