@@ -110,7 +110,8 @@ class SigadaptError(Exception):
         where = [f"{kind} {name!r}" for kind, name in (("field", field), ("tool", tool)) if name]
         where += [f"at {path or '/'}"] if path is not None else []
         head = f"{', '.join(where)}: " if where else ""
-        sentence = f"{head}{reason.rstrip('.')}." + (f" {fix}" if fix else "")
+        end = "" if reason.endswith(("?", "!", "...")) else "."
+        sentence = f"{head}{reason.removesuffix(end)}{end}" + (f" {fix}" if fix else "")
         Exception.__init__(self, printable(sentence, also="\n"))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -357,7 +358,7 @@ class InputNeeded(SigadaptError):
         before you resume, as `sigadapt.WaitingRuns.take` does.
 
         Args:
-            tools: the tools of the program, with their functions, in any form that ToolDecls takes.
+            tools: the tools of the program, with their functions, in any form that ToolDecls accepts.
             decisions: by `request.id`. For an approval, as for `ToolCalls.run`. For an answer, a JSON value
                 that fits `request.schema`, or `sigadapt.Declined(reason)`. For a result, its value, a
                 ToolResult of the call, or `Declined`.

@@ -37,7 +37,7 @@ def trim_history(
         tokens: the most tokens of the kept turns as JSON, by `count`.
         count: a function that returns the number of tokens in a string.
         compacted: whether to keep no turn before the latest one in which the provider compacted the
-            conversation. Anthropic and OpenAI read nothing that stands before it; other providers do.
+            conversation. Anthropic and OpenAI read nothing before it; other providers do.
         signature: the signature of the conversation, whose input fields say which event asks a question.
             Without it, only a field of the first event asks, and none that stands in an event without all
             of these: in doubt, a turn is longer.

@@ -219,6 +219,9 @@ class CallMetric(_Metric):
         raise NotImplementedError
 
     def _judgement(self, gold: Any, pred: Any) -> tuple[float, str]:
+        if not hasattr(gold, "keys"):
+            reason = f"expected a dspy.Example with the expected calls, got {type_of(gold)}"
+            raise InvalidOption(reason, fix=f"Call {type(self).__name__}()(example, prediction).")
         if self.field not in gold:
             reason = f"the example has no field {self.field!r}, only {', '.join(gold.keys())}"
             fix = f"Name the field of the expected calls: {type(self).__name__}(field=...)."
@@ -300,7 +303,7 @@ class Trajectory(_Metric):
 
     Args:
         order: names of tools that have to be called in this order, other calls between them or not.
-        required: names of tools that have to be called; one that stands twice, twice.
+        required: names of tools that have to be called; a duplicate counts twice.
         forbidden: names of tools that must not be called.
         redundant: the most calls that repeat an earlier one, with the same arguments.
         rounds: the most rounds, as `sigadapt.rounds` counts them: that of an agent's `submit` is one.

@@ -168,7 +168,7 @@ class ModelAgreement:
         changes: what could not be sent unchanged.
         input_tokens: tokens of all requests.
         output_tokens: tokens of all answers.
-        cost: in dollars; None where nobody knows it.
+        cost: in dollars; None where it's unknown.
         replies: what became of each row, in order.
     """
 

@@ -52,7 +52,7 @@ class Conversation:
         tools: what it declares: functions as recorded, a provider's own tools as they are.
         system: the instructions before the first turn; None without any.
         history: a row for each earlier turn, with `question`, `results` and `answer`, as far as there are
-            such; calls that nobody answered stand in it as `calls`.
+            such; unanswered calls are in its `calls`.
         question: what the user said last: a text, or a list of parts (`tool_results/content.py`) if it holds
             images or files, or instructions stand beside it; None if nobody asked.
         results: the results of the turn under way; None if the request ends with the question.
@@ -188,7 +188,7 @@ def _settings(recording: Json, decls: ToolDecls, changes: list[Change]) -> Json:
             except InvalidOption as error:
                 changes.append(Change("/tool_choice", "dropped", error.reason))
         elif value == MASK:
-            changes.append(Change(f"/{key}", "dropped", "nobody knows whether it holds a key"))
+            changes.append(Change(f"/{key}", "dropped", "it may hold a key"))
         else:
             settings[key] = value
     return settings

@@ -111,12 +111,6 @@ def read_log(sources: Iterable[LogSource]) -> Iterator[LoggedExchange | UnreadLi
         yield _read(place, whole)
 
 
-def exchange_in(line: str) -> LoggedExchange:
-    """Read a line that holds an exchange; a SigadaptError or a ValueError says why it holds none."""
-    row = _LogRow(1, "1", value_in(line))
-    return _exchange_of(_raw_exchanges_in(row)[0])
-
-
 def _rows(sources: Iterable[LogSource]) -> Iterator[_LogRow]:
     for number, source in enumerate(sources, 1):
         # Lines and rows that are given as such follow one another, as in one file.
@@ -134,6 +128,8 @@ def _rows(sources: Iterable[LogSource]) -> Iterator[_LogRow]:
             except OSError as error:
                 reason = f"{cut(str(source))!r} cannot be read: {error.strerror}"
                 fix = "Give files, or lines that begin with { or [."
+                if path.is_dir():
+                    fix = 'Give its files, such as sorted(Path("logs").glob("*.jsonl")).'
                 raise InvalidOption(reason, field="lines_or_paths", fix=fix) from None
             text = content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
             yield from _rows_in(text, number, f"{path.name}:")

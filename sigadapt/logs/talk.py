@@ -106,7 +106,7 @@ class Talk(dspy.Module):
     """Say a recorded conversation to a model, and get its answer or its calls. Nothing is run.
 
     Args:
-        tools: the tools to declare, in any form that ToolDecls takes.
+        tools: the tools to declare, in any form that ToolDecls accepts.
         wire: the wire that they were recorded on, where they are declared as they are; elsewhere, they go
             without what is that wire's own.
 

@@ -15,6 +15,7 @@ from sigadapt.errors import InvalidOption
 from sigadapt.logs.adoption.prompts import with_context
 from sigadapt.logs.talk import PlainAdapter
 from sigadapt.schemas.json_values import Json, closest, is_object, is_sequence
+from sigadapt.schemas.unknown_options import refuse_unknown
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_results.results import Round, ToolResults
@@ -149,11 +150,13 @@ class TurnProgram(dspy.Module):
 
     def forward(self, **row: Any) -> dspy.Prediction:
         """Return a Prediction with `answer` and `calls`, good and bad, for the inputs of a row."""
+        refuse_unknown("the program of a log", row, _INPUTS)
         with plain_turns(row, context_first=self.context_first):
             return self.turn(**turn_inputs(row, self.tools))
 
     async def aforward(self, **row: Any) -> dspy.Prediction:
         """Return the same as `forward`, awaited."""
+        refuse_unknown("the program of a log", row, _INPUTS)
         with plain_turns(row, context_first=self.context_first):
             return await self.turn.acall(**turn_inputs(row, self.tools))
 
@@ -166,6 +169,9 @@ FIELDS: dict[str, Any] = {
     "tools": ToolDecls,
 }
 """The input fields that a turn may have, in their order."""
+
+_INPUTS = (*FIELDS, "settings", "system")
+"""What a row may give; `system` is of earlier releases."""
 
 
 def turn_signature(instructions: str, fields: Iterable[str]) -> type[Signature]:

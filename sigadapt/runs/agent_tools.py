@@ -83,7 +83,7 @@ def _items(tools: Any) -> Iterator[Any]:
 
 
 def tools_for_agent(tools: Any) -> list[dspy.Tool]:
-    """Return tools in any form that ToolDecls takes, as an agent of DSPy's keeps them.
+    """Return tools in any form that ToolDecls accepts, as an agent of DSPy's keeps them.
 
     Raises:
         InvalidToolDecl: as ToolDecls; `no_function`, for a tool without a function to run.

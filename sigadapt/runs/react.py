@@ -34,7 +34,7 @@ class ReAct(ReActV2):
 
     Args:
         signature: the inputs and outputs of the agent.
-        tools: what it may call, in any form that ToolDecls takes; toolsets are resolved for each request.
+        tools: what it may call, in any form that ToolDecls accepts; toolsets are resolved for each request.
         max_iters: the most turns, after which the model is made to submit.
         limits: what each run of the agent may use.
 

@@ -458,7 +458,7 @@ Sources: TypeAlias = Callable[..., Any] | Values | NativeTool
 
 
 def decls_of(tools: object) -> ToolDecls:
-    """Return the declarations of tools in any form that ToolDecls takes, or of functions by name."""
+    """Return the declarations of tools in any form that ToolDecls accepts, or of functions by name."""
     if type(tools) is ToolDecls:
         return tools
     if is_object(tools) and tools and all(map(callable, tools.values())):

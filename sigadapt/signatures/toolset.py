@@ -34,7 +34,7 @@ class RequestContext:
     """The request that a toolset is resolved for. Read-only.
 
     Args:
-        signature: the signature of the request; None outside a request, and when a run that waited goes on.
+        signature: the signature of the request; None outside a request, and when a waiting run resumes.
         inputs: the values of the signature's input fields, by name. What a request of a conversation does
             not repeat has its latest value there.
         settings: the generation settings of the request, such as `temperature`.

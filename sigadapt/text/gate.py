@@ -30,7 +30,7 @@ from sigadapt.text.written_values import space
 _ENDS = frozenset("\n>]}▷")
 """Characters that end a line, a tag or a value."""
 _CONTEXT_KEPT = 8
-"""How much of what has passed is kept: whether markup begins depends on what stands before it."""
+"""How much of what has passed is kept: whether markup begins depends on what comes before it."""
 _GROWTH = 8
 _SHORT = 2_000
 """Beyond this size, a text is read again only when it has grown by an eighth, so that the work is linear."""

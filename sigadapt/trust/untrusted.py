@@ -43,7 +43,7 @@ def untrusted_history(
         history: what `History.model_dump_json()` or `model_dump()` wrote, as the client sent it.
         signature: the signature of the conversation; of an agent's, `agent.react.signature` with its outputs.
         secret: the secret that calls and results were signed with, or a list of them. Without one, a history
-            with calls or results is refused, because nobody knows whether they were made.
+            with calls or results is refused, because it's unknown whether they were made.
         signatures: what `sign` gave for the calls and results in the history.
         context: as for `sign`.
         events: the most events.

@@ -6,7 +6,7 @@ A chat is idle, runs, or waits:
 - A run ends in an answer or in an error. Both leave the chat idle, with all that the run did in its history.
 - A run that needs a person, or a result from elsewhere, leaves the chat waiting.
 - A run renews its lease while it lives. One whose lease has ended has died with its process: calls that had
-  begun have results that say so, since nobody knows whether they ran. None of them runs again.
+  begun have results that say that it's unknown whether they ran. None of them runs again.
 """
 
 import time

@@ -72,7 +72,7 @@ class Chats:
         error_text: returns what the page reads of an error; by default, its type, because the message may
             hold secrets. For a tool that failed it gets an exception of that type without the message.
         lease: after how many seconds without a sign of life a run's process is dead. The chat then goes on;
-            calls that had begun have results that say that nobody knows whether they ran.
+            calls that had begun have results saying it's unknown whether they ran.
 
     Raises:
         InvalidOption: for an argument of another kind, or a program whose first input is unknown.

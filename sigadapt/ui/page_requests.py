@@ -1,6 +1,6 @@
 """Read what a page sends: a message of its user, or replies to what the chat waits for.
 
-A body comes from a browser, so anything may stand in it. Rules:
+A body comes from a browser, so it may hold anything. Rules:
 
  a. Of the history that the page sends, nothing counts: the chat's own is in the store.
  b. A body is a message, if the last message is the user's, else replies. Never both.

@@ -86,9 +86,10 @@ class WaitingRuns:
         Raises:
             InvalidHistory: `unreadable_history`, for a run that JSON cannot hold.
             InvalidOption: `unusable_store`; `other_owner`, if a run of this id is of another owner; for an
-                owner that is no text.
+                owner that isn't text, or for anything but an InputNeeded.
         """
         _check_owner(owner)
+        _check_run(error)
         text = error.model_dump_json()
         with self._file.transaction() as connection:
             owners = connection.execute("SELECT owner FROM waiting_runs WHERE id = ?", (error.id,)).fetchall()
@@ -130,6 +131,12 @@ def _check_owner(owner: object) -> None:
     if owner is not None and not _is_id(owner):
         fix = "Give a text, such as str(user_id)."
         raise InvalidOption(f"an owner is a text or None, not {cut(repr(owner))}", field="owner", fix=fix)
+
+
+def _check_run(error: object) -> None:
+    if not isinstance(error, InputNeeded):
+        fix = "Give the InputNeeded that the program raised."
+        raise InvalidOption(f"expected a run that waits, got {cut(repr(error))}", field="error", fix=fix)
 
 
 def _is_id(value: object) -> bool:

@@ -84,7 +84,7 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
         """Return the arguments as typed Python values, ready for `func(**bound)`. No tool is called.
 
         Args:
-            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
+            decls: the tools that were declared for the turn, in any form that ToolDecls accepts.
 
         Returns:
             The arguments by keyword, each converted by pydantic to its annotation; unchanged if the
@@ -125,7 +125,7 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
             its outputs.
 
         Args:
-            functions: the tools that were declared, in any form that ToolDecls takes, or functions by name.
+            functions: the tools that were declared, in any form that ToolDecls accepts, or functions by name.
 
         Raises:
             UnboundToolCall: as `bind`.

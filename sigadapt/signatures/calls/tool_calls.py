@@ -141,7 +141,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
         """Check these calls against the declarations, without running anything.
 
         Args:
-            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
+            decls: the tools that were declared for the turn, in any form that ToolDecls accepts.
 
         Returns:
             ToolCalls in the same order; this object if all calls are valid. A call of an undeclared tool
@@ -197,7 +197,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
         or `request.rejected()`, or by `run(decls, {request.id: True})`.
 
         Args:
-            decls: the tools that were declared for the turn, in any form that ToolDecls takes.
+            decls: the tools that were declared for the turn, in any form that ToolDecls accepts.
 
         Returns:
             One request for each call that needs an approval or whose tool is unknown. Its arguments are

@@ -114,7 +114,7 @@ class McpServer(ServerTool):
     """An MCP server that the provider asks itself: `McpServer("docs", "https://docs.test/mcp")`.
 
     `allowed_tools` are the only ones that the model may call. `token` is what the provider shows the server.
-    It stands in no print, fingerprint, history, recording or saved declaration, only in the request.
+    It appears only in the request: in no print, fingerprint, history, recording or saved declaration.
     """
 
     name: str

@@ -15,7 +15,7 @@
 A JSON Schema is kept as the same object. A schema in Gemini's format is translated (`schemas/gemini.py`):
 Gemini's `parameters`, and in any shape a schema with the type `OBJECT`, in capitals.
 
-Other keys (`cache_control`, `defer_loading`, `annotations`, and keys that nobody knows yet) are kept as
+Other keys (`cache_control`, `defer_loading`, `annotations`, and unknown keys) are kept as
 `extras`, as they are written. So is the schema of a result, beside `returns`, because providers name it
 differently. The bare shape is sigadapt's own, in which declarations are saved; a misspelt key in it is an
 error. A tool of a namespace has the extra `namespace`: the namespace's own fields. Each shape may also be

@@ -181,7 +181,7 @@ class DeclaredTool(dspy.Tool):
 
     @contextmanager
     def _inside(self) -> Generator[None]:
-        """Refuse a program inside of the tool that has to wait: the run around it goes on."""
+        """Refuse a program inside of the tool that has to wait: the outer run continues."""
         try:
             yield
         except InputNeeded:

@@ -113,7 +113,7 @@ def _refusing(decl: ToolDecl) -> GuardedFunction:
 def waits_inside(tool: str | None) -> InvalidToolDecl:
     """Make the error of a program inside of a tool that has to wait for a person, and warn of it."""
     error = InvalidToolDecl(
-        "a program inside of a tool cannot wait for a person, because the run around it goes on",
+        "a program inside of a tool cannot wait for a person, because the outer run continues",
         code="nobody_to_ask",
         tool=tool,
         fix="Mark the outer tool instead, ToolDecl.of(program, requires_confirmation=True), and give its "

@@ -58,7 +58,7 @@ async def task_result(session: Any, task_id: str) -> Any:
     except Exception as error:
         if getattr(error, "code", None) in _REFUSALS:
             raise
-        _LOG.warning("nobody knows how the task %s is: %s", cut(task_id), message_of(error))
+        _LOG.warning("the state of the task %s is unknown: %s", cut(task_id), message_of(error))
         return Pending(task_handle(task_id))
     status = task.get("status")
     if status in _OPEN:

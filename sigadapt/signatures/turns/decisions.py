@@ -224,7 +224,7 @@ def undecided(requests: list[ToolCall]) -> InvalidHistory:
     """Make the error of requests that have no decision."""
     names = listed((f"{request.id} ({cut(request.hint)})" for request in requests), _MOST_NAMED, ", ")
     return InvalidHistory(
-        f"nobody decided about {names}",
+        f"there is no decision about {names}",
         code="undecided",
         tool=requests[0].call.name,
         fix="Give decisions by request.id, or leave them open: resume(tools, decisions, partial=True).",

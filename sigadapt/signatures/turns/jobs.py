@@ -337,9 +337,9 @@ def _job_of_agreement(
 
 
 def _undecided_error(call: ToolCall, hint: str) -> InvalidHistory:
-    """Make the error of a call that nobody decided about."""
+    """Make the error of a call without a decision."""
     return InvalidHistory(
-        f"call {cut(repr(call.id))} requires confirmation, and nobody decided: {cut(hint)}",
+        f"call {cut(repr(call.id))} requires confirmation, but has no decision: {cut(hint)}",
         code="undecided",
         tool=call.name,
         fix="Give decisions by request.id, with the requests of calls.awaiting_confirmation(decls).",

@@ -5,7 +5,7 @@
 The value is what `dspy.ToolCalls` takes: an object with `tool_calls`, a list of calls, or one call, each as
 DSPy or as a provider writes it. If it is not such JSON, it is read as markup around calls is (fences,
 Python's quotes, prose around, broken arguments). If even that finds no call, the value is a call without a
-name: something was called, and nobody knows what.
+name: something was called, and it's unknown what.
 """
 
 import re
