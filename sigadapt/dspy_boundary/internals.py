@@ -107,7 +107,8 @@ def is_submit(function: object) -> bool:
     return getattr(function, "__qualname__", "").endswith("._make_submit_tool.<locals>.submit")
 
 
-SUBMIT = "submit", "Submit the final outputs for the task."
+SUBMIT = "submit"
+SUBMIT_DESCRIPTION = "Submit the final outputs for the task."
 """The name and the description of that tool, by which a log has it."""
 
 

@@ -6,7 +6,7 @@ is. Beside other calls, `submit` is left out.
 
 from typing import Any
 
-from sigadapt.dspy_boundary.internals import SUBMIT
+from sigadapt.dspy_boundary.internals import SUBMIT, SUBMIT_DESCRIPTION
 from sigadapt.schemas.json_values import compact
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decl import ToolDecl
@@ -15,12 +15,12 @@ from sigadapt.signatures.tool_decls import ToolDecls
 
 def is_submit_decl(decl: ToolDecl) -> bool:
     """Return whether a declaration is that of an agent's own `submit`."""
-    return (decl.name, decl.description) == SUBMIT
+    return (decl.name, decl.description) == (SUBMIT, SUBMIT_DESCRIPTION)
 
 
 def is_submitted(name: str | None, tools: Any) -> bool:
     """Return whether a call of this name submits, among these tools."""
-    if name != SUBMIT[0]:
+    if name != SUBMIT:
         return False
     decls = ToolDecls(tools)
     return name in decls and is_submit_decl(decls[name])

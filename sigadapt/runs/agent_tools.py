@@ -100,7 +100,7 @@ def tools_for_agent(tools: Any) -> list[dspy.Tool]:
     server_tools = [entry for entry in decls.entries if not isinstance(entry, ToolDecl)]
     if server_tools:
         toolsets.append(Toolset(_SERVER_TOOLS, server_tools))
-    keys = {SUBMIT[0], *(decl.name for decl in decls.tools)}
+    keys = {SUBMIT, *(decl.name for decl in decls.tools)}
     return [*functions, *(ToolsetTool(toolset, _new_key(toolset.name, keys)) for toolset in toolsets)]
 
 

@@ -16,13 +16,12 @@ from typing import Any
 import dspy
 
 from sigadapt.adapters.listeners import PartialCall
-from sigadapt.dspy_boundary.internals import is_submit
+from sigadapt.dspy_boundary.internals import SUBMIT, is_submit
 from sigadapt.runs.field_texts import NOWHERE, JsonObjectText, Piece, text_fields
 from sigadapt.schemas.json_values import is_sequence
 from sigadapt.signatures.calls import ToolCall
 
 AGENT: Any = vars(dspy)["ReActV2"]  # whose decorator hides that it is a class
-SUBMIT = "submit"
 
 
 class SubmitTexts:

@@ -27,7 +27,7 @@ from sigadapt.signatures.tool_functions.stops import CallProgress
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import with_events
-from sigadapt.signatures.turns.decisions import read_decisions, undecided
+from sigadapt.signatures.turns.decisions import missing_decisions, read_decisions
 from sigadapt.signatures.turns.jobs import Job, jobs_of, refuse_swapped
 from sigadapt.signatures.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
 from sigadapt.signatures.turns.turn_tools import tools_of_turn
@@ -239,7 +239,7 @@ def _checked_turn(
     earlier = turn_decisions.earlier(partial=partial)
     jobs = jobs_of(calls, decls, turn_decisions.approvals, timeout, earlier)
     if turn_decisions.open_approvals:  # the tools given now need no yes, but a person was asked
-        raise undecided(turn_decisions.open_approvals)
+        raise missing_decisions(turn_decisions.open_approvals)
     return _ResumedTurn(calls, jobs)
 
 

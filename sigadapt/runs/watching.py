@@ -30,12 +30,12 @@ from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
 from sigadapt.dspy_boundary.current_run import current_ledger, running_call
-from sigadapt.dspy_boundary.internals import StreamResponse, running_id, settings
+from sigadapt.dspy_boundary.internals import SUBMIT, StreamResponse, running_id, settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.runs import events
 from sigadapt.runs.events import Event
 from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
-from sigadapt.runs.submit_texts import AGENT, SUBMIT, SubmitTexts, submit_texts
+from sigadapt.runs.submit_texts import AGENT, SubmitTexts, submit_texts
 from sigadapt.schemas.json_values import Json, is_array
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_functions.pending import is_pending

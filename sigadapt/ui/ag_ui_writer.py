@@ -74,7 +74,7 @@ class AgUiWriter(Writer):
             yield from self._whole(shown)
         yield from self._failure(shown.page_id, words_of_bad_call(call))
 
-    def _unfinished(self, call: ShownCall, reason: str) -> Rows:
+    def _incomplete_call(self, call: ShownCall, reason: str) -> Rows:
         yield from self._whole(call)
         yield from self._failure(call.page_id, reason)
 

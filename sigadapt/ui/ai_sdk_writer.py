@@ -65,7 +65,7 @@ class AiSdkWriter(Writer):
         error = {"input": call.arguments, "errorText": words_of_bad_call(call)}
         yield {"type": "tool-input-error", **tool_names(shown), **error}
 
-    def _unfinished(self, call: ShownCall, reason: str) -> Rows:
+    def _incomplete_call(self, call: ShownCall, reason: str) -> Rows:
         yield {"type": "tool-input-error", **tool_names(call), "input": call.arguments, "errorText": reason}
 
     def _result(self, page_id: str, value: Any) -> Rows:

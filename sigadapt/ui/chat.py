@@ -18,6 +18,7 @@ from uuid import uuid4
 import dspy
 import pydantic
 
+from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InputNeeded
 from sigadapt.runs.rounds import rounds
 from sigadapt.runs.waiting import with_results
@@ -36,9 +37,6 @@ _DEEPEST = 100
 """The depth of an output that is kept. JSON is read to about twice this depth, with what is around it."""
 
 _COLLECTIONS = (Mapping, list, tuple, set, frozenset)
-SUBMIT = "submit"
-"""The tool by which an agent gives its answer."""
-
 Events = list[dict[str, Any]]
 
 

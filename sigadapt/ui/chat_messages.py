@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sigadapt.adapters.calling.agent_turn import NO_RESULT, NOT_RUN, WAITS
+from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InputNeeded
 from sigadapt.runs.rounds import rounds
 from sigadapt.runs.watching import jsonable
@@ -16,7 +17,7 @@ from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.ag_ui_writer import interrupt_of
 from sigadapt.ui.ai_sdk_writer import ASK, question_of
-from sigadapt.ui.chat import SUBMIT, Chat, ChatTurn, OtherCall
+from sigadapt.ui.chat import Chat, ChatTurn, OtherCall
 from sigadapt.ui.page_ids import PageIds
 from sigadapt.ui.page_values import ErrorText, words_of_bad_call, words_of_failure, words_of_value
 

@@ -163,7 +163,7 @@ class Chats:
         if not isinstance(chat_id, str) or not is_unicode(chat_id):  # pyright: ignore[reportUnnecessaryIsInstance]
             return []  # a client may send anything as the id of a chat
         chat = ChatKeeper(self.store, chat_id, owner, self._lease).chat
-        shown_chat = self._shown(chat)
+        shown_chat = self._chat_to_show(chat)
         return ai_sdk_messages(shown_chat) if form == "ai_sdk" else ag_ui_messages(shown_chat)
 
     async def deliver(self, chat_id: str, owner: str, request_id: str, value: Any) -> bool:
@@ -218,7 +218,7 @@ class Chats:
             refusal = _flaw_of_replies(keeper.chat.error(), request)
         if refusal is None and keeper.chat.is_running():
             keeper = await self._keeper_when_idle(request.chat_id, owner)
-        shown_chat = self._shown(keeper.chat)
+        shown_chat = self._chat_to_show(keeper.chat)
         rows = page.as_it_is(shown_chat) if refusal is None else page.refuse(shown_chat, refusal)
         for row in rows:
             yield row_text(row)
@@ -287,7 +287,7 @@ class Chats:
             inputs["history"] = history
         page.begin_answer(answer_id(message.id))
         page.writer.know_earlier_calls(ids)
-        return self._started(run, keeper, page, self._program, inputs)
+        return self._start(run, keeper, page, self._program, inputs)
 
     async def _replies_run(self, keeper: ChatKeeper, page: Page, decisions: dict[str, Any]) -> ChatRun | None:
         """Begin to carry out decisions; None if another request was faster."""
@@ -315,14 +315,14 @@ class Chats:
         tools = self._tools
         if tools is None:
             tools = tools_of_program(self._program, chat.agent)
-        return self._started(run, keeper, page, going_on(self._program, error, tools, decisions), {})
+        return self._start(run, keeper, page, going_on(self._program, error, tools, decisions), {})
 
     def _new_run(self, keeper: ChatKeeper) -> Run:
         """Return a run with the owner's `deps` and the chat's state; whatever fails here fails before it."""
         deps = self._deps(keeper.owner) if callable(self._deps) else self._deps
         return Run(self._limits, deps=deps, state=keeper.chat.state)
 
-    def _started(
+    def _start(
         self, run: Run, keeper: ChatKeeper, page: Page, program: dspy.Module, inputs: dict[str, Any]
     ) -> ChatRun:
         chat_run = ChatRun(keeper, page.writer, self._field, program, run)
@@ -346,7 +346,7 @@ class Chats:
                 decisions[waiting.id] = decision
         return decisions
 
-    def _shown(self, chat: Chat) -> ShownChat:
+    def _chat_to_show(self, chat: Chat) -> ShownChat:
         if chat.run is not None and not chat.is_running():
             chat.recover(self._field)
         return ShownChat(chat, text_outputs(self._program), self._error_text)

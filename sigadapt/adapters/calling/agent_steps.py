@@ -18,12 +18,10 @@ from sigadapt.adapters.response.waiting import (
     outputs_beside,
 )
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
-from sigadapt.dspy_boundary.internals import ReActV2, settings
+from sigadapt.dspy_boundary.internals import SUBMIT, ReActV2, settings
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.tool_functions.tool_context import cannot_wait
-
-_SUBMIT = "submit"
 
 
 def begin_step(call: AdapterCall) -> AgentTurn | None:
@@ -37,7 +35,8 @@ def begin_step(call: AdapterCall) -> AgentTurn | None:
     if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
         return None
     agent: Any = modules[-2]
-    refuse_invented_work(agent.signature)
+    if not getattr(agent, "ends_by_itself", False):  # `sigadapt.ReAct` looks when it is made
+        refuse_invented_work(agent.signature)
     earlier = open_turn.get()
     if isinstance(earlier, AgentTurn) and earlier.agent is agent and earlier.is_waiting:
         open_turn.set(None)
@@ -69,7 +68,7 @@ def take_answer(turn: AgentTurn, record: CallRecord, outputs: Mapping[str, Any])
     if is_forced_submit(record.sent.canonical, record.decls):  # it is the only call that is run
         return
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
-    to_run = [call for call in good if call.name != _SUBMIT]
+    to_run = [call for call in good if call.name != SUBMIT]
     is_last_turn = len(to_run) < len(good)
     if is_inside_tool():
         turn.refuse_waiting(waits_inside)

@@ -16,7 +16,7 @@ import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
 from sigadapt.dspy_boundary.current_run import open_turn
-from sigadapt.dspy_boundary.internals import report_tools, settings
+from sigadapt.dspy_boundary.internals import SUBMIT, report_tools, settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
@@ -39,7 +39,6 @@ CANCELLED = "There is no result: this call was cancelled when the run ended. It 
 
 _LOG = logging.getLogger("sigadapt")
 _NO_DECLS = ToolDecls()
-_SUBMIT = "submit"
 
 report_tools()
 
@@ -188,7 +187,7 @@ class AgentTurn:
         current = OpenCall(call, refusal=self._refusal)
         call_token = open_call.set(current)
         try:
-            if name != _SUBMIT:
+            if name != SUBMIT:
                 self.count_calls(1)
             self.begin(call)
             yield partial(self._keep, current)
@@ -250,7 +249,7 @@ class AgentTurn:
                 self._event,
                 self._field,
             )
-            rows = [row for row in self._results.values() if row.name != _SUBMIT]
+            rows = [row for row in self._results.values() if row.name != SUBMIT]
             error.results = [*map(_tool_result, rows)]
             error.progress = {call_id: stop.progress for call_id, stop in self._stops.items()}
         error.state = current_state()

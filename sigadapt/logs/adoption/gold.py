@@ -123,33 +123,49 @@ def gold_of(exchange: LoggedExchange, place: RoundPlace | None, is_failure: Fail
     if not calls:
         return Gold([], "unconfirmed", [], is_in_words=True)
     results = turn.results_of({*map(identity_of, calls)})
-    gold_calls: list[ToolCall] = []
-    failures: list[Failure] = []
-    reasons: set[Reason] = set()
+    verdicts: list[_Verdict] = []
     for call in calls:
-        own_results = results[identity_of(call)]
-        ran = own_results.popleft() if own_results else RunCall(call, None)
-        has_failed = ran.result is not None and is_failure(ran.result)
-        correction = None
-        if ran.is_edited:
-            correction = turn.right_call(ran)
-        elif isinstance(call, ToolCall) and not has_failed:
-            correction = turn.admitted_correction(call, calls) if ran.result is not None else None
-            if correction is None:
-                gold_calls.append(call)
-                reasons.add("unconfirmed" if ran.result is None else "result")
-                continue
-        failures.append(_failure_of(ran, call))
-        if correction is None and (has_failed or not ran.is_edited) and not is_outage(ran.result):
-            used = {*map(identity_of, calls), *map(identity_of, gold_calls)}
-            correction = turn.correction(call, used)
-        if correction is not None:
-            gold_calls.append(correction)
-            reasons.add("corrected")
+        runs = results[identity_of(call)]
+        ran = runs.popleft() if runs else RunCall(call, None)
+        gold_calls = [verdict.gold for verdict in verdicts if verdict.gold]
+        verdicts.append(_verdict_of(call, ran, turn, [*calls, *gold_calls]))
+    gold_calls = [verdict.gold for verdict in verdicts if verdict.gold]
+    failures = [verdict.failure for verdict in verdicts if verdict.failure]
+    reasons = {verdict.reason for verdict in verdicts if verdict.gold}
     for reason in _WEAKEST_FIRST:
         if reason in reasons:
             return Gold(gold_calls, reason, failures)
     return Gold(gold_calls, "unconfirmed", failures)
+
+
+class _Verdict(NamedTuple):
+    """What a turn says about one of its calls."""
+
+    gold: ToolCall | None  # the call that was right: this one, or the one that corrected it
+    reason: Reason
+    failure: Failure | None = None
+
+
+def _verdict_of(call: AnyCall, ran: RunCall, turn: "_RestOfTurn", known_calls: Sequence[AnyCall]) -> _Verdict:
+    """Return what a turn says about a call.
+
+    Args:
+        call: what the model wrote.
+        ran: what ran, and its result, as far as the turn shows it.
+        turn: the rest of the turn.
+        known_calls: the calls of the same answer, then those that corrected the ones before.
+    """
+    has_failed = ran.result is not None and turn.is_failure(ran.result)
+    correction = turn.right_call(ran) if ran.is_edited else None
+    if isinstance(call, ToolCall) and not has_failed and not ran.is_edited:
+        if ran.result is None:
+            return _Verdict(call, "unconfirmed")
+        correction = turn.admitted_correction(call, known_calls)
+        if correction is None:
+            return _Verdict(call, "result")
+    if correction is None and (has_failed or not ran.is_edited) and not is_outage(ran.result):
+        correction = turn.correction(call, {*map(identity_of, known_calls)})
+    return _Verdict(correction, "corrected", _failure_of(ran, call))
 
 
 def _failure_of(ran: RunCall, call: AnyCall) -> Failure:
@@ -178,7 +194,7 @@ class _RestOfTurn:
     def __init__(self, place: RoundPlace | None, conversation: Conversation, is_failure: FailureRule) -> None:
         self._rounds: Rounds = () if place is None else place.rounds[place.number :]
         self._tools = conversation.tools
-        self._is_failure = is_failure
+        self.is_failure = is_failure
         self._question = compact(conversation.question).lower()
 
     def has_other_calls_than(self, calls: Sequence[AnyCall]) -> bool:
@@ -250,7 +266,7 @@ class _RestOfTurn:
     def right_call(self, ran: RunCall) -> ToolCall | None:
         """Return a call that fits its declaration and did not fail; None for others and for final words."""
         call, result = ran.call, ran.result
-        if not isinstance(call, ToolCall) or result is None or self._is_failure(result):
+        if not isinstance(call, ToolCall) or result is None or self.is_failure(result):
             return None
         if is_submitted(call.name, self._tools) or self._tools.flaw_of(call.name, call.args):
             return None

@@ -84,7 +84,7 @@ def read_decisions(
         elif not _polls(turn_decisions, request, decls):
             undecided_requests.append(request)
     if undecided_requests and not partial:
-        raise undecided(undecided_requests)
+        raise missing_decisions(undecided_requests)
     if partial:
         undecided_requests += open_approvals
     else:
@@ -220,7 +220,7 @@ def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
         raise changed_tool(decision, name, "is declared otherwise than when it was asked about")
 
 
-def undecided(requests: list[ToolCall]) -> InvalidHistory:
+def missing_decisions(requests: list[ToolCall]) -> InvalidHistory:
     """Make the error of requests that have no decision."""
     names = listed((f"{request.id} ({cut(request.hint)})" for request in requests), _MOST_NAMED, ", ")
     return InvalidHistory(
