@@ -241,7 +241,7 @@ class UnusableAnswer(SigadaptError):
 
 
 class EmptyAnswer(UnusableAnswer, AdapterParseError):
-    """An agent's turn without a word or a call. DSPy's AdapterParseError too, so the agent goes on.
+    """An agent's turn without a word or a call. DSPy's AdapterParseError too, so the agent continues.
 
     Example:
         >>> error = EmptyAnswer("the answer is empty", choice=None)
@@ -336,7 +336,7 @@ class InputNeeded(SigadaptError):
         self.results: list[Any] = []
         """The ToolResults that the turn has brought already."""
         self.progress: dict[str, Any] = {}
-        """What was decided about calls that still wait, by their ids: nobody is asked twice."""
+        """What was decided about calls that still wait, by their ids, so that no person is asked twice."""
         self.state: dict[str, Any] = {}
         """The state of the run, as JSON values."""
         self.one_by_one = False

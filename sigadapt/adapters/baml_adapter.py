@@ -1,4 +1,4 @@
-"""DSPy's BAMLAdapter plus tool calling that loses nothing; text is JSON, described by compact schemas."""
+"""DSPy's BAMLAdapter plus tool calling; text is JSON, described by compact schemas."""
 
 from dspy.adapters import baml_adapter
 

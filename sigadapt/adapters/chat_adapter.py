@@ -1,4 +1,4 @@
-"""DSPy's ChatAdapter plus tool calling that loses nothing; text fields stand under `[[ ## name ## ]]`."""
+"""DSPy's ChatAdapter plus tool calling; each text field has its marker, `[[ ## name ## ]]`."""
 
 from typing import Any, ClassVar
 

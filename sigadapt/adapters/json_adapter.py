@@ -1,4 +1,4 @@
-"""DSPy's JSONAdapter plus tool calling that loses nothing; text fields are one JSON object."""
+"""DSPy's JSONAdapter plus tool calling; text fields are one JSON object."""
 
 from typing import Any, ClassVar, get_origin
 

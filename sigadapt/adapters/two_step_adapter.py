@@ -1,4 +1,4 @@
-"""DSPy's TwoStepAdapter plus tool calling that loses nothing; a second model reads fields from free text."""
+"""DSPy's TwoStepAdapter plus tool calling; a second model reads fields from free text."""
 
 from typing import Any, ClassVar
 

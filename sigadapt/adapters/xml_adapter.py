@@ -1,4 +1,4 @@
-"""DSPy's XMLAdapter plus tool calling that loses nothing; text fields are XML elements."""
+"""DSPy's XMLAdapter plus tool calling; text fields are XML elements."""
 
 from typing import ClassVar
 

@@ -46,7 +46,7 @@ class ReAct(ReActV2):
         ValueError: DSPy's, for a signature with fields that the agent needs for itself, and for a tool named
             `submit`.
 
-    An error that leaves it has the run up to there: `agent(history=error.run.history)` goes on, and runs no
+    An error that leaves it has the run up to there: `agent(history=error.run.history)` continues it, and runs no
     call twice.
 
     Example:
@@ -67,7 +67,7 @@ class ReAct(ReActV2):
     """
 
     ends_by_itself = True
-    """Whether a turn with a call that waits goes on, although the model submits in it."""
+    """Whether a turn with a call that waits continues, although the model submits in it."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class ReAct(ReActV2):
         self.limits = limits
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
-        """Run the agent on its inputs, in a run of its own."""
+        """Run the agent on its inputs, in its own run."""
         history = _copy_of(inputs.pop("history", None))
         self._check_inputs(inputs, history)
         with self._run() as run:
@@ -93,7 +93,7 @@ class ReAct(ReActV2):
             return super().forward(history=history, **inputs)
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
-        """Run the agent on its inputs, in a run of its own."""
+        """Run the agent on its inputs, in its own run."""
         history = _copy_of(inputs.pop("history", None))
         self._check_inputs(inputs, history)
         with self._run() as run:
@@ -132,7 +132,7 @@ class ReAct(ReActV2):
 
 
 def _copy_of(history: Any) -> dspy.History:
-    """Return a history of its own with the same events."""
+    """Return a new history with the same events."""
     if history is None:
         return dspy.History(messages=[])
     return with_events(read(dspy.History, history, "history"))

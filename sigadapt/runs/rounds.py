@@ -43,8 +43,8 @@ def rounds(source: Any) -> Rounds:
 
     Returns:
         The rounds in order, those of `submit` too. A round has `.text` (what the model said beside the
-        calls), `.calls`, `.results`, and `.pairs` of a call and its result, bad calls included. A call that
-        nobody answered has a failed result that says so. A failed tool's result is the type and the message
+        calls), `.calls`, `.results`, and `.pairs` of a call and its result, bad calls included. An
+        unanswered call has a failed result that says so. A failed tool's result is the type and the message
         of its exception.
 
     Raises:

@@ -180,10 +180,10 @@ async def _arun(
 
 @contextmanager
 def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
-    """Open a run that goes on with what the run that waited has used and kept.
+    """Open a run that continues from what the waiting run has used and kept.
 
     If the program leaves it, the error has the results so far, what they used and the state: `resume` again
-    runs only what has no result, and goes on counting.
+    runs only what has no result, and continues to count.
 
     Yields:
         What keeps the result of each call at once.
@@ -208,7 +208,7 @@ def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
 
 
 class _Resumption:
-    """A turn that goes on: the results of its calls, as they end."""
+    """A turn that is resumed: the results of its calls, as they end."""
 
     def __init__(self, turn: AgentTurn, results: Sequence[ToolResult]) -> None:
         self.results = [*results]

@@ -31,7 +31,7 @@ from sigadapt.ui.page_requests import Message
 UNKNOWN_OUTCOME = (
     "It is not known whether this ran: the process that ran it has ended. Check before you run it again."
 )
-_NOT_RUN = "This call was not run: nobody had decided about it when the process that ran the turn ended."
+_NOT_RUN = "This call was not run: it had no decision when the process that ran the turn ended."
 
 _DEEPEST = 100
 """The depth of an output that is kept. JSON is read to about twice this depth, with what is around it."""
@@ -98,7 +98,7 @@ class Chat(_StoredModel):
     format: int = 1
     turns: list[ChatTurn] = []
     shortened: Events | None = None
-    """The history that the program goes on with, if it is not that of all turns."""
+    """The history that the program continues, if it is not that of all turns."""
     waiting: str | None = None
     """The run that waits, or whose decisions are being carried out, as InputNeeded saves it."""
     agent: str | None = None
@@ -122,7 +122,7 @@ class Chat(_StoredModel):
         return None if self.waiting is None else InputNeeded.model_validate_json(self.waiting)
 
     def history(self) -> dspy.History:
-        """Return the history that the program goes on with, before the last turn if that is under way."""
+        """Return the history that the program continues, before the last turn if that is under way."""
         if self.shortened is not None:
             return dspy.History(messages=[*self.shortened])
         return dspy.History(messages=[event for turn in self.turns for event in turn.events])
@@ -294,7 +294,7 @@ def _is_same(event: Mapping[str, Any], kept: Mapping[str, Any]) -> bool:
 
 
 def events_of_lost_turn(error: InputNeeded, run: RunUnderWay) -> Events:
-    """Return the history of a turn whose end nobody saw, each call with what is known of it."""
+    """Return the history of a turn that a process left, each call with what is known of it."""
     by_id = {result.call_id: result for result in [*error.results, *run.results]}
     for request in error.requests:
         reason = run.decided.get(request.id)

@@ -1,4 +1,4 @@
-"""Chats: a program behind a web page, in one line for each protocol.
+"""Chats: a program on a web page, in one line for each protocol.
 
 A page sends a body; `ai_sdk` and `ag_ui` check it, and return the texts to send back. What a body does
 depends on the chat in the store (`chat.py`), never on the history that the page sends:
@@ -71,7 +71,7 @@ class Chats:
         limits: what one run may use.
         error_text: returns what the page reads of an error; by default, its type, because the message may
             hold secrets. For a tool that failed it gets an exception of that type without the message.
-        lease: after how many seconds without a sign of life a run's process is dead. The chat then goes on;
+        lease: after how many seconds without a sign of life a run's process is dead. The chat then continues;
             calls that had begun have results saying it's unknown whether they ran.
 
     Raises:
@@ -178,7 +178,7 @@ class Chats:
         Returns:
             Whether the chat waited for it. It is False the second time, and for a chat that is none.
 
-        The run goes on by itself; this returns when it has ended, or waits again.
+        The run continues by itself; this returns when it has ended, or waits again.
         """
         owner = _checked_owner(owner)
         page = AiSdkPage(PageRequest(chat_id, message_id=None), self._error_text)

@@ -70,7 +70,7 @@ class PageRequest:
         replies: by the id of the request, or of the call on the page whose result it is.
         named: the ids of requests that the page says it answers.
         again: whether the page asks for another answer to the message.
-        message_id: of the assistant's message that goes on; None for a new one.
+        message_id: of the assistant's message that continues; None for a new one.
         shown_calls: the ids of the calls in that message, as the page says; to write no text twice.
         shown_texts: its texts.
         run_id: AG-UI's id of the run.

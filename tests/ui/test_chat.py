@@ -167,7 +167,7 @@ def test_each_call_of_a_turn_that_died_says_what_is_known_of_it(tmp_path: Path) 
         "Bob": "ERROR: Not today.",
         "Eve": "Sent.",
     }
-    assert "nobody had decided about it" in told["Cy"]
+    assert "it had no decision" in told["Cy"]
     assert "The user rejected this call" in told["Dan"]
     assert desk.paid == []
 

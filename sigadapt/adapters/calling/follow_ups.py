@@ -36,7 +36,7 @@ def whole_answer(record: CallRecord, answer: CandidateAnswer, searches: int = 0)
     searches_left = min(search.most for search in record.sent.search.searches) - searches
     if searches_left < 0:
         raise UnusableAnswer(
-            f"the model searched for tools {searches} times, was told to stop, and searched again",
+            f"the model searched for tools {searches} times, read that it should stop, and searched again",
             code="empty",
             choice=choice,
             field=record.plan.tools,

@@ -124,7 +124,7 @@ def _same_model(lm: BaseLM, *, is_async: bool) -> BaseLM:
 
 
 def _model(lm: BaseLM, outgoing: Outgoing, record: RequestRecord, route: Route, *, is_async: bool) -> BaseLM:
-    """Return the model to call for one attempt, with an engine that loses nothing."""
+    """Return the model to call for one attempt, with an engine that keeps the whole answer."""
     if route.client == "engine":
         return lm
     if route.client == "lm15":

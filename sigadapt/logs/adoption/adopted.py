@@ -38,7 +38,7 @@ _MEANINGS = {
     "confirmed": "of these, confirmed by a result",
     "heldout": "of these, held out: no conversation is in both files",
     "silences": "turns that needed no call",
-    "drifted": "rows with a declaration of their own, because it changed since",
+    "drifted": "rows with an older declaration, because it changed since",
     "own_tools": "tools that one provider alone has",
     "changes": "things that a row cannot say as its request did",
 }
@@ -61,7 +61,7 @@ class Adopted(Report):
         prompt: the instructions that most conversations have in common.
         read: how many exchanges were read.
         conversations: how many conversations they are.
-        drifted: how many rows have a declaration of their own, because it changed since.
+        drifted: how many rows have an older declaration, because it changed since.
         own_tools: how many tools only one provider has.
         program_file: the text of the program.py that was loaded; empty if a log was adopted.
     """

@@ -1,4 +1,4 @@
-"""Subclasses of DSPy's LiteLLM engines that lose nothing of a request or an answer.
+"""Subclasses of DSPy's LiteLLM engines that keep requests and answers whole.
 
 They set what the provider's file wrote in the arguments for LiteLLM, as chat messages unless LiteLLM passes
 them on, and keep the body of an answer that lm15 or LiteLLM refuses because of one call that its types cannot
