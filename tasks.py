@@ -416,7 +416,7 @@ def pinned(folder: Path, prefix: str) -> Path:
 
 
 def release(*arguments: str) -> None:
-    """Check that this checkout can be released; `--rehearsal` allows a changelog without a date."""
+    """Check that this checkout can be released; `--rehearsal` lists a missing date or address as to do."""
     lowest()
     run(sys.executable, ROOT / ".ci" / "release.py", *arguments)
 
