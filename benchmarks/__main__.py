@@ -61,6 +61,9 @@ def page(parts: Sequence[str]) -> str:
 def main(parts: Sequence[str]) -> None:
     """Write the page, or print some parts of it."""
     logging.getLogger("dspy").setLevel(logging.ERROR)
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        sys.exit(f"bench: no part is named {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
     if parts:
         print("\n".join(map(tables, parts)))
     else:

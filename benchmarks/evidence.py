@@ -233,8 +233,8 @@ def attacks() -> str:
 def sections() -> list[str]:
     """Measure the sections of recordings and attacks; those that cannot be measured here stay as they are."""
     corpus = Path(os.environ.get("SIGADAPT_CORPUS", ""))
-    has_corpus = "SIGADAPT_CORPUS" in os.environ
-    has_checks = "SIGADAPT_CHECKS" in os.environ
+    has_corpus = bool(os.environ.get("SIGADAPT_CORPUS"))
+    has_checks = bool(os.environ.get("SIGADAPT_CHECKS"))
     measures: dict[str, tuple[bool, Callable[[], str]]] = {
         "Recorded answers": (has_corpus, lambda: recorded_answers(corpus)),
         "Recorded exchanges": (has_corpus and has_checks, lambda: recorded_exchanges(corpus)),

@@ -195,7 +195,7 @@ where DSPy has them. Here's the third phrasing of the third signature:
 
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Measure and write the page, if there is a corpus."""
-    if "SIGADAPT_CORPUS" in os.environ:
+    if os.environ.get("SIGADAPT_CORPUS"):
         write(page(list(questions())))
 
 
