@@ -85,9 +85,9 @@ def _json_lines(rows: Iterable[Any], **options: Any) -> bytes:
 
 def _sources() -> str:
     lines = [
-        "OUT may be new or hold other files: files of the same name are replaced, and others stay. The recordings",
-        "are built in less than half a minute. benchmarks/corpus/digests.txt has a digest of every file; a file that",
-        "differs from its digest is named at the end, and the exit status is then 1.",
+        "OUT may be new or hold other files. Files of the same name are replaced, and others stay.",
+        "The recordings are built in less than half a minute. benchmarks/corpus/digests.txt has a digest of",
+        "each file. If a file differs from its digest, the last line names it, and the exit status is 1.",
         "",
         "clone these into CLONES:",
         "",
