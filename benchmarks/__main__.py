@@ -33,7 +33,8 @@ INTRODUCTION = """\
 `python3 tasks.py bench` writes this page in about seven minutes. To print only some parts, name them:
 `python3 tasks.py bench wholecall streamed adapters agents decoding starting concurrency memory`. Ratios come
 first, because they hold on other machines. All times are processor time on a machine with 2 cores. What is
-compared takes turns, in an order drawn anew each round.
+compared takes turns, in an order drawn anew each round. The other libraries have the versions of
+constraints.txt, because they run in one process with DSPy and LiteLLM; [the board](board.md) has newer ones.
 """
 
 

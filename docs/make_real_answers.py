@@ -49,7 +49,7 @@ RECORDED = (
         "gemini",
         "test_multimodal_tool_returns/test_multimodal_tool_return_matrix"
         "[direct-binary-document-google_vertex].yaml#0",
-        "a Gemini turn with an argument nobody declared: `get_file` takes none.",
+        "a Gemini turn with an undeclared argument: `get_file` takes none.",
     ),
 )
 

@@ -15,7 +15,7 @@ HEAD = """<!-- peers -->
 in `benchmarks/peers/cases.py` decides each class from what ran, what was sent and what came back. A run
 that isn't over after 20 seconds is lost.
 
-`python3 tasks.py peers` writes this section in three minutes. The peers get an environment of their own with
+`python3 tasks.py peers` writes this section in five minutes. The peers get an environment of their own with
 the versions of `benchmarks/peers/versions.txt`.
 
 - sigadapt and DSPy: {ours}.
