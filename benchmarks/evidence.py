@@ -101,8 +101,8 @@ GRID = """## Faults and endings, beside other libraries
 {cells} answers, {faulty} of them faulty: each fault and each ending of [What arrives](faults.md) on every
 wire that can carry it, whole and streamed, sent by a loopback provider over HTTP. Each program is the one
 that its library's documentation shows. It has two functions as tools and **runs the calls it gets**. So a
-call counts as told even if it fails only when it runs. [What arrives](faults.md) is stricter: there, a faulty
-call counts against an adapter as soon as the adapter returns it like a good one. In sigadapt, no adapter runs
+call counts as *told* even if it fails only when it runs. [What arrives](faults.md) is stricter: a faulty call
+counts against an adapter as soon as the adapter returns it like a good one. In sigadapt, no adapter runs
 a tool; `calls.run(tools)` and `call.execute(tools)` do, when your program calls them.
 
 | class | meaning |

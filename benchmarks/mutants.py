@@ -2,7 +2,7 @@
 
 mutmut changes the code in one place at a time and runs the tests that enter the function. A mutant survives
 if they all pass. Each file of `TESTS` is tried with the tests that are about it, in a copy of the checkout,
-so that the tree stays clean. docs/mutation.md says what survives, and why.
+so that the tree stays clean. docs/claims.md says what survives, and why.
 """
 
 import ast
@@ -103,7 +103,7 @@ TIMEOUTS = (24, -24, 36, 152, 255)  # took too long: an endless loop, or a machi
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try the mutants of the named files, or of all. Print the survivors and a table for docs/mutation.md."""
+    """Try the mutants of the named files, or of all. Print the survivors and a table for docs/claims.md."""
     unknown = [name for name in arguments if not any(name in file for file in TESTS)]
     if unknown:
         sys.exit(f"mutate: no tests are listed for {', '.join(unknown)}; the files are {', '.join(TESTS)}")

@@ -9,7 +9,7 @@ from internals import FORMATS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CLAIMS = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+CLAIMS = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8").partition("\n## Mutation testing\n")[0]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
