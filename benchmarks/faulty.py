@@ -160,7 +160,7 @@ ROWS = (
     fault("cut off before the arguments, at its limit", "", _CUT, "now", finish="length"),
     fault("an object left open", '{"city":"Paris"', _JSON, lenient=(TO_PARIS,)),
     fault("not JSON", "not json", _JSON),
-    fault("Python in place of JSON", "{'city': 'Paris'}", _JSON, lenient=(TO_PARIS,)),
+    fault("Python instead of JSON", "{'city': 'Paris'}", _JSON, lenient=(TO_PARIS,)),
     fault("text after the object", '{"city":"Paris"} and more', _JSON, lenient=(TO_PARIS,)),
     fault("an array", "[1,2]", _OBJECT),
     fault("a number", "42", _OBJECT),

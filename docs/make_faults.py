@@ -114,7 +114,7 @@ CASES = (
     Case("cut off before the arguments, `length`", (call("", "now"),), "length"),
     Case("an object left open", (call('{"city":"Paris"'),)),
     Case("not JSON", (call("not json"),)),
-    Case("Python in place of JSON", (call("{'city': 'Paris'}"),)),
+    Case("Python instead of JSON", (call("{'city': 'Paris'}"),)),
     Case("text after the object", (call('{"city":"Paris"} and more'),)),
     Case("an array", (call("[1,2]"),)),
     Case("a number", (call("42"),)),
@@ -313,7 +313,7 @@ ODD = (
     Odd("a stream whose lines end in CR alone", "openai", sse(*EVENTS, CALLED, end="\r"), is_streamed=True),
     Odd("the name of a tool in two pieces", "openai", sse(*NAMED), is_streamed=True),
     Odd(
-        "each piece of a call with an id of its own",
+        "each piece of a call with its own id",
         "openai",
         sse(*map(piece, PIECES), CALLED),
         is_streamed=True,
@@ -507,7 +507,7 @@ NOTES = """
   program runs the call. [Evidence](evidence.md) also counts what happens then.
 - With `on_invalid="keep"` the bad calls are returned in `calls.invalid` beside the good ones. With
   `on_invalid="reask"` the model gets the errors and is asked again.
-- `repair=True` and `unwrap=True` salvage Python in place of JSON, text around the object, an object left
+- `repair=True` and `unwrap=True` salvage Python instead of JSON, text around the object, an object left
   open, and JSON encoded twice. Such calls say so in `altered`.
 - The text of the answers is plain. With an `answer` field beside the calls, DSPy's adapter reads a text only
   in its own form, `[[ ## answer ## ]]`, and loses plain text. [Evidence](evidence.md) sends a text without

@@ -90,7 +90,7 @@ SERVERS_AND_MODELS: dict[str, tuple[str, str]] = {
     "inkling": ("vLLM `inkling`", "Inkling"),
     "apertus": ("vLLM `apertus`; llama.cpp", "Apertus"),
     "gigachat3": ("vLLM `gigachat3`; llama.cpp", "GigaChat 3, 3.1"),
-    "lmstudio": ("LM Studio", "any model that has no form of its own"),
+    "lmstudio": ("LM Studio", "any model without its own form"),
     "lfm2-json": ("LocalAI; llama.cpp", "LFM2 where it writes JSON"),
     "qwen3-coder-xml": (
         "vLLM `qwen3_coder`, `qwen3_xml`, `mimo`, `step3p5`, `seed_oss`; Ollama; llama.cpp; mlx-lm; SGLang",
