@@ -6,10 +6,11 @@ pyproject.toml or constraints.txt has changed. `python3 tasks.py <recipe> --help
 
 Two environment variables name folders that are not in the repository. SIGADAPT_CORPUS is the folder of the
 recordings, which `corpus` builds. SIGADAPT_CHECKS is a folder of independent checks. A recipe that cannot do
-without one says so.
+without one says so in one line.
 """
 
 import hashlib
+import inspect
 import os
 import re
 import shutil
@@ -52,6 +53,18 @@ NO_CORPUS = (
     "SIGADAPT_CORPUS to their folder"
 )
 NO_CHECKS = "needs the independent checks, which are not in this repository: SIGADAPT_CHECKS names no folder"
+# The parts of the recordings that a recipe reads. Without SIGADAPT_CORPUS, it leaves out what they are for,
+# or ends if it is in NEED_CORPUS. A recipe never goes on with a folder that lacks one of them.
+PARTS_OF_CORPUS = {
+    "answers": ("answers",),
+    "board": ("wire",),
+    "docs": ("bfcl", "wire"),
+    "evidence": ("answers", "logs", "wire"),
+    "logs": ("talks",),
+    "models": ("bfcl",),
+    "scale": ("bfcl",),
+}
+NEED_CORPUS = ("answers", "board", "logs", "models")
 
 # Imports every module of the installed package.
 IMPORTS = """
@@ -144,6 +157,8 @@ def bench(*parts: str) -> None:
 
 def evidence() -> None:
     """Read the recordings, send faults to other libraries too, write docs/evidence.md (two minutes)."""
+    corpus_of("evidence")
+    checks()
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.evidence")
 
@@ -156,14 +171,14 @@ def peers(*arguments: str) -> None:
 
 def logs() -> None:
     """Adopt logged conversations (needs the corpus), and write docs/logs_measured.md."""
-    need_corpus("logs")
+    corpus_of("logs")
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.logs")
 
 
 def board(*arguments: str) -> None:
     """Let sigadapt and other libraries read the same answers, write docs/board.md (`--count 12` to try)."""
-    need_corpus("board")
+    corpus_of("board")
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.board", with_peers(), *arguments)
 
@@ -185,20 +200,37 @@ def with_peers() -> Path:
     return python
 
 
-def need_corpus(recipe: str) -> None:
-    """End a recipe that reads the recordings where there are none."""
-    if not Path(os.environ.get("SIGADAPT_CORPUS", ""), "wire").is_dir():
-        sys.exit(f"{recipe}: {NO_CORPUS}")
+def corpus_of(recipe: str) -> Path | None:
+    """Return the folder of the recordings for a recipe, if there is one; end the recipe if it's wrong."""
+    named = os.environ.get("SIGADAPT_CORPUS")
+    if not named:
+        if recipe in NEED_CORPUS:
+            sys.exit(f"{recipe}: {NO_CORPUS}")
+        return None
+    lacking = [f"{part}/" for part in PARTS_OF_CORPUS[recipe] if not Path(named, part).is_dir()]
+    if lacking == ["talks/"] and Path(named).is_dir():
+        remedy = "`python3 tasks.py corpus --help` names the four repositories to clone for it"
+        sys.exit(f"{recipe}: needs talks/, which SIGADAPT_CORPUS ({named}) lacks: {remedy}")
+    if lacking:
+        sys.exit(f"{recipe}: SIGADAPT_CORPUS ({named}) lacks {', '.join(lacking)}; the recipe {NO_CORPUS}")
+    return Path(named)
 
 
 def checks() -> Path | None:
-    """Return the folder of the independent checks, if there is one."""
-    folder = os.environ.get("SIGADAPT_CHECKS")
-    return Path(folder) if folder else None
+    """Return the folder of the independent checks, if there is one; end the recipe if it's wrong."""
+    named = os.environ.get("SIGADAPT_CHECKS")
+    if not named:
+        return None
+    lacking = [name for name in (line.split()[0] for line in CONFORMANCE) if not Path(named, name).is_file()]
+    if lacking:
+        sys.exit(f"SIGADAPT_CHECKS ({named}) is no folder of the independent checks: it lacks {lacking[0]}")
+    return Path(named)
 
 
-def address(url: str) -> None:
-    """Write the repository's address in the place of the one that pyproject.toml has, wherever it stands."""
+def address(url: str = "") -> None:
+    """Replace the repository's address that pyproject.toml has by another, in every file: `address URL`."""
+    if not re.fullmatch(r"https://\S+", url):
+        sys.exit("address: needs the address: `python3 tasks.py address https://...`")
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     old = re.findall(r'^Repository = "(.+)"$', project, re.MULTILINE)[0]
     for name in (
@@ -232,6 +264,8 @@ def chats(*arguments: str) -> None:
 
 def talks(count: str = "1000") -> None:
     """Lead 1,000 random conversations, or as many as you say, over five wires that refuse what is broken."""
+    if not count.isdecimal() or not int(count):
+        sys.exit(f"talks: needs the number of conversations, such as 1000, not {count!r}")
     install(TESTS)
     os.environ["SIGADAPT_TALKS"] = count
     run(command(VENV, "python"), "-m", "pytest", "-q", "tests/adapters/request/test_soak_of_conversations.py")
@@ -239,19 +273,21 @@ def talks(count: str = "1000") -> None:
 
 def scale() -> None:
     """Measure batches and large tool sets, and write docs/scale_measured.md and the guide's table."""
+    recordings = corpus_of("scale")
     install(EVERYTHING)
     run(command(VENV, "python"), "-m", "benchmarks.batch")
     run(command(VENV, "python"), "-m", "benchmarks.large_tool_sets")
-    if not os.environ.get("SIGADAPT_CORPUS"):
+    if recordings is None:
         say(f"scale: left out what the search finds, which {NO_CORPUS}")
 
 
 def docs() -> None:
     """Write the pages of docs/ that are measured, not typed."""
+    recordings = corpus_of("docs")
     install(TESTS)
     left_out: list[str] = []
     for script in sorted((ROOT / "docs").glob("make_*.py")):
-        if "SIGADAPT_CORPUS" in script.read_text(encoding="utf-8") and not os.environ.get("SIGADAPT_CORPUS"):
+        if "SIGADAPT_CORPUS" in script.read_text(encoding="utf-8") and recordings is None:
             left_out.append(script.name)
             continue
         run(command(VENV, "python"), script)
@@ -329,14 +365,14 @@ def patterns() -> None:
 
 def answers() -> None:
     """Read the recorded answers of 20 public models (needs the recordings) and write docs/answers.md."""
-    need_corpus("answers")
+    corpus_of("answers")
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks.answers")
 
 
 def models(*arguments: str) -> None:
     """Ask a small real model in every mode, write .models/models.md; builds its server first, takes hours."""
-    need_corpus("models")
+    corpus_of("models")
     install(TESTS)
     room = ROOT / ".models"
     python = command(room / "venv", "python")
@@ -416,7 +452,7 @@ def pinned(folder: Path, prefix: str) -> Path:
 
 
 def release(*arguments: str) -> None:
-    """Check that this checkout can be released; `--rehearsal` allows a changelog without a date."""
+    """Check that this checkout can be released; `--rehearsal` lists a missing date or address as to do."""
     lowest()
     run(sys.executable, ROOT / ".ci" / "release.py", *arguments)
 
@@ -572,7 +608,7 @@ def install(target: str) -> None:
 
 @contextmanager
 def ticking() -> Generator[None]:
-    """Print every ten seconds how long something takes, so that nobody thinks that it hangs."""
+    """Print every ten seconds how long something takes, so that it doesn't seem to hang."""
     began, done = time.monotonic(), threading.Event()
 
     def tick() -> None:
@@ -687,7 +723,13 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     os.environ.update(OPENSPEC_TELEMETRY="0", PYRIGHT_PYTHON_IGNORE_WARNINGS="1")
     os.environ.pop("PYTHONPATH", None)  # only what is installed may be imported
-    RECIPES[arguments[0]](*arguments[1:])
+    recipe = RECIPES[arguments[0]]
+    try:
+        inspect.signature(recipe).bind(*arguments[1:])
+    except TypeError:
+        say(f"{arguments[0]}: takes no such arguments: {' '.join(arguments[1:])}\n{recipe.__doc__}")
+        return 2
+    recipe(*arguments[1:])
     return 0
 
 

@@ -33,6 +33,7 @@ SOURCES = (
     "pyproject.toml",
 )
 MADE = ("PKG-INFO", ".gitignore")  # hatchling adds them
+UNRELEASED = "Unreleased"  # in the place of the date of a changelog's entry
 PLACEHOLDER = "example.invalid"  # of [project.urls] in pyproject.toml, until there is an address
 MEASURED = tuple(
     f"docs/{name}.md" for name in ("answers", "benchmarks", "board", "evidence", "scale_measured", "soak")
@@ -40,14 +41,13 @@ MEASURED = tuple(
 DATA = re.compile(r"\.(gz|jsonl|zip|db|parquet|ipynb_checkpoints|pyc)$|(^|/)(\.venv|corpus|__pycache__)/")
 
 
-def faults_of_version(package: str, changelog: str, tags: Iterable[str], *, rehearsal: bool) -> Iterator[str]:
+def faults_of_version(package: str, changelog: str, tags: Iterable[str]) -> Iterator[str]:
     """Say what is wrong with the version.
 
     Args:
         package: the text of `sigadapt/__init__.py`.
         changelog: the text of CHANGELOG.md.
         tags: git's tags.
-        rehearsal: whether the changelog's entry may be without a date.
     """
     version = re.search(r'^__version__ = "(.+)"$', package, re.MULTILINE)
     entry = re.search(r"^## \[(.+?)\] - (.+)\n([\s\S]*?)(?=^## \[|\Z)", changelog, re.MULTILINE)
@@ -56,7 +56,7 @@ def faults_of_version(package: str, changelog: str, tags: Iterable[str], *, rehe
         return
     if version[1] != entry[1]:
         yield f"the version is {version[1]}, and the first entry of CHANGELOG.md is {entry[1]}"
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", entry[2]) and not (rehearsal and entry[2] == "Unreleased"):
+    if entry[2] != UNRELEASED and not re.fullmatch(r"\d{4}-\d\d-\d\d", entry[2]):
         yield f"the entry of {entry[1]} in CHANGELOG.md has no date, but {entry[2]!r}"
     if "\n- " not in entry[3]:
         yield f"the entry of {entry[1]} in CHANGELOG.md says nothing"
@@ -64,8 +64,16 @@ def faults_of_version(package: str, changelog: str, tags: Iterable[str], *, rehe
         yield f"the tag v{version[1]} is there already"
 
 
-def faults_of_address(pages: Mapping[str, str]) -> Iterator[str]:
-    """Say which files still have the placeholder of an address, given by their names."""
+def last_steps(changelog: str, pages: Mapping[str, str]) -> Iterator[str]:
+    """Say what is left to do just before a release: faults of a release, but not of a rehearsal.
+
+    Args:
+        changelog: the text of CHANGELOG.md.
+        pages: the texts of the files that may have the placeholder of the address, by name.
+    """
+    undated = re.match(rf"## \[(.+?)\] - {UNRELEASED}\n", changelog[changelog.find("## [") :])
+    if undated:
+        yield f"the entry of {undated[1]} in CHANGELOG.md has no date, but {UNRELEASED!r}"
     for name, text in pages.items():
         lines = [str(n) for n, line in enumerate(text.splitlines(), 1) if f"://{PLACEHOLDER}/" in line]
         if lines:
@@ -223,11 +231,12 @@ def git(*arguments: str) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Make every check, whatever fails, and say at the end what did."""
-    read = [(ROOT / name).read_text(encoding="utf-8") for name in ("sigadapt/__init__.py", "CHANGELOG.md")]
-    faults = list(faults_of_version(*read, git("tag"), rehearsal="--rehearsal" in arguments))
     texts = {name: (ROOT / name).read_text("utf-8", errors="replace") for name in git("ls-files")}
+    faults = list(faults_of_version(texts["sigadapt/__init__.py"], texts["CHANGELOG.md"], git("tag")))
     addressed = {name: texts[name] for name in texts if name.endswith((".md", ".toml", ".yml", ".cff"))}
-    faults += faults_of_address(addressed)
+    to_do = list(last_steps(texts["CHANGELOG.md"], addressed))
+    if "--rehearsal" not in arguments:
+        faults += to_do
     faults += faults_of_pages({name: texts[name] for name in MEASURED}, changes_since)
     if git("status", "--porcelain"):
         faults.append("there are changes that are not committed")
@@ -235,8 +244,17 @@ def main(arguments: list[str]) -> int:
         wheel, sdist = built(Path(name))
         faults += contents(wheel, sdist)
         faults += installs(wheel, sdist, Path(name))
-    say("\n".join(["", "Not ready to be released:", *faults]) if faults else "\nReady to be released.")
+    say(verdict(faults, to_do if "--rehearsal" in arguments else []))
     return 1 if faults else 0
+
+
+def verdict(faults: list[str], to_do: list[str]) -> str:
+    """Return the last lines: what a rehearsal leaves to do, and whether the checkout is ready."""
+    lines = ["", "To do before the release:", *to_do] if to_do else []
+    if faults:
+        return "\n".join([*lines, "", "Not ready to be released:", *faults])
+    ready = "Ready to be released, once that is done." if to_do else "Ready to be released."
+    return "\n".join([*lines, "", ready])
 
 
 if __name__ == "__main__":

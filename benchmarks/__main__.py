@@ -33,7 +33,8 @@ INTRODUCTION = """\
 `python3 tasks.py bench` writes this page in about seven minutes. To print only some parts, name them:
 `python3 tasks.py bench wholecall streamed adapters agents decoding starting concurrency memory`. Ratios come
 first, because they hold on other machines. All times are processor time on a machine with 2 cores. What is
-compared takes turns, in an order drawn anew each round.
+compared takes turns, in an order drawn anew each round. The other libraries have the versions of
+constraints.txt, because they run in one process with DSPy and LiteLLM; [the board](board.md) has newer ones.
 """
 
 
@@ -61,6 +62,9 @@ def page(parts: Sequence[str]) -> str:
 def main(parts: Sequence[str]) -> None:
     """Write the page, or print some parts of it."""
     logging.getLogger("dspy").setLevel(logging.ERROR)
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        sys.exit(f"bench: no part is named {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
     if parts:
         print("\n".join(map(tables, parts)))
     else:

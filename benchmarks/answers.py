@@ -56,6 +56,8 @@ Of the {reach:,} answers their decoders get right, sigadapt misses {missed:,}:
 
 The abstentions differ because a decoder that can't read a call counts the answer as an abstention.
 
+sigadapt was developed on these recordings, so this is no blind test.
+
 This page measures reading. It doesn't measure how well a model calls tools, natively or with sigadapt's
 prompt.
 """

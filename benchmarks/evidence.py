@@ -35,15 +35,21 @@ HEAD = """# Evidence
 
 `python3 tasks.py evidence` writes this page in two minutes. It has three parts: recorded traffic of
 real providers, attacks, and a grid of faulty answers. The grid compares sigadapt with DSPy's own adapter,
-pydantic-ai and LangChain, and anybody can run it. The recorded answers need
-[the recordings](corpus.md), which anybody can build. The exchanges and the attacks need independent checks
+pydantic-ai and LangChain, and you can run it yourself. The recorded answers need
+[the recordings](corpus.md), which you can build. The exchanges and the attacks need independent checks
 too, which are not in this repository. Without them, the recipe leaves these sections as they are.
 `python3 tasks.py peers` writes the last two sections: whole runs and six jobs, beside DSPy, pydantic-ai,
 LangChain and the OpenAI Agents SDK.
+
+The grid runs the libraries beside LiteLLM, which pins the OpenAI SDK below 3, so it has the versions named
+above, from constraints.txt. Whole runs and [the board](board.md) run them in another environment, with the
+newer versions of `benchmarks/peers/versions.txt`.
 """
 
 ANSWERS = """
 ## Recorded answers
+
+sigadapt was developed on the recordings of this section and the next, so neither is a blind test.
 
 {answers:,} answers of {models} models to the Berkeley Function-Calling Leaderboard, all of them text.
 *Theirs* counts the right calls and correct abstentions by the leaderboard's decoder for that model, *here*
@@ -62,7 +68,7 @@ EXCHANGES = """
 
 Answers of real providers, whole and streamed, from the recordings of pydantic-ai's tests (MIT). Each call, id
 and text must come out exactly as recorded. The check that compares them is not in this repository;
-[the board](board.md) reads the same answers with a command that anybody can run.
+[the board](board.md) reads the same answers with a command that you can run.
 
 {exchanges}
 Requests of real clients, read back with `conversation_from_request`. *Sent again* means that sigadapt
@@ -95,8 +101,8 @@ GRID = """## Faults and endings, beside other libraries
 {cells} answers, {faulty} of them faulty: each fault and each ending of [What arrives](faults.md) on every
 wire that can carry it, whole and streamed, sent by a loopback provider over HTTP. Each program is the one
 that its library's documentation shows. It has two functions as tools and **runs the calls it gets**. So a
-call counts as told even if it fails only when it runs. [What arrives](faults.md) is stricter: there, a faulty
-call counts against an adapter as soon as the adapter returns it like a good one. In sigadapt, no adapter runs
+call counts as *told* even if it fails only when it runs. [What arrives](faults.md) is stricter: a faulty call
+counts against an adapter as soon as the adapter returns it like a good one. In sigadapt, no adapter runs
 a tool; `calls.run(tools)` and `call.execute(tools)` do, when your program calls them.
 
 | class | meaning |
@@ -123,7 +129,7 @@ answers for which a library has a better class than sigadapt:
 ### Every answer
 
 `w` is a whole answer and `s` a streamed one; answers with the same outcome share a line. A dot means that the
-library has no working provider for this wire. A wire without a row can't carry that fault.
+library couldn't run on this wire here. A wire without a row can't carry that fault.
 
 {grid}
 ## What this doesn't show
@@ -135,6 +141,8 @@ library has no working provider for this wire. A wire without a row can't carry 
 - "Told" is decided by a pattern for each fault, in `benchmarks/faulty.py`. It's generous: any word that
   hints at the fault will do.
 - No library's prompt is measured here, and no model is asked.
+- The text without a call is sent in the form that DSPy's adapter reads, `[[ ## answer ## ]]`. The text beside
+  a call is plain. DSPy's adapter loses plain text in both places: [What arrives](faults.md).
 
 ## Run it
 
@@ -152,15 +160,15 @@ LEFT_OUT = (
     "They need the recordings (`python3 tasks.py corpus` builds them, SIGADAPT_CORPUS names their folder), "
     "and all but the first need independent checks, which are not in this repository (SIGADAPT_CHECKS)."
 )
-EMPTY = (
-    "No provider is installed for them here, or it can't read a good call with the SDK of constraints.txt."
-)
+EMPTY = """\
+constraints.txt lacks langchain-anthropic and langchain-google-genai. pydantic-ai 2.31 can't use the
+Anthropic SDK of constraints.txt, which takes clients of httpx2 only."""
 WHY = """\
 - **Lenient outcomes.** sigadapt refuses arguments that aren't a JSON object of the declared shape.
-  `repair=True` and `unwrap=True` read most of them, and `altered` says so. An argument that nobody
-  declared is refused too, because the model meant something by it.
+  `repair=True` and `unwrap=True` read most of them, and `altered` says so. An undeclared
+  argument is refused too, because the model meant something by it.
 - **A key twice** in a body whose provider sends a decoded object: a JSON library has dropped one value
-  before anybody can look, in every library. Where arguments are text, sigadapt reports `duplicate_key`."""
+  before any of these libraries can look. Where arguments are text, sigadapt reports `duplicate_key`."""
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -233,8 +241,8 @@ def attacks() -> str:
 def sections() -> list[str]:
     """Measure the sections of recordings and attacks; those that cannot be measured here stay as they are."""
     corpus = Path(os.environ.get("SIGADAPT_CORPUS", ""))
-    has_corpus = "SIGADAPT_CORPUS" in os.environ
-    has_checks = "SIGADAPT_CHECKS" in os.environ
+    has_corpus = bool(os.environ.get("SIGADAPT_CORPUS"))
+    has_checks = bool(os.environ.get("SIGADAPT_CHECKS"))
     measures: dict[str, tuple[bool, Callable[[], str]]] = {
         "Recorded answers": (has_corpus, lambda: recorded_answers(corpus)),
         "Recorded exchanges": (has_corpus and has_checks, lambda: recorded_exchanges(corpus)),

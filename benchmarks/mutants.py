@@ -2,7 +2,7 @@
 
 mutmut changes the code in one place at a time and runs the tests that enter the function. A mutant survives
 if they all pass. Each file of `TESTS` is tried with the tests that are about it, in a copy of the checkout,
-so that the tree stays clean. docs/mutation.md says what survives, and why.
+so that the tree stays clean. docs/claims.md says what survives, and why.
 """
 
 import ast
@@ -103,9 +103,12 @@ TIMEOUTS = (24, -24, 36, 152, 255)  # took too long: an endless loop, or a machi
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try the mutants of the named files, or of all. Print the survivors and a table for docs/mutation.md."""
+    """Try the mutants of the named files, or of all. Print the survivors and a table for docs/claims.md."""
+    unknown = [name for name in arguments if not any(name in file for file in TESTS)]
+    if unknown:
+        sys.exit(f"mutate: no tests are listed for {', '.join(unknown)}; the files are {', '.join(TESTS)}")
     rows = [
-        "| file | mutants | killed | untested | survived in words | survived |",
+        "| file | mutants | killed | untested | string-only | survived |",
         "|---|---|---|---|---|---|",
     ]
     for file in TESTS:
@@ -138,14 +141,14 @@ def tried(file: str, folder: Path) -> str:
         sys.exit(f"mutmut ended with status {done.returncode} on {file}:\n{last}")
     functions = functions_of(mutated.read_text(encoding="utf-8"))
     survivors = [name.rpartition(".")[2] for name, mark in marks.items() if mark == SURVIVED]
-    logic = [name for name in survivors if not is_of_words(name, functions)]
+    logic = [name for name in survivors if not is_string_only(name, functions)]
     for name in logic:
         print(f"\n{file}: {name}", *changed(name, functions), sep="\n", flush=True)
     late = [name.rpartition(".")[2] for name, mark in marks.items() if mark in TIMEOUTS]
     print(f"\n{file}: {len(late)} of those killed took too long", *late, sep="\n", flush=True)
     untested = sum(mark == UNTESTED for mark in marks.values())
-    killed, words = len(marks) - len(survivors) - untested, len(survivors) - len(logic)
-    return f"| `{file}` | {len(marks)} | {killed} | {untested} | {words} | {len(logic)} |"
+    killed, string_only = len(marks) - len(survivors) - untested, len(survivors) - len(logic)
+    return f"| `{file}` | {len(marks)} | {killed} | {untested} | {string_only} | {len(logic)} |"
 
 
 def functions_of(text: str) -> dict[str, ast.stmt]:
@@ -162,7 +165,7 @@ def both(name: str, functions: dict[str, ast.stmt]) -> list[str]:
     return [ast.unparse(functions[each]).replace(each, "f", 1) for each in (original, name)]
 
 
-def is_of_words(name: str, functions: dict[str, ast.stmt]) -> bool:
+def is_string_only(name: str, functions: dict[str, ast.stmt]) -> bool:
     """Whether a mutant differs only in texts, nearly all of them messages, or in the types of a `cast`."""
     plain: list[str] = []
     for code in both(name, functions):

@@ -145,7 +145,7 @@ def tables(seconds: float) -> Iterator[Table]:
     rounds = int(seconds * _A_SECOND) or _FEWEST
     told = (
         "An answer of text and a call, streamed to its end, connection included. Two rows have a listener "
-        "to the text; in the others nobody listens."
+        "to the text; the others run without a listener."
     )
     with provider(answer) as options:
         for wire, makers in OTHERS.items():

@@ -114,7 +114,7 @@ CASES = (
     Case("cut off before the arguments, `length`", (call("", "now"),), "length"),
     Case("an object left open", (call('{"city":"Paris"'),)),
     Case("not JSON", (call("not json"),)),
-    Case("Python in place of JSON", (call("{'city': 'Paris'}"),)),
+    Case("Python instead of JSON", (call("{'city': 'Paris'}"),)),
     Case("text after the object", (call('{"city":"Paris"} and more'),)),
     Case("an array", (call("[1,2]"),)),
     Case("a number", (call("42"),)),
@@ -125,7 +125,7 @@ CASES = (
     Case("a required parameter missing", (call("{}"),)),
     Case("nothing, where a parameter is required", (call(""),)),
     Case("`null`, where a parameter is required", (call("null"),)),
-    Case("a tool that nobody declared", (call("{}", "rm_rf"),)),
+    Case("an undeclared tool", (call("{}", "rm_rf"),)),
     Case("good, bad, good", (GOOD, call('{"city":', call_id="call_2"), ROME)),
     Case("100,000 brackets", (call("[" * 100_000),)),
     Case("text beside a good call", (GOOD,), sound=True, text=TEXT),
@@ -313,7 +313,7 @@ ODD = (
     Odd("a stream whose lines end in CR alone", "openai", sse(*EVENTS, CALLED, end="\r"), is_streamed=True),
     Odd("the name of a tool in two pieces", "openai", sse(*NAMED), is_streamed=True),
     Odd(
-        "each piece of a call with an id of its own",
+        "each piece of a call with its own id",
         "openai",
         sse(*map(piece, PIECES), CALLED),
         is_streamed=True,
@@ -442,7 +442,7 @@ def rows() -> list[list[str]]:
             accepted = [any(found.accepted for found in mine), *(found.accepted for found in other)]
             wrongly = [count + yes for count, yes in zip(wrongly, accepted, strict=True)]
     faulty = sum(not case.sound for case in CASES)
-    sums = [f"faulty answers passed on as good ones, of {faulty}", *map(str, wrongly)]
+    sums = [f"faulty answers returned as good ones, of {faulty}", *map(str, wrongly)]
     return [*table, [f"**{cell}**" for cell in sums]]
 
 
@@ -460,7 +460,7 @@ def endings() -> list[list[str]]:
         found = [way(ending, "auto") for way in (ours, theirs)]
         wrongly = [count + each.accepted for count, each in zip(wrongly, found, strict=True)]
         table.append([f"{ending.name} ({ending.wire})", *(each.result for each in found)])
-    sums = [f"endings passed on as good answers, of {len(ENDINGS)}", *map(str, wrongly)]
+    sums = [f"endings returned as good answers, of {len(ENDINGS)}", *map(str, wrongly)]
     return [*table, [f"**{cell}**" for cell in sums]]
 
 
@@ -503,12 +503,15 @@ receives. An error is an exception your program can catch.
 NOTES = """
 - An error with a code is a `ToolCallParseError` of sigadapt, or a `MissingToolCalls` for an answer without a
   call. Its `.choice` holds the good calls, the bad ones with their raw text, and the text of the answer.
-- A faulty answer counts as passed on if the adapter returns it without an error, whatever happens when your
+- A faulty answer counts as returned if the adapter returns it without an error, whatever happens when your
   program runs the call. [Evidence](evidence.md) also counts what happens then.
 - With `on_invalid="keep"` the bad calls are returned in `calls.invalid` beside the good ones. With
   `on_invalid="reask"` the model gets the errors and is asked again.
-- `repair=True` and `unwrap=True` salvage Python in place of JSON, text around the object, an object left
+- `repair=True` and `unwrap=True` salvage Python instead of JSON, text around the object, an object left
   open, and JSON encoded twice. Such calls say so in `altered`.
+- The text of the answers is plain. With an `answer` field beside the calls, DSPy's adapter reads a text only
+  in its own form, `[[ ## answer ## ]]`, and loses plain text. [Evidence](evidence.md) sends a text without
+  calls in that form, so its grid counts that answer as right.
 - The model did not send `{"value": …}` or `{"partial_json": …}`. DSPy's native engine wraps arguments that
   are not an object like this.
 - `LMError` comes from DSPy's language model. It refuses some answers before any adapter sees them: NaN and,
@@ -537,9 +540,9 @@ LIMITS = """
 
 - `duplicate_key` needs arguments that came as text: in OpenAI's two formats and Cohere's, and in streams of
   Anthropic and Bedrock. Where a provider sends a decoded object (whole answers of Anthropic and Bedrock,
-  Gemini, Ollama), a JSON library has taken one of the two values before anybody could look.
-- LiteLLM does not hand on a body in place of a stream of OpenAI's or Anthropic's, nor a stream in
-  place of a body. Both are errors, told once. Use the native engine.
+  Gemini, Ollama), a JSON library has already dropped one of the two values.
+- LiteLLM doesn't return a body instead of a stream of OpenAI's or Anthropic's, nor a stream instead of a
+  body. Both are errors, raised once. Use the native engine.
 - If a proxy closes the JSON of a call that a limit cut, and does not mention the limit, the call looks whole.
 - If a stream breaks off, `error.partial` holds what came: [Errors and codes](guides/errors.md). Calls that
   may be incomplete are bad ones there.

@@ -163,7 +163,7 @@ def page(asked: Sequence[str]) -> str:
 INTRODUCTION = """\
 # What the prompt says
 
-With native tool calling, tools travel in a field of their own. The prompt holds the rest: instructions,
+With native tool calling, tools travel in their own field. The prompt holds the rest: instructions,
 fields, constraints, and the form of text outputs. This page compares three ways to phrase it, with three
 signatures under `ChatAdapter`, on {count} questions of the Berkeley Function-Calling Leaderboard v4. The mean
 question has {characters} characters or {tokens} tokens. The figures are means over all of a request's text
@@ -187,7 +187,7 @@ text while the questions change. What speaks for the other two: the model reads 
 question, as with DSPy. A reminder with only the last question would defeat the cache, because the next
 request would begin differently.
 
-An adapter with its own words for fields or forms (`BAMLAdapter`, or a subclass of yours) sends them all,
+An adapter with its own words for fields or forms (`BAMLAdapter`, or your own subclass) sends them all,
 where DSPy has them. Here's the third phrasing of the third signature:
 
 """
@@ -195,7 +195,7 @@ where DSPy has them. Here's the third phrasing of the third signature:
 
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Measure and write the page, if there is a corpus."""
-    if "SIGADAPT_CORPUS" in os.environ:
+    if os.environ.get("SIGADAPT_CORPUS"):
         write(page(list(questions())))
 
 

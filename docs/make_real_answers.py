@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -48,7 +49,7 @@ RECORDED = (
         "gemini",
         "test_multimodal_tool_returns/test_multimodal_tool_return_matrix"
         "[direct-binary-document-google_vertex].yaml#0",
-        "a Gemini turn with an argument nobody declared: `get_file` takes none.",
+        "a Gemini turn with an undeclared argument: `get_file` takes none.",
     ),
 )
 
@@ -100,6 +101,9 @@ def section() -> str:
 
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Write the page with the section made anew."""
+    folder = Path(os.environ.get("SIGADAPT_CORPUS", ""), "wire")
+    if not folder.is_dir():
+        sys.exit(f"SIGADAPT_CORPUS names no folder of recordings with wire/ ({folder}): docs/corpus.md")
     made = section()
     write(SECTION.sub(lambda _: made, PAGE.read_text(encoding="utf-8")))
 

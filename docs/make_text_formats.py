@@ -32,7 +32,7 @@ get_weather(city='Paris') ('recovered',) Let me look.
 - Only calls of declared tools are read. Each has `recovered` in `altered`. Ids in the text are kept.
 - A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text.
 - Prose, code, quoted markup, JSON answers and echoed declarations are never calls. A quotation is a fence,
-  code in a line, indented or in HTML, escaped HTML, a block quote, JSON, or what stands in quotation marks of
+  code in a line, indented or in HTML, escaped HTML, a block quote, JSON, or text in quotation marks of
   any language, with spaces or without.
 - A code fence holds calls only if it is the whole answer. With words beside it, it is a quotation, whatever
   the words say: there is no table of words that announce a call. If you name the form
@@ -42,10 +42,10 @@ get_weather(city='Paris') ('recovered',) Let me look.
   before it announces an example, or if anything follows it.
 - A byte order mark before an answer and comments between tags (`<!-- ... -->`) say nothing.
 - Markup inside a value is part of the value. If a value holds tags of its own format that do not pair, or if
-  anything stands between a call and its closing tag, the call is bad: you never get its first half.
+  there is anything between a call and its closing tag, the call is bad: you never get its first half.
 - Where the schema allows a text, only JSON's numbers are read as numbers: `007` and `+33` stay text.
 - If a parameter, an argument or a key occurs twice, the call is bad (`duplicate_key`). If a variable or an
-  expression stands in for a value, it is bad too (`invalid_json`).
+  expression replaces a value, it is bad too (`invalid_json`).
 - `<think>...</think>` and similar tags are reasoning. If the prompt has opened the reasoning already, pass
   `starts_in_reasoning=True`. Calls inside closed reasoning are ignored.
 - If a format does not type its values, the declared schema does. A value that does not fit stays a string.
@@ -90,7 +90,7 @@ SERVERS_AND_MODELS: dict[str, tuple[str, str]] = {
     "inkling": ("vLLM `inkling`", "Inkling"),
     "apertus": ("vLLM `apertus`; llama.cpp", "Apertus"),
     "gigachat3": ("vLLM `gigachat3`; llama.cpp", "GigaChat 3, 3.1"),
-    "lmstudio": ("LM Studio", "any model that has no form of its own"),
+    "lmstudio": ("LM Studio", "any model without its own form"),
     "lfm2-json": ("LocalAI; llama.cpp", "LFM2 where it writes JSON"),
     "qwen3-coder-xml": (
         "vLLM `qwen3_coder`, `qwen3_xml`, `mimo`, `step3p5`, `seed_oss`; Ollama; llama.cpp; mlx-lm; SGLang",

@@ -22,7 +22,7 @@ QUESTION = "Pay 20 EUR to Ada and 500 EUR to Bob."
 
 
 def pay(to: str, eur: float) -> str:
-    """Pay somebody."""
+    """Pay a person."""
     return f"paid {eur:g} EUR to {to}"
 
 

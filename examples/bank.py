@@ -14,7 +14,7 @@ def get_balance() -> str:
 
 
 def pay(to: str, eur: int) -> str:
-    """Pay somebody."""
+    """Pay a person."""
     return f"Paid {eur} EUR to {to}."
 
 

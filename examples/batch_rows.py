@@ -68,7 +68,7 @@ def questions(ids: Iterable[int]) -> pa.Table:
 
 
 def write(rows: list[dict[str, Any]], folder: Path) -> None:
-    """Write rows to a file of their own. The schema is given: a batch without calls has the same types."""
+    """Write rows to their own file. The schema is given: a batch without calls has the same types."""
     part = folder / f"{uuid.uuid4().hex}.part"
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), part)
     part.rename(part.with_suffix(".parquet"))

@@ -61,7 +61,7 @@ class PreloadMemory:
         self._user = user
 
     def before_request(self, request: dict[str, Any], context: Any) -> dict[str, Any]:
-        """Add the notes behind the system message."""
+        """Add the notes after the system message."""
         questions = [row["content"] for row in request["messages"] if row["role"] == "user"]
         notes = self._memory.search(self._user, str(questions[-1]))
         if notes:

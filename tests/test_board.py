@@ -20,7 +20,7 @@ TOOL: dict[str, Any] = {
     ("found", "name"),
     [
         ({"calls": [NOW], "text": "Let me  look."}, "as recorded"),
-        ({"calls": [NOW], "text": None}, "text lost"),
+        ({"calls": [NOW], "text": None}, "text lost beside calls"),
         ({"calls": [], "text": "Let me look."}, "misread"),
         ({"calls": [{**NOW, "args": {"zone": "CET"}}], "text": "Let me look."}, "misread"),
         ({"calls": [{**NOW, "id": "call_2"}], "text": "Let me look."}, "misread"),
@@ -30,6 +30,12 @@ TOOL: dict[str, Any] = {
 def test_what_was_read_has_a_class(found: dict[str, Any], name: str) -> None:
     """documentation: Readers stand side by side."""
     assert BOARD.verdict({"calls": [NOW], "text": "Let me look."}, found) == name
+
+
+def test_a_lost_text_without_calls_has_its_own_class() -> None:
+    """documentation: Readers stand side by side."""
+    lost = BOARD.verdict({"calls": [], "text": "Noon."}, {"calls": [], "text": None})
+    assert lost == "text lost, no calls"
 
 
 def test_an_answer_is_judged_by_the_schema_of_its_request() -> None:

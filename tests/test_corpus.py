@@ -29,9 +29,11 @@ def test_a_missing_clone_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     """documentation: A missing clone is named."""
     out = tmp_path / "out"
     assert MAIN.main([str(tmp_path), str(out)]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    needed, optional = capsys.readouterr().err.splitlines()
     for source in CLONES.SOURCES:
-        assert f"git clone --no-checkout {source.address} {tmp_path / source.name}" in line
+        assert f"git clone --no-checkout {source.address} {tmp_path / source.name}" in needed
+    for source in CLONES.TALKS:
+        assert f"git clone --mirror {source.address} {tmp_path / source.name}" in optional
     assert not out.exists()
 
 
@@ -97,6 +99,37 @@ def test_a_recipe_says_what_it_lacks(recipe: str) -> None:
     assert line.startswith(f"{recipe}: ")
     assert "needs" in line
     assert "SIGADAPT_" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "folders", "reason"),
+    [
+        ("evidence", {"SIGADAPT_CORPUS": "nowhere"}, "evidence: SIGADAPT_CORPUS (nowhere) lacks answers/"),
+        ("docs", {"SIGADAPT_CORPUS": "nowhere"}, "docs: SIGADAPT_CORPUS (nowhere) lacks bfcl/, wire/"),
+        ("logs", {"SIGADAPT_CORPUS": "tests"}, "names the four repositories to clone"),
+        ("conformance", {"SIGADAPT_CHECKS": "tests"}, "SIGADAPT_CHECKS (tests) is no folder of"),
+        ("address", {}, "address: needs the address"),
+        ("talks abc", {}, "talks: needs the number of conversations"),
+    ],
+)
+def test_a_recipe_refuses_what_is_wrong(command: str, folders: dict[str, str], reason: str) -> None:
+    """documentation: A recipe says what it lacks."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SIGADAPT_")} | folders
+    (line,) = run(sys.executable, "tasks.py", *command.split(), env=env).splitlines()
+    assert reason in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "argument", "valid"),
+    [("benchmarks", "nonsense", "wholecall"), ("benchmarks.mutants", "nonsense.py", "runs/waiting.py")],
+)
+def test_a_recipe_names_its_valid_arguments(module: str, argument: str, valid: str) -> None:
+    """documentation: A recipe says what it lacks."""
+    line = run(sys.executable, "-m", module, argument)
+    assert argument in line
+    assert valid in line
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from sigadapt import (
     server_tools,
     testing,
     trust,
+    ui,
 )
 
 pytestmark = pytest.mark.slow
@@ -79,10 +80,12 @@ def test_the_reference_has_every_public_name(site: Path) -> None:
     """documentation: The reference has every public name."""
     reference = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").glob("*.html"))
     names = [f"sigadapt.{name}" for name in sigadapt.__all__]
-    for module in (adapters, events, listeners, logs, response, server_tools, testing, trust):
+    for module in (adapters, events, listeners, logs, response, server_tools, testing, trust, ui):
         places = {*module.__all__} - {*sigadapt.__all__}
         names += [f"{module.__name__}.{name}" for name in places]
     raised = {each.__name__ for each in SigadaptError.__subclasses__() if each.__module__ == errors.__name__}
     names += [f"sigadapt.errors.{name}" for name in raised - {*sigadapt.__all__}]
+    names += [f"sigadapt.errors.{name}" for name in ("AnswerCode", "EmptyAnswer", "UndeclaredTypeWarning")]
+    names += ["sigadapt.metrics.Credit", "sigadapt.runs.WaitingStore"]
     assert [name for name in names if f'id="{name}"' not in reference] == []
     assert "*values" not in re.sub(r"<[^>]+>", "", reference)  # the constructor of a model shows its fields

@@ -33,26 +33,46 @@ CHANGELOG = "# Changelog\n\n## [1.2.0] - 2026-11-21\n\n### Added\n\n- More.\n\n#
 
 
 @pytest.mark.parametrize(
-    ("package", "changelog", "tags", "rehearsal", "said"),
+    ("package", "changelog", "tags", "reasons"),
     [
-        (PACKAGE, CHANGELOG, [], False, []),
-        (PACKAGE, CHANGELOG.replace("2026-11-21", "Unreleased"), [], True, []),
-        (PACKAGE, CHANGELOG.replace("2026-11-21", "Unreleased"), [], False, ["no date"]),
-        (PACKAGE, CHANGELOG.replace("2026-11-21", "soon"), [], True, ["no date"]),
-        (PACKAGE.replace("1.2.0", "1.3.0"), CHANGELOG, [], False, ["1.3.0, and the first entry"]),
-        (PACKAGE, CHANGELOG.replace("### Added\n\n- More.\n\n", ""), [], False, ["says nothing"]),
-        (PACKAGE, CHANGELOG.replace("### Added", "The first one.\n\n### Added"), [], False, []),
-        (PACKAGE, CHANGELOG, ["v1.1.0", "v1.2.0"], False, ["v1.2.0 is there already"]),
-        ("", CHANGELOG, [], False, ["no __version__"]),
+        (PACKAGE, CHANGELOG, [], []),
+        (PACKAGE, CHANGELOG.replace("2026-11-21", "soon"), [], ["no date"]),
+        (PACKAGE.replace("1.2.0", "1.3.0"), CHANGELOG, [], ["1.3.0, and the first entry"]),
+        (PACKAGE, CHANGELOG.replace("### Added\n\n- More.\n\n", ""), [], ["says nothing"]),
+        (PACKAGE, CHANGELOG.replace("### Added", "The first one.\n\n### Added"), [], []),
+        (PACKAGE, CHANGELOG, ["v1.1.0", "v1.2.0"], ["v1.2.0 is there already"]),
+        ("", CHANGELOG, [], ["no __version__"]),
     ],
 )
 def test_a_wrong_version_is_found(
-    release: Any, *, package: str, changelog: str, tags: list[str], rehearsal: bool, said: list[str]
+    release: Any, package: str, changelog: str, tags: list[str], reasons: list[str]
 ) -> None:
     """releasing: A wrong version or changelog is found."""
-    faults = list(release.faults_of_version(package, changelog, tags, rehearsal=rehearsal))
-    assert len(faults) == len(said)
-    assert all(part in fault for part, fault in zip(said, faults, strict=True))
+    faults = list(release.faults_of_version(package, changelog, tags))
+    assert len(faults) == len(reasons)
+    assert all(reason in fault for reason, fault in zip(reasons, faults, strict=True))
+
+
+def test_a_date_and_an_address_are_the_last_steps(release: Any) -> None:
+    """releasing: A rehearsal lists what is left to do."""
+    undated = CHANGELOG.replace("2026-11-21", "Unreleased")
+    pages = {"pyproject.toml": 'Repository = "https://example.invalid/s"\n', "docs/index.md": "a page\n"}
+    date, address = release.last_steps(undated, pages)
+    assert date == "the entry of 1.2.0 in CHANGELOG.md has no date, but 'Unreleased'"
+    assert address.startswith("pyproject.toml has the placeholder of an address, line 1")
+    assert list(release.last_steps(CHANGELOG, {"docs/index.md": "a page\n"})) == []
+    older = CHANGELOG.replace("2026-10-01", "Unreleased")
+    assert list(release.last_steps(older, {})) == []  # only the first entry is released
+    assert release.verdict([], [date, address]).splitlines() == [
+        "",
+        "To do before the release:",
+        date,
+        address,
+        "",
+        "Ready to be released, once that is done.",
+    ]
+    assert release.verdict(["a fault"], [date]).endswith("\nNot ready to be released:\na fault")
+    assert release.verdict([], []) == "\nReady to be released."
 
 
 def tracked() -> list[str]:
@@ -105,7 +125,7 @@ def test_a_placeholder_of_the_address_is_found(release: Any) -> None:
         "README.md": "# s\n\n`git clone https://example.invalid/s`\n",
         "docs/index.md": "https://x.test/s\n",
     }
-    (fault,) = release.faults_of_address(pages)
+    (fault,) = release.last_steps(CHANGELOG, pages)
     assert fault.startswith("README.md has the placeholder of an address, line 3")
 
 

@@ -330,7 +330,7 @@ def test_every_mutated_file_and_its_tests_are_there() -> None:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "TESTS" and node.value is not None
     ]
     files: dict[str, tuple[str, ...]] = ast.literal_eval(table)
-    page = (ROOT / "docs" / "mutation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
     named = [PACKAGE / file for file in files] + [
         ROOT / "tests" / test for tests in files.values() for test in tests
     ]

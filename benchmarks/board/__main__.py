@@ -36,7 +36,7 @@ WIRES = {
 }
 ORDER = (*ours.READERS, *readers.READERS)
 LIBRARIES = ("pydantic-ai-slim", "langchain-core", "openai", "anthropic", "google-genai")
-CLASSES = ("as recorded", "text lost", "misread", "raised")
+CLASSES = ("as recorded", "text lost beside calls", "text lost, no calls", "misread", "raised")
 PAGE_TEXT = """# The board
 
 {stamp} The others: {versions}.
@@ -53,7 +53,8 @@ itself, are left out.
 | class | meaning |
 | --- | --- |
 | as recorded | the program gets the calls and the text as they were sent |
-| text lost | the calls are right, and the text isn't all there |
+| text lost beside calls | the calls are right, and the text beside them isn't all there |
+| text lost, no calls | the answer has no calls, and its text isn't all there |
 | misread | the program gets other calls, without an error |
 | raised | an error, or calls that are marked as bad |
 
@@ -63,7 +64,9 @@ In {sound} of the answers, each call fits the schema of its tool, or there is no
 without white space.
 
 {totals}
-DSPy's `dspy.ToolCalls` have no place for text, so every text counts as lost there, beside calls or alone.
+DSPy's `dspy.ToolCalls`, here the only output, have no place for text, so every text counts as lost there,
+beside calls or alone. With an `answer` field, DSPy's adapter reads a text in its own form,
+`[[ ## answer ## ]]`; these texts are plain.
 
 Read as recorded, by wire:
 
@@ -72,7 +75,7 @@ Read as recorded, by wire:
 
 In the other {unsound} answers, the model wrote a call that doesn't fit the schema in its own request. Most
 of them pass an argument to a tool that takes none. *Refused* means that reading the answer raises, or marks
-the call. *Handed on* means that the program gets the call like any other. In its agents, pydantic-ai checks
+the call. *Returned* means that the program gets the call like any other. In its agents, pydantic-ai checks
 the call later, when it runs it.
 
 {misfits}
@@ -92,13 +95,13 @@ The errors that came most often, in answers without a fault:
 {errors}
 ## What this doesn't show
 
-- The recordings are those of pydantic-ai's own tests, so pydantic-ai has been tested on them. Its row isn't
-  a blind test.
+- sigadapt was developed on these recordings, and they come from pydantic-ai's own tests. Neither row is a
+  blind test.
 - Bedrock, Cohere and Mistral are left out, because not every library reads them with the same client.
 - Recorded answers are mostly good ones. [Evidence](evidence.md) compares what libraries do with faulty
   ones.
 - Models that write calls as text are counted on [What public models write](answers.md). Of the readers
-  here, only sigadapt reads such calls; the others hand the text on."""
+  here, only sigadapt reads such calls; the others return the text."""
 
 
 TALKS = """## Answers of agents
@@ -134,7 +137,9 @@ def verdict(expected: Read, found: Read) -> str:
         if call["name"] != right["name"] or call["args"] != right["args"] or not has_right_id:
             return "misread"
     texts = ["".join((each["text"] or "").split()) for each in (found, expected)]
-    return "as recorded" if texts[0] == texts[1] else "text lost"
+    if texts[0] == texts[1]:
+        return "as recorded"
+    return "text lost beside calls" if expected["calls"] else "text lost, no calls"
 
 
 def exchanges(corpus: Path, count: int | None) -> list[dict[str, Any]]:
@@ -287,7 +292,7 @@ def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str, of_
         talks=talks,
         by_wire=table(["", *ORDER], by_wire),
         misfits=table(
-            ["", "refused", "handed on"],
+            ["", "refused", "returned"],
             [[reader, refused[reader, True], refused[reader, False]] for reader in ORDER],
         ),
         better=_better(sound),

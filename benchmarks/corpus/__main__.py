@@ -84,7 +84,14 @@ def _json_lines(rows: Iterable[Any], **options: Any) -> bytes:
 
 
 def _sources() -> str:
-    lines = ["clone these into CLONES:", ""]
+    lines = [
+        "OUT may be new or hold other files. Files of the same name are replaced, and others stay.",
+        "The recordings are built in less than half a minute. benchmarks/corpus/digests.txt has a digest of",
+        "each file. If a file differs from its digest, the last line names it, and the exit status is 1.",
+        "",
+        "clone these into CLONES:",
+        "",
+    ]
     for source in clones.SOURCES:
         lines += [f"  {source.remedy}", f"    at {source.commit} ({source.licence})"]
     lines += ["", "and, for the conversations of agents (talks/), whose benchmarks' code then runs:", ""]
@@ -92,7 +99,7 @@ def _sources() -> str:
         lines += [f"  {source.remedy} {source.name}", f"    at {source.commit} ({source.licence})"]
     lines += [
         "",
-        "The recordings keep their licences, and stay outside the repository: docs/corpus.md.",
+        "The recordings keep their licences. Don't commit them: docs/corpus.md.",
     ]
     return "\n".join(lines)
 
@@ -119,6 +126,11 @@ def main(arguments: list[str]) -> int:
         lacking += lacking_talks
     if lacking:
         print("first run: " + " && ".join(lacking), file=sys.stderr)
+        if len(lacking_talks) == len(clones.TALKS):
+            print(
+                "for the conversations of agents (talks/), also run: " + " && ".join(lacking_talks),
+                file=sys.stderr,
+            )
         return 1
     differing = build(options.clones, options.out, with_talks=not lacking_talks)
     if lacking_talks:

@@ -365,7 +365,7 @@ def approval_cases() -> list[Case]:
         Case(
             group,
             "a bad call isn't shown to the person",
-            "The model is told; nobody is asked.",
+            "The model reads the error; no one is asked.",
             (ASK, yes),
             rounds(calls(Call("order", {"title": "Emma"}))),
             never_asked,
@@ -499,7 +499,7 @@ def branch_cases() -> list[Case]:
         Case(
             group,
             "three questions",
-            "Each stands in the last request once.",
+            "Each is in the last request once.",
             (ASK, follow, ("follow", "sync", "How much?")),
             first,
             conversation((QUESTION, "How long?", "How much?")),

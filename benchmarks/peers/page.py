@@ -9,13 +9,13 @@ from benchmarks.peers.jobs.measure import JOBS, MODULES, SHARED, code_of, lines_
 HEAD = """<!-- peers -->
 ## Whole runs, beside other libraries
 
-{count} scripted runs. Every library asks the same loopback provider over HTTP, each in a process of its own:
+{count} scripted runs. Every library asks the same loopback provider over HTTP, each in its own process:
 `sigadapt.ReAct`, `dspy.ReActV2` under DSPy's own `ChatAdapter`, pydantic-ai's `Agent`, LangChain's
 `create_agent` and the Agents SDK's `Runner`. The programs are those of each library's documentation. Code
 in `benchmarks/peers/cases.py` decides each class from what ran, what was sent and what came back. A run
 that isn't over after 20 seconds is lost.
 
-`python3 tasks.py peers` writes this section in three minutes. The peers get an environment of their own with
+`python3 tasks.py peers` writes this section in five minutes. The peers get their own environment with
 the versions of `benchmarks/peers/versions.txt`.
 
 - sigadapt and DSPy: {ours}.

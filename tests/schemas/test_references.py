@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from internals import check, flaw_in
 
+from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
 
 
@@ -109,3 +110,16 @@ def test_recursion_into_parts_and_shared_definitions_are_fine():
     validator = check({"type": "object", "properties": {"root": shared}, "$defs": {"node": node}}, tool="f")
     assert flaw_in({"root": {"a": {"b": None}}}, validator, "f") is None
     assert flaw_in({"root": {"a": {"b": 1}}}, validator, "f")
+
+
+def test_an_id_inside_of_an_id_is_relative_to_it() -> None:
+    """tool-declarations: A remote reference is refused and never fetched."""
+    parameters: dict[str, Any] = {
+        "$id": "https://tools.test/root/",
+        "type": "object",
+        "properties": {"n": {"$ref": "inner/deep"}},
+        "$defs": {"inner": {"$id": "inner/", "$defs": {"deep": {"$id": "deep", "type": "integer"}}}},
+    }
+    decl = ToolDecl.of({"name": "f", "parameters": parameters})
+    assert decl.flaw_of({"n": 1}) is None
+    assert decl.flaw_of({"n": "x"}) is not None
