@@ -16,9 +16,9 @@ from sigadapt.schemas.json_values import compact
 from sigadapt.signatures.tool_results.content import PLACED, Part, as_content
 
 # "Attachment 1: image 1 of result 2 (shot)" is a text before each file; Ollama has one text for all files.
-_LABEL = re.compile(r"Attachment (\d+): (.+?) of result (\d+) \([^()]*\)")
+_LABEL = re.compile(r"Attachment (\d{1,9}): (.{1,300}?) of result (\d{1,9}) \([^()]{0,200}\)")
 # A result names its files, `[image 1, attachment 1 below]`, or `[image 1]` in JSON. Gemini has no labels.
-_NAME = re.compile(rf"\[(?:{'|'.join(sorted(PLACED))}) \d+(?:: [^\]]*?)?(?:, attachment \d+ below)?\]")
+_NAME = re.compile(rf"\[(?:{'|'.join(sorted(PLACED))}) \d{{1,9}}(?:[:,] [^\[\]]{{0,300}})?\]")
 
 _Turn: TypeAlias = Question | Reading | RecordedResult
 

@@ -170,8 +170,8 @@ FIELDS: dict[str, Any] = {
 }
 """The input fields that a turn may have, in their order."""
 
-_INPUTS = (*FIELDS, "settings", "system")
-"""What a row may give; `system` is of earlier releases."""
+_INPUTS = (*FIELDS, "instructions", "settings", "wire", "system", *LABELS)
+"""What a row may hold; `system` is of earlier releases."""
 
 
 def turn_signature(instructions: str, fields: Iterable[str]) -> type[Signature]:

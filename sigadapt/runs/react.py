@@ -46,8 +46,8 @@ class ReAct(ReActV2):
         ValueError: DSPy's, for a signature with fields that the agent needs for itself, and for a tool named
             `submit`.
 
-    An error that leaves it has the run up to there: `agent(history=error.run.history)` continues it, and runs no
-    call twice.
+    An error that leaves it has the run up to there: `agent(history=error.run.history)` continues it, and
+    runs no call twice.
 
     Example:
         >>> import dspy, sigadapt

@@ -3,6 +3,7 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownLambdaType=false
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportPrivateUsage=false
 
+import asyncio
 from typing import Any
 
 import dspy
@@ -107,3 +108,12 @@ def test_a_name_that_is_no_tool() -> None:
         ADOPTED.program(**inputs)
     assert len(adopt(weather_log()).rows) == 8
     assert CLOCK["function"]["name"] in [decl.name for decl in ADOPTED.tools]
+
+
+def test_an_unknown_input_is_refused() -> None:
+    """logs: The program of a log runs."""
+    adopted = adopt(apps())
+    for run in (adopted.program, lambda **row: asyncio.run(adopted.program.acall(**row))):
+        with pytest.raises(InvalidOption) as caught:
+            run(qestion="Hi.")
+        assert (caught.value.field, caught.value.fix) == ("qestion", "Did you mean 'question'?")

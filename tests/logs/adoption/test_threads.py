@@ -142,13 +142,6 @@ def test_a_call_of_one_random_id_joins_what_a_summary_parts() -> None:
     assert adopt([log(whole)[-1], log(compacted)[-1]]).conversations == 1
 
 
-def test_answers_to_instructions_alone_are_conversations_of_their_own() -> None:
-    """logs: Conversations that begin alike part where they differ"""
-    alone = [line for word in ("One.", "Two.") for line in log([model(word)], system="Say a number.")]
-    adopted = adopt([*alone, *log(said("Hi.", "Hello."), system="Say a number.")])
-    assert len(names_of(adopted)) == adopted.conversations == 3
-
-
 def greeted(adopted: Adopted) -> set[str]:
     """The conversations that have the greeting among their rows."""
     return {row.conversation for row in adopted.silences if row.question == "Hi."}
