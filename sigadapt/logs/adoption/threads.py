@@ -93,11 +93,9 @@ class _BeginningTree:
         """Return the node that an exchange belongs to: with its answer, if another request has that."""
         if transcript.answer_end in self._parents:
             return transcript.answer_end
-        end = transcript.end
-        is_known = end in self._parents
-        if is_known and len(self.children.get(end, ())) > 1 and self._parts(end):
+        if transcript.steps and self._parts(transcript.end):
             return transcript.answer_end  # nobody continued it: a conversation of its own
-        return end
+        return transcript.end
 
     def terminals(self, group: str) -> list[str]:
         """Return the conversations that begin with a group; the group itself if it does not part."""
@@ -159,20 +157,21 @@ def _same_calls(
 
 def _same_turns(transcripts: Sequence[Transcript], names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the conversations of requests that begin differently and have a turn in common."""
-    # By a turn, and by what its requests begin with, the longest of these: the others are its beginnings.
-    turns: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    # By a turn, and by what its requests begin with, the longest of these: the others are its beginnings. Of
+    # two that are equally long, it is the same one whatever the order.
+    turns: dict[str, dict[str, tuple[tuple[int, str], int, int]]] = defaultdict(dict)
     for number, transcript in enumerate(transcripts):
+        size = len(transcript.steps), transcript.end
         opening = transcript.steps[0].chain if transcript.steps else ""
         for position, question in _turns(transcript):
             content = transcript.steps[position].content
             requests = turns[hash_of([question, content])]
-            earlier = requests.get(opening)
-            if earlier is None or len(transcripts[earlier[0]].steps) < len(transcript.steps):
-                requests[opening] = number, position
+            if opening not in requests or requests[opening][0] < size:
+                requests[opening] = size, number, position
     for requests in turns.values():
         places = [requests[opening] for opening in sorted(requests)]
-        for index, (number, position) in enumerate(places):
-            for other, other_position in places[index + 1 : index + _MOST_OPENINGS]:
+        for index, (_, number, position) in enumerate(places):
+            for _, other, other_position in places[index + 1 : index + _MOST_OPENINGS]:
                 if _overlap(transcripts[number], position, transcripts[other], other_position):
                     yield names[number], names[other]
 

@@ -10,7 +10,7 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs.made_logs import WEATHER, asks, log, model, turns, user
+from logs.made_logs import CITIES, WEATHER, asks, log, model, result, turns, user
 
 from sigadapt.logs import Adopted, adopt
 
@@ -81,12 +81,22 @@ def test_servers_that_count_alike() -> None:
     assert len(names_of(adopt(lines))) == 3
 
 
+def said(*texts: str) -> list[Any]:
+    """What a user and a model say in turns, too short to be a turn of its own."""
+    return [model(text) if number % 2 else user(text) for number, text in enumerate(texts)]
+
+
 def ask(city: str) -> list[Any]:
     """A turn of a server that counts the ids of its calls."""
     return asks(f"{city}?", "get_weather", {"city": city}, "1 C", "call_1")
 
 
 SHARED = ask("Ulm")
+CHAT = said("Hi.", "Hello.", "How are you?", "Fine.")
+BEHIND_HI = CHAT[1:]
+MORE_BERN, MORE_ULM = (
+    asks("More?", "get_weather", {"city": city}, "1 C", "call_1") for city in ("Bern", "Ulm")
+)
 ONE_TURN_IN_COMMON: dict[str, tuple[list[Any], list[Any], int]] = {
     "others around it": ([*ask("Bern"), *SHARED, *ask("Gent")], [*ask("Metz"), *SHARED, *ask("Brno")], 2),
     "another before it": ([*ask("Bern"), *SHARED], [*ask("Metz"), *SHARED], 2),
@@ -96,6 +106,12 @@ ONE_TURN_IN_COMMON: dict[str, tuple[list[Any], list[Any], int]] = {
     "another after it": ([*SHARED, *ask("Bern")], [*ask("Metz"), *SHARED, *ask("Gent")], 2),
     "trimmed": ([*SHARED, *ask("Bern")], [*ask("Metz"), *SHARED, *ask("Bern")], 1),
     "trimmed earlier": ([*ask("Bern"), *SHARED], [*ask("Metz"), *ask("Bern"), *SHARED], 1),
+    "trimmed before words": ([*CHAT, *SHARED], [*ask("Metz"), *CHAT, *SHARED], 1),
+    "trimmed before other words": ([*CHAT, *SHARED], [*ask("Brno"), *CHAT, *SHARED], 1),
+    "trimmed inside of words": ([*BEHIND_HI, *SHARED], [*ask("Metz"), *CHAT, *SHARED], 1),
+    "trimmed inside of other words": ([*BEHIND_HI, *SHARED], [*ask("Brno"), *CHAT, *SHARED], 1),
+    "other words before it": ([*BEHIND_HI, *SHARED], [*ask("Metz"), *SHARED], 2),
+    "the same question before it": ([*MORE_ULM, *ask("Gent")], [*ask("Metz"), *MORE_BERN, *MORE_ULM], 1),
 }
 
 
@@ -104,9 +120,76 @@ ONE_TURN_IN_COMMON: dict[str, tuple[list[Any], list[Any], int]] = {
 def test_one_turn_in_common_joins_only_what_was_trimmed(name: str, is_turned: bool) -> None:
     """logs: A conversation is one, whole, trimmed or compacted"""
     first, second, count = ONE_TURN_IN_COMMON[name]
-    talks = [second, first] if is_turned else [first, second]
-    adopted = adopt([line for events in talks for line in log(events)])
+    lines = [*log(first), *log(second)]
+    adopted = adopt(lines[::-1] if is_turned else lines)
     assert len(names_of(adopted)) == adopted.conversations == count
+
+
+def test_a_trimmed_request_finds_one_of_two_equally_long_ones_in_any_order_of_lines() -> None:
+    """logs: A conversation is one, whole, trimmed or compacted"""
+    talks = [[*ask("Bern"), *SHARED, *said(word, "Bye.")] for word in ("Thanks.", "Great.")]
+    trimmed = log([*SHARED, *said("Thanks.", "Bye.")])
+    lines = [line for events in talks for line in log(events)]
+    counts = [adopt([*trimmed, *order]).conversations for order in (lines, lines[::-1])]
+    assert counts[0] == counts[1]
+
+
+def test_a_call_of_one_random_id_joins_what_a_summary_parts() -> None:
+    """logs: A conversation is one, whole, trimmed or compacted"""
+    called = [model(None, ("call_Xy7aB9Qk", "get_weather", {"city": "Ulm"})), result("call_Xy7aB9Qk", "1 C")]
+    whole = [user("Ulm?"), *called, model(None, ("c2", "get_weather", {"city": "Bern"}))]
+    compacted = [user("The user asked for the weather of Ulm."), *called, model("It is 1 C.")]
+    assert adopt([log(whole)[-1], log(compacted)[-1]]).conversations == 1
+
+
+def test_an_answer_to_instructions_alone_is_of_no_conversation_with_a_user() -> None:
+    """logs: Conversations that begin alike part where they differ"""
+    lines = [*log([model("One.")], system="Say a number."), *log(said("Hi.", "Hello."))]
+    adopted = adopt(lines)
+    assert len(names_of(adopted)) == adopted.conversations == 2
+
+
+def greeted(adopted: Adopted) -> set[str]:
+    """The conversations that have the greeting among their rows."""
+    return {row.conversation for row in adopted.silences if row.question == "Hi."}
+
+
+def test_each_conversation_has_the_greeting_that_all_begin_with() -> None:
+    """logs: Conversations that begin alike part where they differ"""
+    talks = [[*said("Hi.", "Hello."), *ask(city)] for city in ("Lima", "Oslo", "Bonn", "Graz")]
+    adopted = adopt([line for events in talks for line in log(events)])
+    assert greeted(adopted) == names_of(adopted)
+    assert adopted.conversations == 4
+
+
+@pytest.mark.parametrize("city", ["Lima", "Oslo", "Bonn", "Graz"])
+def test_questions_that_were_asked_again_leave_others_their_greeting(city: str) -> None:
+    """logs: Conversations that begin alike part where they differ"""
+    shared = [*said("Hi.", "Hello."), *turns(1, "Ulm")]
+    again = [line for word in CITIES for line in log([*shared, *said(f"And in {word}?", "No.")])[-1:]]
+    adopted = adopt([*log(shared), *log([*said("Hi.", "Hello."), *ask(city)]), *again])
+    assert greeted(adopted) == names_of(adopted)
+    assert adopted.conversations == 2
+
+
+def test_which_answer_that_nobody_repeats_a_conversation_has_is_no_matter_of_order() -> None:
+    """logs: No conversation is in both parts"""
+    talks = [said("Hi.", "Hello.", f"{city}?", "No.") for city in ("Lima", "Oslo")]
+    continued = [line for events in talks for line in log(events)[1:]]
+    calls = [("c1", "get_weather", {"city": city}) for city in ("Bonn", "Graz")]
+    lost = [line for call in calls for line in log([user("Hi."), model(None, call)])]
+    rows = [
+        sorted((row.conversation, str(row.calls)) for row in adopt([*continued, *lines]).rows)
+        for lines in (lost, lost[::-1])
+    ]
+    assert len(dict(rows[0])) == 2
+    assert rows[0] == rows[1]
+
+
+def test_of_two_names_of_one_conversation_the_first_in_the_alphabet_stays() -> None:
+    """logs: No conversation is in both parts"""
+    lines = [line for name in ("b", "a", "c") for line in log(turns(1, "Ulm"), conversation=name)]
+    assert names_of(adopt(lines)) == names_of(adopt(lines[::-1])) == {"a"}
 
 
 def test_names_of_the_log() -> None:
