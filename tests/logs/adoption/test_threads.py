@@ -172,6 +172,14 @@ def test_questions_that_were_asked_again_leave_others_their_greeting(city: str) 
     assert adopted.conversations == 2
 
 
+def test_an_answer_that_nobody_continued_where_others_did_is_a_conversation_of_its_own() -> None:
+    """logs: Conversations that begin alike part where they differ"""
+    talks = [said("Hi.", word, "And?", "No.") for word in ("Hello.", "Good day.")]
+    lines = [line for events in talks for line in log(events)]
+    adopted = adopt([*lines, *log(said("Hi.", "What?"))])
+    assert len(names_of(adopted)) == adopted.conversations == 3
+
+
 def test_which_answer_that_nobody_repeats_a_conversation_has_is_no_matter_of_order() -> None:
     """logs: No conversation is in both parts"""
     talks = [said("Hi.", "Hello.", f"{city}?", "No.") for city in ("Lima", "Oslo")]
