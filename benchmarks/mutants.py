@@ -59,7 +59,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ui/chat.py": ("ui",),
     "ui/page_requests.py": ("ui",),
     "logs/adoption/gold.py": ("logs/adoption", "logs/test_reruns.py"),
-    "logs/adoption/threads.py": ("logs/adoption", "logs/test_conversation.py"),
+    "logs/adoption/threads.py": ("logs/adoption", "logs/test_conversation.py", "logs/test_exchanges.py"),
     "adapters/request/aliases.py": ("adapters/passes/test_aliases.py", "adapters/passes/test_lowering.py"),
     "adapters/passes/order.py": (
         "adapters/passes/test_adapter_search.py",

@@ -180,7 +180,7 @@ def test_dspys_react_fails_at_the_next_step(adapter: Any, code: str, form: str, 
             agent = react("question -> answer", tools=FORMS[form], max_iters=max_iters)
             with pytest.raises(SigadaptError) as caught:
                 run(agent, question="q")
-        assert (caught.value.code, PAID) == (code, [])
+        assert (caught.value.code, caught.value.tool, PAID) == (code, "pay", [])
         assert not any(word in str(received.body) for received in provider.received for word in ADVICE)
 
 

@@ -93,11 +93,9 @@ class _BeginningTree:
         """Return the node that an exchange belongs to: with its answer, if another request has that."""
         if transcript.answer_end in self._parents:
             return transcript.answer_end
-        end = transcript.end
-        is_known = end in self._parents
-        if is_known and len(self.children.get(end, ())) > 1 and self._parts(end):
+        if transcript.steps and self._parts(transcript.end):
             return transcript.answer_end  # nobody continued it: a conversation of its own
-        return end
+        return transcript.end
 
     def terminals(self, group: str) -> list[str]:
         """Return the conversations that begin with a group; the group itself if it does not part."""

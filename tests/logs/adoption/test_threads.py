@@ -142,6 +142,13 @@ def test_a_call_of_one_random_id_joins_what_a_summary_parts() -> None:
     assert adopt([log(whole)[-1], log(compacted)[-1]]).conversations == 1
 
 
+def test_an_answer_to_instructions_alone_is_of_no_conversation_with_a_user() -> None:
+    """logs: Conversations that begin alike part where they differ"""
+    lines = [*log([model("One.")], system="Say a number."), *log(said("Hi.", "Hello."))]
+    adopted = adopt(lines)
+    assert len(names_of(adopted)) == adopted.conversations == 2
+
+
 def greeted(adopted: Adopted) -> set[str]:
     """The conversations that have the greeting among their rows."""
     return {row.conversation for row in adopted.silences if row.question == "Hi."}
@@ -163,6 +170,14 @@ def test_questions_that_were_asked_again_leave_others_their_greeting(city: str) 
     adopted = adopt([*log(shared), *log([*said("Hi.", "Hello."), *ask(city)]), *again])
     assert greeted(adopted) == names_of(adopted)
     assert adopted.conversations == 2
+
+
+def test_an_answer_that_nobody_continued_where_others_did_is_a_conversation_of_its_own() -> None:
+    """logs: Conversations that begin alike part where they differ"""
+    talks = [said("Hi.", word, "And?", "No.") for word in ("Hello.", "Good day.")]
+    lines = [line for events in talks for line in log(events)]
+    adopted = adopt([*lines, *log(said("Hi.", "What?"))])
+    assert len(names_of(adopted)) == adopted.conversations == 3
 
 
 def test_which_answer_that_nobody_repeats_a_conversation_has_is_no_matter_of_order() -> None:

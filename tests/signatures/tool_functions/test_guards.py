@@ -6,11 +6,14 @@
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, SecretStr
+from signatures.tool_functions.asking import Call, agent_of, serving, submits, turn
 
 from sigadapt import Confirmation, ToolCalls, ToolContext, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidOption, InvalidToolDecl
@@ -142,6 +145,83 @@ def test_two_who_are_asked_must_both_agree(answers: bool) -> None:
     [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
     assert (result.is_error, asked) == (not answers, ["second", "first"] if answers else ["second"])
     assert till.paid == ([("Ada", 5)] if answers else [])
+
+
+def test_an_approved_call_asks_none_of_two_again() -> None:
+    """confirmation: A yes gives the original call exactly as it was."""
+    till = Till()
+
+    def ask(*_: Any) -> bool:
+        raise AssertionError
+
+    tools = till.tools.confirmed_by(ask).confirmed_by(ask)
+    [request] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).awaiting_confirmation(tools)
+    assert request.approved().execute(tools) == "Paid Ada."
+
+
+def test_both_who_are_asked_see_the_call_before_its_hooks() -> None:
+    """tool-context: Nothing runs that nobody was shown."""
+    till = Till()
+    shown: list[Any] = []
+
+    def ask_of(name: str) -> Callable[..., bool]:
+        def ask(tool: str, args: dict[str, Any], hint: str) -> bool:
+            shown.append((name, args["eur"]))
+            return True
+
+        return ask
+
+    tools = till.tools.confirmed_by(ask_of("first")).with_hooks(Raises()).confirmed_by(ask_of("second"))
+    ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
+    assert shown == [("second", 5), ("first", 5), ("first", 500)]
+    assert till.paid == [("Ada", 500)]
+
+
+@pytest.mark.parametrize("policy", [True, lambda args: False], ids=["asked", "not asked"])
+def test_a_tool_that_asks_is_left_after_its_timeout(policy: Any) -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    ended = threading.Event()
+
+    def pay() -> str:
+        """Pay, some time."""
+        ended.wait(20)
+        return "paid"
+
+    decl = ToolDecl.of(pay, requires_confirmation=policy, timeout=0.05)
+    [tool] = ToolDecls([decl]).confirmed_by(lambda *_: True).to_dspy()
+    with pytest.raises(TimeoutError):
+        tool()
+    ended.set()
+
+
+def test_a_default_that_json_shows_in_part_can_be_given_as_it_is() -> None:
+    """confirmation: What the function fills in is shown, and runs."""
+    paid: list[date] = []
+    today = date(2026, 11, 24)
+
+    def pay(due: date, sent: date = today) -> str:
+        """Pay."""
+        paid.extend((due, sent))
+        return "paid"
+
+    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)]).confirmed_by(lambda *_: True)
+    assert tools["pay"].func(due=today, sent=today) == "paid"  # pyright: ignore[reportOptionalCall]
+    assert paid == [today, today]
+
+
+def test_a_tool_that_needs_no_yes_knows_its_call_in_an_agent() -> None:
+    """tool-context: Each call has its own context."""
+    seen: list[Any] = []
+
+    def pay(eur: int, context: ToolContext) -> str:
+        """Pay."""
+        seen.append(context.call.id)
+        return "paid"
+
+    tools = [ToolDecl.of(pay, requires_confirmation=lambda args: args["eur"] > 100)]
+    with serving(turn(Call("pay", {"eur": 5}, id="call_of_the_model")), submits()):
+        agent_of("ReActV2", tools)(question="Pay.")
+    assert seen == ["call_of_the_model"]
 
 
 def test_more_than_json_can_show_is_agreed_to_by_nobody() -> None:
