@@ -8,7 +8,7 @@ import asyncio
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from sigadapt.dspy_boundary.internals import is_direct, settings, streaming_to
+from sigadapt.dspy_boundary.internals import settings, streaming_to
 
 
 class StreamRelay:
@@ -50,4 +50,4 @@ def relayed_from_loop() -> AbstractContextManager[Any]:
 
 def _needs_relay() -> bool:
     stream = settings.send_stream
-    return stream is not None and not is_direct(stream)
+    return stream is not None and not getattr(stream, "is_direct", False)
