@@ -129,10 +129,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An HTTP error, written in the error shape of the wire that asked.
+    """An HTTP error or a redirect, written in the error shape of the wire that asked.
 
     Args:
-        status: the HTTP status of an error, such as 429.
+        status: the HTTP status, from 300 to 599, such as 429.
         message: the error message.
         body: the whole body, sent in place of the wire's error shape.
 
@@ -146,8 +146,8 @@ class Failure:
     body: Mapping[str, Any] | bytes | None = None
 
     def __post_init__(self) -> None:
-        if type(self.status) is not int or not 400 <= self.status <= 599:  # pyright: ignore[reportUnnecessaryComparison]
-            reason = f"expected the HTTP status of an error, 400 to 599, got {self.status!r}"
+        if type(self.status) is not int or not 300 <= self.status <= 599:  # pyright: ignore[reportUnnecessaryComparison]
+            reason = f"expected an HTTP status from 300 to 599, got {self.status!r}"
             raise LoopbackError(reason, field="status", fix="For an answer, give an Answer or a body.")
 
 

@@ -498,6 +498,73 @@ def test_calls_in_sequence_go_on_in_sequence(door: str):
     assert [result.value for result in results] == ["paid", "paid"]
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_calls_in_sequence_stay_in_sequence_if_some_wait_again(door: str):
+    """tool-context: Some decisions may come later."""
+    tools = ToolDecls([ToolDecl("pay", func=lambda: "paid", requires_confirmation=True)])
+    for one_by_one in (True, False):
+        error = of_calls(tools, results_field="results")
+        error.one_by_one = one_by_one
+        with pytest.raises(InputNeeded) as caught:
+            gone_on(door, error, tools, {error.requests[0].id: True}, partial=True)
+        assert caught.value.one_by_one == one_by_one
+
+
+@pytest.mark.parametrize("door", ["aresume", "aresults_of"])
+def test_calls_that_go_on_run_side_by_side(door: str):
+    """runs: Every call of the turn is answered."""
+
+    async def turn_of_two() -> Any:
+        begun: list[str] = []
+        both = asyncio.Event()
+
+        async def pay() -> str:
+            """Pay when the other call has begun, too."""
+            begun.append("pay")
+            if len(begun) > 1:
+                both.set()
+            await asyncio.wait_for(both.wait(), 20)
+            return "paid"
+
+        tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
+        error = of_calls(tools, results_field="results")
+        outcome = await getattr(error, door)(tools, {request.id: True for request in error.requests})
+        return outcome if door == "aresults_of" else outcome.messages[-1]["results"]
+
+    assert [result.value for result in asyncio.run(turn_of_two())] == ["paid", "paid"]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_turn_of_rejected_calls_asks_no_toolset(door: str):
+    """toolsets: A rejection asks no toolset."""
+
+    def away(context: Any) -> list[Any]:
+        raise ConnectionError("the server is away")
+
+    error = of_calls(Shop().tools, results_field="results")
+    tools: Any = sigadapt.Toolset("shop", away)
+    results = gone_on(door, error, tools, {request.id: False for request in error.requests})
+    assert [result.is_error for result in results] == [True, True]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_of_decisions_that_come_later_a_call_that_needs_a_yes_by_now_waits(door: str):
+    """tool-context: Some decisions may come later."""
+
+    def tools_of(*, asks: bool) -> ToolDecls:
+        find = ToolDecl("find", func=lambda: "found", requires_confirmation=asks)
+        return ToolDecls([ToolDecl("pay", func=lambda: "paid", requires_confirmation=True), find])
+
+    calls = ToolCalls([{"id": "c1", "name": "pay", "args": {}}, {"id": "c2", "name": "find", "args": {}}])
+    asked = calls.awaiting_confirmation(tools_of(asks=False))
+    error = InputNeeded(
+        calls, asked, dspy.History(messages=[]), {"question": "Pay."}, results_field="results"
+    )
+    with pytest.raises(InputNeeded) as caught:
+        gone_on(door, error, tools_of(asks=True), {error.requests[0].id: True}, partial=True)
+    assert [request.call.id for request in caught.value.requests] == ["c2"]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"calls": 7}', b"\xff"])
 def test_a_text_that_is_no_run_is_told(text: Any):
     """runs: A run goes on from JSON."""

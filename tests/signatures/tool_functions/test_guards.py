@@ -9,7 +9,8 @@ import logging
 import threading
 from collections.abc import Callable
 from datetime import date
-from typing import Any
+from inspect import signature
+from typing import Any, get_type_hints
 
 import pytest
 from pydantic import BaseModel, SecretStr
@@ -17,6 +18,7 @@ from signatures.tool_functions.asking import Call, agent_of, serving, submits, t
 
 from sigadapt import Confirmation, ToolCalls, ToolContext, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.signatures.sources.runnable import asking_of
 
 
 class Till:
@@ -145,6 +147,25 @@ def test_two_who_are_asked_must_both_agree(answers: bool) -> None:
     [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
     assert (result.is_error, asked) == (not answers, ["second", "first"] if answers else ["second"])
     assert till.paid == ([("Ada", 5)] if answers else [])
+
+
+def test_a_function_that_asks_looks_like_the_one_behind_it() -> None:
+    """confirmation: An agent's tool asks first."""
+
+    def pay(due: "date") -> str:
+        """Pay."""
+        raise AssertionError
+
+    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)]).confirmed_by(lambda *_: True)
+    asks: Any = tools["pay"].func
+    assert (asks.__name__, asks.__doc__, signature(asks)) == ("pay", "Pay.", signature(pay))
+    assert get_type_hints(asks) == {"due": date, "return": str}
+
+
+def test_a_function_without_a_signature_can_ask() -> None:
+    """confirmation: An agent's tool asks first."""
+    decl = ToolDecl("largest", func=max, requires_confirmation=True)
+    assert asking_of(ToolDecls([decl]).confirmed_by(lambda *_: True)["largest"].func)
 
 
 def test_an_approved_call_asks_none_of_two_again() -> None:
