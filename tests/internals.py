@@ -25,6 +25,7 @@ from sigadapt.commands.cli import main
 from sigadapt.commands.printing import layout
 from sigadapt.dspy_boundary import internals
 from sigadapt.dspy_boundary.internals import select_backend
+from sigadapt.dspy_boundary.stream_relay import StreamRelay
 from sigadapt.providers import BY_WIRE, PROVIDERS, ROUTES
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import OWN_ENGINE, Route
@@ -94,6 +95,7 @@ __all__ = [
     "Scan",
     "Server",
     "Steps",
+    "StreamRelay",
     "SubmitTexts",
     "TextGate",
     "TextSubscription",

@@ -12,17 +12,25 @@ from sigadapt.dspy_boundary.internals import settings, streaming_to
 
 
 class StreamRelay:
-    """Sends on the loop of a stream, from any other thread."""
+    """Sends on the loop of a stream, from any thread."""
 
-    is_direct = True  # `send` never awaits
+    is_direct = True  # elsewhere than on that loop, `send` never awaits
 
     def __init__(self, stream: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._stream = stream
         self._loop = loop
 
     async def send(self, item: Any) -> None:
-        """Block until the loop of the stream has taken the item."""
-        asyncio.run_coroutine_threadsafe(self._stream.send(item), self._loop).result()
+        """Block until the loop of the stream has taken the item; on that loop, await it."""
+        sending = self._stream.send(item)
+        try:
+            is_on_loop = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            is_on_loop = False
+        if is_on_loop:  # a coroutine that went back to this loop, as those of MCP sessions do
+            await sending
+        else:
+            asyncio.run_coroutine_threadsafe(sending, self._loop).result()
 
 
 def relayed_from_thread() -> AbstractContextManager[Any]:
