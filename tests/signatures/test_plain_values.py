@@ -11,6 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 import dspy
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,8 +72,9 @@ ALTERED: dict[str, tuple[Any, tuple[str, ...]]] = {
 PLAIN: dict[str, tuple[Any, Any]] = {
     "a dict of another class": (collections.defaultdict(list, a=[1]), {"a": [1]}),
     "a set": ({"b", "a"}, ["a", "b"]),
-    "a queue": (collections.deque([1, 2]), [1, 2]),
 }
+if pydantic.VERSION >= "2.14":  # earlier ones write no queue as a list, so its text is sent, on record
+    PLAIN["a queue"] = (collections.deque([1, 2]), [1, 2])
 SAME: dict[str, Any] = {
     "text": "text",
     "JSON": {"a": [1, 2.5, None, True, "€"]},
