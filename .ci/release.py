@@ -38,6 +38,7 @@ PLACEHOLDER = "example.invalid"  # of [project.urls] in pyproject.toml, until th
 MEASURED = tuple(
     f"docs/{name}.md" for name in ("answers", "benchmarks", "board", "evidence", "scale_measured", "soak")
 )  # each says at its top on which tree of sigadapt/ it was measured (benchmarks/tree.py)
+ENTRY = re.compile(r"^## \[(.+?)\] - (.+)\n([\s\S]*?)(?=^## \[|\Z)", re.MULTILINE)  # of CHANGELOG.md
 DATA = re.compile(r"\.(gz|jsonl|zip|db|parquet|ipynb_checkpoints|pyc)$|(^|/)(\.venv|corpus|__pycache__)/")
 
 
@@ -50,7 +51,7 @@ def faults_of_version(package: str, changelog: str, tags: Iterable[str]) -> Iter
         tags: git's tags.
     """
     version = re.search(r'^__version__ = "(.+)"$', package, re.MULTILINE)
-    entry = re.search(r"^## \[(.+?)\] - (.+)\n([\s\S]*?)(?=^## \[|\Z)", changelog, re.MULTILINE)
+    entry = ENTRY.search(changelog)
     if version is None or entry is None:
         yield "sigadapt/__init__.py has no __version__, or CHANGELOG.md no entry `## [version] - date`"
         return
@@ -71,9 +72,9 @@ def last_steps(changelog: str, pages: Mapping[str, str]) -> Iterator[str]:
         changelog: the text of CHANGELOG.md.
         pages: the texts of the files that may have the placeholder of the address, by name.
     """
-    undated = re.match(rf"## \[(.+?)\] - {UNRELEASED}\n", changelog[changelog.find("## [") :])
-    if undated:
-        yield f"the entry of {undated[1]} in CHANGELOG.md has no date, but {UNRELEASED!r}"
+    entry = ENTRY.search(changelog)
+    if entry is not None and entry[2] == UNRELEASED:
+        yield f"the entry of {entry[1]} in CHANGELOG.md has no date, but {UNRELEASED!r}"
     for name, text in pages.items():
         lines = [str(n) for n, line in enumerate(text.splitlines(), 1) if f"://{PLACEHOLDER}/" in line]
         if lines:
@@ -237,6 +238,7 @@ def main(arguments: list[str]) -> int:
     to_do = list(last_steps(texts["CHANGELOG.md"], addressed))
     if "--rehearsal" not in arguments:
         faults += to_do
+        to_do = []
     faults += faults_of_pages({name: texts[name] for name in MEASURED}, changes_since)
     if git("status", "--porcelain"):
         faults.append("there are changes that are not committed")
@@ -244,7 +246,7 @@ def main(arguments: list[str]) -> int:
         wheel, sdist = built(Path(name))
         faults += contents(wheel, sdist)
         faults += installs(wheel, sdist, Path(name))
-    say(verdict(faults, to_do if "--rehearsal" in arguments else []))
+    say(verdict(faults, to_do))
     return 1 if faults else 0
 
 
