@@ -8,7 +8,6 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sigadapt import errors
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.json_adapter import JSONAdapter
 from sigadapt.adapters.request.canonical import Change
@@ -16,14 +15,12 @@ from sigadapt.adapters.response.choice import Choice, choice_from_response
 from sigadapt.errors import Declined, InputNeeded, LimitExceeded, SigadaptError, ToolCallParseError
 from sigadapt.histories import trim_history
 from sigadapt.runs.rounds import rounds
-from sigadapt.signatures import tool_decls
-from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, tool_call, tool_calls
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.server.work import Files, Sources
-from sigadapt.signatures.sources import runnable
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions import tool_function
+from sigadapt.signatures.tool_functions.agent_tool import declare_agent_tools
 from sigadapt.signatures.tool_functions.pending import Pending
 from sigadapt.signatures.tool_functions.tool_context import ToolContext
 from sigadapt.signatures.tool_results.results import ToolResults
@@ -31,26 +28,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.signatures.toolset import RequestContext, Toolset
 from sigadapt.tool_texts import ToolTexts
 
-
-class _LaterModule:
-    """A module of a floor above, imported when one of its names is first used."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._name), name)
-
-
-# What lower floors need of higher ones. Imports point down, and most programs need none of it.
-errors.waiting = _LaterModule("sigadapt.runs.waiting")
-runnable.guards = _LaterModule("sigadapt.signatures.tool_functions.guards")
-tool_function.calls = _LaterModule("sigadapt.signatures.calls")
-tool_call.running = _LaterModule("sigadapt.signatures.turns.running")
-tool_calls.jobs = _LaterModule("sigadapt.signatures.turns.jobs")
-tool_calls.running = _LaterModule("sigadapt.signatures.turns.running")
-tool_decls.tool_texts = _LaterModule("sigadapt.tool_texts")
-del runnable, tool_call, tool_calls, tool_decls, tool_function
+declare_agent_tools()
 
 __version__ = "0.1.0"
 

@@ -264,10 +264,6 @@ def _as_of_dspy(error: Any, response: str, adapter_name: str = "sigadapt", signa
     error.status = error.request_id = error.retry_after = None
 
 
-waiting: Any = None
-"""`runs/waiting.py`, which resumes a run. It is above this file, so `sigadapt/__init__.py` sets it."""
-
-
 class InputNeeded(SigadaptError):
     """A turn that waits: for a person's yes, for an answer to a tool's question, or for a result.
 
@@ -373,6 +369,8 @@ class InputNeeded(SigadaptError):
             InvalidOption: `invalid_decision`, for a decision of another kind, such as an answer that does not
                 fit. Nothing has run then. Others as `ToolCalls.run`.
         """
+        from sigadapt.runs import waiting  # a door: tests/test_repository.py
+
         return waiting.resume(self, tools, decisions, timeout, partial=partial)
 
     async def aresume(
@@ -384,6 +382,8 @@ class InputNeeded(SigadaptError):
         partial: bool = False,
     ) -> dspy.History:
         """Do the same as `resume`, with the calls run as `ToolCalls.arun` runs them."""
+        from sigadapt.runs import waiting  # a door: tests/test_repository.py
+
         return await waiting.aresume(self, tools, decisions, timeout, partial=partial)
 
     def results_of(
@@ -395,6 +395,8 @@ class InputNeeded(SigadaptError):
         partial: bool = False,
     ) -> Any:
         """Do the same as `resume`, and return the turn's `ToolResults`, for a loop written by hand."""
+        from sigadapt.runs import waiting  # a door: tests/test_repository.py
+
         return waiting.results_of(self, tools, decisions, timeout, partial=partial)
 
     async def aresults_of(
@@ -406,6 +408,8 @@ class InputNeeded(SigadaptError):
         partial: bool = False,
     ) -> Any:
         """Do the same as `results_of`, with the calls run as `ToolCalls.arun` runs them."""
+        from sigadapt.runs import waiting  # a door: tests/test_repository.py
+
         return await waiting.aresults_of(self, tools, decisions, timeout, partial=partial)
 
     def model_dump_json(self) -> str:
@@ -414,6 +418,8 @@ class InputNeeded(SigadaptError):
         Raises:
             InvalidHistory: `unreadable_history`, for an input or a state that JSON cannot hold.
         """
+        from sigadapt.runs import waiting  # a door: tests/test_repository.py
+
         return waiting.to_json(self)
 
     @classmethod
@@ -425,6 +431,8 @@ class InputNeeded(SigadaptError):
         Raises:
             InvalidHistory: `unreadable_history`, for a text that is something else.
         """
+        from sigadapt.runs import waiting  # a door: tests/test_repository.py
+
         return waiting.from_json(cls, text)
 
 

@@ -299,7 +299,11 @@ class ToolDecl(Displayable, Immutable, Runnable):
             >>> tool.name, tool(a=1, b=2)
             ('sum', 3)
         """
-        return DeclaredTool(self)
+        from sigadapt.signatures.tool_functions.agent_tool import (
+            AgentTool,  # a door: tests/test_repository.py
+        )
+
+        return AgentTool(self)
 
     @property
     def model_description(self) -> str:
@@ -431,7 +435,7 @@ _DECLARED: DeclaredCache[tuple[dict[str, Any], ...]] = DeclaredCache()
 
 def known_declarations(source: object) -> list[ToolDecl] | None:
     """Return the declarations of a source that has not changed since they were made; else None."""
-    if type(source) is DeclaredTool:
+    if isinstance(source, DeclaredTool):
         declaration = cast("ToolDecl | None", source.declaration)
         return None if declaration is None else [declaration]
     fields_of_each = _DECLARED.get(source)

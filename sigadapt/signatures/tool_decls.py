@@ -6,7 +6,7 @@ It accepts functions, dicts, MCP tools and so on, and makes a ToolDecl of each (
 import hashlib
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import FunctionType, GenericAlias
@@ -36,7 +36,6 @@ from sigadapt.signatures.tool_decl import (
     known_declarations,
     with_fields,
 )
-from sigadapt.signatures.tool_functions.guards import Ask, asking_first
 from sigadapt.signatures.tool_functions.hooks import check_hooks
 
 if TYPE_CHECKING:
@@ -44,14 +43,15 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
-tool_texts: Any = None
-"""`tool_texts.py`, which writes descriptions. It is above this file, so `sigadapt/__init__.py` sets it."""
-
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _MOST_COMPARED = 100  # names that a bad call's is compared with
 _STRICT = ("strict",)  # what a tool that is not a function counts as
 _T = TypeVar("_T")
+
+
+Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"
+"""A function of a tool's name, the arguments and the question. It says whether to run it; may be async."""
 
 
 class ListsTools(Protocol):
@@ -267,6 +267,8 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
             Traceback (most recent call last):
             PermissionError: The user rejected this call. It was not run.
         """
+        from sigadapt.signatures.tool_functions.guards import asking_first  # a door: tests/test_repository.py
+
         entries = [asking_first(each, ask) if isinstance(each, ToolDecl) else each for each in self.entries]
         return ToolDecls(entries)
 
@@ -309,23 +311,6 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
             is_decl = isinstance(entry, ToolDecl)
             entries.append(with_fields(entry, hooks=(*entry.hooks, *hooks)) if is_decl else entry)
         return ToolDecls(entries)
-
-    def with_texts(self, file: object) -> "ToolDecls":
-        """Return the same tools with the descriptions that `sigadapt improve` wrote.
-
-        Args:
-            file: the path of its file, or what the file holds, decoded.
-
-        Raises:
-            InvalidOption: `other_tools`, if the tools are not those that the texts were made for.
-
-        Example:
-            >>> decls = ToolDecls([{"name": "now"}])
-            >>> file = {"format": 1, "texts": {"now": "The time."}, "made_for": decls.fingerprint()}
-            >>> decls.with_texts(file)["now"].description
-            'The time.'
-        """
-        return tool_texts.with_texts(self, tool_texts.texts_of(file, self))
 
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.

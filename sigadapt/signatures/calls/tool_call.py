@@ -1,9 +1,8 @@
 """ToolCall: one call that a model made, decoded, as a program gets it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
-from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -11,7 +10,6 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
-from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, equal_json, is_object, without_halves
@@ -21,16 +19,10 @@ from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id
 from sigadapt.signatures.rendering import Displayable, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of
-from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decl import REQUEST
-from sigadapt.signatures.tool_decls import Sources, ToolDecls, decls_of
+from sigadapt.signatures.tool_decls import Sources, decls_of
 from sigadapt.signatures.tool_functions.stops import Kind
-from sigadapt.signatures.tool_functions.tool_function import function_of
-from sigadapt.signatures.tool_results.function_calls import is_async
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-
-running: Any = None
-"""`turns/running.py`, which runs calls. It is above this file, so `sigadapt/__init__.py` sets it."""
 
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
 
@@ -146,6 +138,8 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
                 tool=self.name,
                 fix="Give them: call.execute(decls).",
             )
+        from sigadapt.signatures.turns import running  # a door: tests/test_repository.py
+
         return running.execute(self, decls_of(functions))
 
     @property
@@ -344,40 +338,6 @@ def copy_of_call(call: ToolCall) -> ToolCall:
 def id_of_request(call: ToolCall, args: Json) -> str:
     """Return the id of the request for confirmation of a call that runs with these arguments."""
     return request_id(call.id, call.name, args, call.turn.request_hash)
-
-
-def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
-    """Return the function that runs a call, if no person has to be asked any more."""
-    if call.name not in decls:
-        raise InvalidToolDecl(
-            "its program runs it, and it was declared without a function",
-            code="no_function",
-            tool=call.name,
-            fix="Run it yourself, with the arguments of call.bind(decls).",
-        )
-    decl = decls[call.name]
-    asking = asking_of(decl.func)
-    if is_approved(call):
-        return function_of(decl) if asking is None else function_of(decl, asking.behind)
-    if asking is not None:
-        return decl.raw.function
-    if decl.requires_confirmation is not False:
-        raise nobody_to_ask(decl.name)
-    return function_of(decl)
-
-
-def with_watcher(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call's function so that a run that is watched emits its result (`runs/watching.py`)."""
-    run_and_emit = getattr(settings.send_stream, "run_and_emit", None)
-    if run_and_emit is None:
-        return function
-    if not is_async(function):
-        return partial(run_and_emit, call, function)
-
-    async def run_later(**arguments: Any) -> Any:
-        return await run_and_emit(call, function, **arguments)
-
-    return run_later
 
 
 def in_agreement(call: ToolCall) -> ToolCall:

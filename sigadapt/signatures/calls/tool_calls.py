@@ -22,12 +22,8 @@ from sigadapt.signatures.rendering import Displayable, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decls import Sources, awaited_decls, decls_of
 
-if TYPE_CHECKING:  # results are made of calls
-    from sigadapt.signatures.tool_results.results import ToolResults
-
-jobs: Any = None
-running: Any = None
-"""`turns/jobs.py` and `running.py`, which run calls. They are above: `sigadapt/__init__.py` sets them."""
+if TYPE_CHECKING:  # the door of `run` and `arun`
+    from sigadapt.signatures.turns import running
 
 
 class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
@@ -235,7 +231,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
         timeout: float | None = None,
         *,
         parallel: bool = True,
-    ) -> "ToolResults":
+    ) -> "running.ToolResults":
         """Run the calls of this turn with the declared functions, side by side.
 
         Functions that block run in threads, with the context variables of the caller; async functions run on
@@ -277,6 +273,8 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
             >>> result.value
             'Paid 10 EUR to Ada.'
         """
+        from sigadapt.signatures.turns import jobs, running  # a door: tests/test_repository.py
+
         jobs.refuse_swapped(tools, decisions, "run")
         return running.run(self, decls_of(tools), decisions, timeout, parallel=parallel)
 
@@ -287,11 +285,13 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
         timeout: float | None = None,
         *,
         parallel: bool = True,
-    ) -> "ToolResults":
+    ) -> "running.ToolResults":
         """Run the calls of this turn as `run` does, without blocking the event loop.
 
         Cancelling this cancels what is async. A function that blocks runs on in its thread.
         """
+        from sigadapt.signatures.turns import jobs, running  # a door: tests/test_repository.py
+
         jobs.refuse_swapped(tools, decisions, "arun")
         return await running.arun(self, await awaited_decls(tools), decisions, timeout, parallel=parallel)
 

@@ -25,9 +25,6 @@ from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult, value_for_agent, with_note
 
-guards: Any = None
-"""`tool_functions/guards.py`, which is above this file, so `sigadapt/__init__.py` sets it."""
-
 _OUR_ADAPTERS = {
     "JSONAdapter": "JSONAdapter",
     "XMLAdapter": "adapters.XMLAdapter",
@@ -115,14 +112,6 @@ class Runnable(Uncallable):
         if asking is None or asking.is_of(raw):
             return raw
         return raw._replace(func=asking.again(self))  # a policy or hooks that were set after `confirmed_by`
-
-    @property
-    def guarded(self) -> RawDecl:
-        """The same, with the function that an agent runs: with context and hooks, and never without a yes."""
-        raw = self.raw
-        if asking_of(raw.func) is not None:
-            return raw
-        return raw._replace(func=guards.agent_function(self))
 
     @property
     def __name__(self) -> str:

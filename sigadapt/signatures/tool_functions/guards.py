@@ -7,7 +7,7 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import WRAPPER_ASSIGNMENTS, partial
 from inspect import isawaitable, signature, unwrap
-from typing import Any, TypeAlias
+from typing import Any
 
 import dspy
 
@@ -29,6 +29,7 @@ from sigadapt.signatures.sources.runnable import (
     nobody_to_ask,
 )
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
+from sigadapt.signatures.tool_decls import Ask
 from sigadapt.signatures.tool_functions.open_call import (
     OpenCall,
     TakesCall,
@@ -122,10 +123,6 @@ def waits_inside(tool: str | None) -> InvalidToolDecl:
     _LOG.warning("%s", error)
     warnings.warn(str(error), UserWarning, stacklevel=2)  # a script that configures no log sees it too
     return error
-
-
-Ask: TypeAlias = "Callable[[str, Json, str], bool | Awaitable[bool]]"
-"""A function of a tool's name, the arguments and the question. It says whether to run it; may be async."""
 
 
 def asking_first(decl: ToolDecl, ask: Ask) -> ToolDecl:

@@ -26,6 +26,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, cut, equal_json
 from sigadapt.signatures.binding import bound_arguments, types_of_function, without_own_defaults
+from sigadapt.signatures.calls.tool_call import ToolCall, copy_of_call, mark_approved
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, question_for
 from sigadapt.signatures.sources.runnable import by_name
 from sigadapt.signatures.tool_decl import ToolDecl
@@ -48,9 +49,6 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 _LOG = logging.getLogger("sigadapt")
 
 _T = TypeVar("_T")
-
-calls: Any = None
-"""`signatures/calls`, whose ToolCall a context shows. It is above: `sigadapt/__init__.py` sets it."""
 
 
 class _FunctionStep(NamedTuple):
@@ -148,9 +146,9 @@ class ToolFunction(TakesCall):
 
     def _steps(self, arguments: Json) -> _Steps[Any]:
         call = take_open_call() or call_by_hand(self._decl, arguments)
-        call.call = calls.copy_of_call(call.call)  # the record says what the model sent, whatever a hook does
+        call.call = copy_of_call(call.call)  # the record says what the model sent, whatever a hook does
         if call.decision is not None:
-            calls.mark_approved(call.call)  # so that a hook can run it again
+            mark_approved(call.call)  # so that a hook can run it again
         context = ToolContext[Any].of_call(call)
         if call.source is not None:
             call.end()
@@ -177,7 +175,7 @@ class ToolFunction(TakesCall):
     def _answer_before(self, call: OpenCall, context: ToolContext) -> _Steps[Any]:
         """Return what a hook answers, or the call as the hooks changed it in place; None if they leave it."""
         agreed_call = call.call
-        shown_call = call.call = calls.copy_of_call(agreed_call)
+        shown_call = call.call = copy_of_call(agreed_call)
         try:
             for hook in methods_of(self._decl.hooks, "before_tool"):
                 answer = yield from _ask_hook(hook, "before_tool", {"call": shown_call, "context": context})
@@ -301,9 +299,9 @@ def _call_that_ran(call: OpenCall) -> Any:
     """Return the call with the arguments that `before_tool` left: a hook that repeats it runs these."""
     if call.changed_args is None:
         return call.call
-    changed = calls.copy_of_call(call.call.model_copy(update={"args": call.changed_args}))
+    changed = copy_of_call(call.call.model_copy(update={"args": call.changed_args}))
     if call.decision is not None:  # a person agreed to the change, too
-        calls.mark_approved(changed)
+        mark_approved(changed)
     return changed
 
 
@@ -318,7 +316,7 @@ class _AsyncToolFunction(ToolFunction):
 def call_by_hand(decl: ToolDecl, arguments: Json) -> OpenCall:
     """Return the call of a tool that is run without one: by hand, or by `dspy.ReAct`."""
     args = to_jsonable_python(arguments, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
-    call = calls.ToolCall(id="", name=decl.name, args=args)
+    call = ToolCall(id="", name=decl.name, args=args)
     return OpenCall(call, refusal=cannot_wait_here)
 
 

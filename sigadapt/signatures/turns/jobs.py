@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from sigadapt.errors import InvalidHistory, InvalidOption, UnboundToolCall
+from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl, UnboundToolCall
 from sigadapt.schemas.json_values import (
     Json,
     cut,
@@ -16,14 +16,9 @@ from sigadapt.schemas.json_values import (
 )
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import pin_of_call, question_about, request_for
-from sigadapt.signatures.calls.tool_call import (
-    function_of_call,
-    id_of_request,
-    in_agreement,
-    mark_approved,
-)
+from sigadapt.signatures.calls.tool_call import id_of_request, in_agreement, is_approved, mark_approved
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, with_approval
-from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall
@@ -334,6 +329,26 @@ def _job_of_agreement(
         decl=decl,
         open_call=OpenCall(agreement.call, progress, decision),
     )
+
+
+def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
+    """Return the function that runs a call, if no person has to be asked any more."""
+    if call.name not in decls:
+        raise InvalidToolDecl(
+            "its program runs it, and it was declared without a function",
+            code="no_function",
+            tool=call.name,
+            fix="Run it yourself, with the arguments of call.bind(decls).",
+        )
+    decl = decls[call.name]
+    asking = asking_of(decl.func)
+    if is_approved(call):
+        return function_of(decl) if asking is None else function_of(decl, asking.behind)
+    if asking is not None:
+        return decl.raw.function
+    if decl.requires_confirmation is not False:
+        raise nobody_to_ask(decl.name)
+    return function_of(decl)
 
 
 def _undecided_error(call: ToolCall, hint: str) -> InvalidHistory:

@@ -21,12 +21,7 @@ from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import pin_of_call, request_of_need
-from sigadapt.signatures.calls.tool_call import (
-    function_of_call,
-    in_agreement,
-    is_approved,
-    with_watcher,
-)
+from sigadapt.signatures.calls.tool_call import in_agreement, is_approved
 from sigadapt.signatures.confirmation import with_approval
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
@@ -49,7 +44,7 @@ from sigadapt.signatures.tool_results.result_check import unfit_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_output import edit_note, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.signatures.turns.jobs import Job, jobs_of
+from sigadapt.signatures.turns.jobs import Job, function_of_call, jobs_of
 from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
 
 _LOG = logging.getLogger("sigadapt")
@@ -338,6 +333,20 @@ def requests_of_stop(call: ToolCall, stop: CallStop, decls: ToolDecls) -> list[T
 def _function_with_watcher(job: Job, entry: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call's function as the run around it watches it."""
     return with_watcher(job.call, entry) if isinstance(job.call, ToolCall) else entry
+
+
+def with_watcher(call: ToolCall, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call's function so that a run that is watched emits its result (`runs/watching.py`)."""
+    run_and_emit = getattr(settings.send_stream, "run_and_emit", None)
+    if run_and_emit is None:
+        return function
+    if not is_async(function):
+        return partial(run_and_emit, call, function)
+
+    async def run_later(**arguments: Any) -> Any:
+        return await run_and_emit(call, function, **arguments)
+
+    return run_later
 
 
 def _turn_results(

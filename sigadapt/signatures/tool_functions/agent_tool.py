@@ -1,0 +1,214 @@
+"""AgentTool: a declaration as DSPy's agents run it, in sync and async programs alike.
+
+`ToolDecl.to_dspy` makes it, and so does `dspy.Tool(decl)`, which DSPy's agents call for each tool.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import partial
+from typing import Any, TypeAlias
+
+import dspy
+
+from sigadapt.dspy_boundary.current_run import current_ledger
+from sigadapt.dspy_boundary.internals import (
+    acall_in_turn,
+    call_in_turn,
+    make_tools_of,
+    with_callbacks,
+)
+from sigadapt.errors import InputNeeded, InvalidToolDecl
+from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.signatures.sources.dspy_tools import DeclaredTool
+from sigadapt.signatures.sources.runnable import (
+    RefusedRun,
+    Runnable,
+    asking_of,
+    is_open,
+    is_written_into_prompt,
+    readable,
+    refuse_forgotten_adapter,
+    told_to_developer,
+    types_to_bind,
+)
+from sigadapt.signatures.tool_functions.guards import agent_function, waits_inside
+from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for
+from sigadapt.signatures.tool_functions.pending import need_of
+from sigadapt.signatures.tool_functions.tool_context import cannot_wait
+from sigadapt.signatures.tool_results.failures import plain_failures
+from sigadapt.signatures.tool_results.function_calls import (
+    arun_function,
+    least,
+    read_outcome,
+    refuse_blocked,
+    run_function,
+)
+from sigadapt.signatures.tool_results.result_check import unfit_error
+from sigadapt.signatures.tool_results.tool_output import NotedValue
+
+_Args: TypeAlias = dict[str, dict[str, Any]]
+
+
+class AgentTool(DeclaredTool):
+    """A `dspy.Tool` of a declaration, which runs in sync and async programs alike.
+
+    `ToolDecl.to_dspy` makes it, and so does `dspy.Tool(decl)`, which DSPy's agents call for each tool.
+    """
+
+    def __init__(  # noqa: PLR0917  (DSPy's own parameters)
+        self,
+        func: Runnable,
+        name: str | None = None,
+        desc: str | None = None,
+        args: _Args | None = None,
+        arg_types: dict[str, Any] | None = None,
+        arg_desc: dict[str, str] | None = None,
+    ) -> None:
+        if args is not None or arg_types is not None or arg_desc is not None:
+            raise InvalidToolDecl(
+                "its arguments are those of its declaration",
+                code="invalid_field",
+                tool=getattr(func, "name", None),
+                fix="Declare them there: ToolDecl.of(decl, parameters=...).",
+            )
+        decl: Any = func
+        raw = func.raw
+        function = raw.function if asking_of(raw.func) is not None else agent_function(decl)
+        types = types_to_bind(raw)
+        arguments = _arguments(raw.parameters)
+        types_of_arguments = {key: types.get(key, Any) for key in arguments}
+        description = str(raw.description or "") if desc is None else desc
+        own_name = name or str(raw.name)
+        dspy.Tool.__init__(self, function, own_name, description, arguments, types_of_arguments)
+        self._decl = func
+
+    def _parse_function(self, func: Any, arg_desc: Any = None) -> None:
+        # DSPy would derive a schema here, and fail for functions that it cannot read.
+        self.has_kwargs = not self.args or is_open(func)
+
+    def format(self) -> str:
+        """Return the text that DSPy's own adapter writes into a prompt; refuse what it cannot ask about."""
+        refuse_forgotten_adapter(self._decl)
+        return super().format()
+
+    def format_as_litellm_function_call(self) -> dict[str, Any]:
+        """Return the declaration that DSPy's own adapter sends; refuse what it cannot ask about."""
+        refuse_forgotten_adapter(self._decl)
+        return super().format_as_litellm_function_call()
+
+    def __repr__(self) -> str:
+        if is_written_into_prompt():
+            refuse_forgotten_adapter(self._decl)
+        return super().__repr__()
+
+    def __call__(self, /, **kwargs: Any) -> Any:
+        """Run the function, and return what an MCP result says."""
+        return call_in_turn(str(self.name), kwargs, partial(self._call, kwargs))
+
+    async def acall(self, /, **kwargs: Any) -> Any:
+        """Run the function without blocking the event loop, and return what an MCP result says."""
+        return await acall_in_turn(str(self.name), kwargs, partial(self._acall, kwargs))
+
+    def _call(self, kwargs: Json) -> Any:
+        with plain_failures(), told_to_developer() as refusal:
+            return self._readable(self._run(kwargs))
+        return refusal[0]
+
+    async def _acall(self, kwargs: Json) -> Any:
+        with plain_failures(), told_to_developer() as refusal:
+            try:
+                value = await self._arun(kwargs)
+            except asyncio.CancelledError as error:
+                read_outcome(error, self._readable)
+                raise
+            return self._readable(value)
+        return refusal[0]
+
+    def _readable(self, result: Any) -> Any:
+        """Return what an agent's model reads of a result, or raise why it does not fit what was declared."""
+        decl: Any = self._decl
+        value = readable(result, str(self.name))
+        if decl.check_result:
+            plain_value = readable(result.value, str(self.name)) if isinstance(result, NotedValue) else value
+            error = None if isinstance(value, RefusedRun) else unfit_error(decl, plain_value)
+            if error is not None:
+                raise error
+        return value
+
+    # Callbacks get the arguments under the name `kwargs`, as those of DSPy's own tools.
+
+    @with_callbacks
+    def _run(self, kwargs: Json) -> Any:
+        refuse_blocked(self._function, str(self.name))
+        call = call_for(self._function)
+        with self._inside():
+            value = run_function(self._function, self._parse_arguments(kwargs), self._timeout())
+            return self._ready(call, value)
+
+    @with_callbacks
+    async def _arun(self, kwargs: Json) -> Any:
+        call = call_for(self._function)
+        with self._inside():
+            value = await arun_function(self._function, self._parse_arguments(kwargs), self._timeout())
+            return self._ready(call, value)
+
+    @contextmanager
+    def _inside(self) -> Generator[None]:
+        """Refuse a program inside of the tool that has to wait: the outer run continues."""
+        try:
+            yield
+        except InputNeeded:
+            raise waits_inside(str(self.name)) from None
+
+    def _ready(self, call: OpenCall | None, value: Any) -> Any:
+        """Return what the function returned, unless the result comes later: then the call waits."""
+        need = need_of(value, str(self.name))
+        if need is not None and call is not None:
+            call.wait_for_result(need)
+        if need is not None:
+            raise cannot_wait("whatever runs it cannot go on with its call later", str(self.name))
+        return value
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the calls of a turn with this tool run one by one."""
+        decl: Any = self._decl
+        return decl.sequential
+
+    def _timeout(self) -> float | None:
+        """Return how long a call is waited for at most."""
+        decl: Any = self._decl
+        ledger = current_ledger()
+        # A function that asks first keeps the limit itself, once a person has answered.
+        own = None if asking_of(self._function) else decl.timeout
+        return least(own, None if ledger is None else ledger.seconds_left())
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        tool: Any = self
+        return tool.func
+
+    def _parse_arguments(self, arguments: Json) -> Json:
+        parse: Callable[..., Json] = getattr(self, "_validate_and_parse_args")  # noqa: B009  (DSPy's, untyped)
+        return parse(**arguments)
+
+
+def declare_agent_tools() -> None:
+    """Let `dspy.Tool(decl)` make an AgentTool, whatever imports sigadapt first."""
+    make_tools_of(Runnable, AgentTool)
+
+
+def _arguments(schema: Json) -> _Args:
+    """Return the arguments of a schema as `dspy.Tool` has them, each with the definitions that it may use."""
+    definitions: Json = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    properties: dict[str, Any] = schema.get("properties") or {}
+    args: _Args = {}
+    for name, part in properties.items():
+        plain_part: Json = part if is_object(part) else {}
+        has_reference = "$ref" in compact(plain_part)
+        if has_reference:
+            plain_part = {**plain_part, **definitions}
+        args[name] = deepcopy(plain_part)
+    return args
