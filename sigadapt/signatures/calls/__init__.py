@@ -4,8 +4,6 @@ from sigadapt.signatures.calls.invalid_call import InvalidToolCall as InvalidToo
 from sigadapt.signatures.calls.reading import unique_ids as unique_ids
 from sigadapt.signatures.calls.refused_call import RefusedToolCall as RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall as ToolCall
-from sigadapt.signatures.calls.tool_call import copy_of_call as copy_of_call
-from sigadapt.signatures.calls.tool_call import mark_approved as mark_approved
 from sigadapt.signatures.calls.tool_call import refused as refused
 from sigadapt.signatures.calls.tool_calls import ToolCalls as ToolCalls
 from sigadapt.signatures.calls.turn import NO_TURN as NO_TURN

@@ -220,7 +220,7 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
         call = self._requested_call()
         if self.kind != "approval":
             raise self._no_confirmation()
-        mark_approved(call)
+        mark_approved(call, self.args.get("pin"))
         return call
 
     def rejected(self, reason: str = REJECTED) -> ToolResult:
@@ -313,26 +313,23 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
     __repr__ = __str__
 
 
-_APPROVED: WeakValueDictionary[tuple[int, str], ToolCall] = WeakValueDictionary()
+_APPROVED: WeakValueDictionary[tuple[int, str, str | None], ToolCall] = WeakValueDictionary()
 """The approved calls, by their identity in this process and what was approved. Nothing saves it."""
 
 
-def mark_approved(call: ToolCall) -> None:
-    """Remember that a person approved this very object, with these arguments."""
-    _APPROVED[id(call), id_of_request(call, call.args)] = call
+def mark_approved(call: ToolCall, pin: str | None) -> None:
+    """Remember that a person approved this very object, with these arguments, of a tool with this pin."""
+    _APPROVED[id(call), id_of_request(call, call.args), pin] = call
 
 
-def is_approved(call: ToolCall) -> bool:
-    """Return whether a person approved this very object, with these arguments."""
-    return _APPROVED.get((id(call), id_of_request(call, call.args))) is call
+def is_approved(call: ToolCall, pin: str | None) -> bool:
+    """Return whether a person approved this very object, with these arguments, of a tool with this pin."""
+    return _APPROVED.get((id(call), id_of_request(call, call.args), pin)) is call
 
 
 def copy_of_call(call: ToolCall) -> ToolCall:
-    """Return a copy with arguments of its own, which is approved if the call is."""
-    copy = call.model_copy(update={"args": deepcopy(call.args)})
-    if is_approved(call):
-        mark_approved(copy)
-    return copy
+    """Return a copy with arguments of its own."""
+    return call.model_copy(update={"args": deepcopy(call.args)})
 
 
 def id_of_request(call: ToolCall, args: Json) -> str:

@@ -4,8 +4,9 @@ Whatever runs the calls of a turn sets `open_call` right before it starts a tool
 (`tool_function.py`) takes it out again, so that no tool inside of this one takes it for its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
+from inspect import isawaitable
 from typing import Any, NoReturn
 
 from sigadapt.errors import InvalidToolDecl, SigadaptError
@@ -48,6 +49,10 @@ class OpenCall:
     def end(self) -> None:
         """Note that the function has run, so that the call cannot wait any more: it would run again."""
         self._has_ended = True
+
+    def attempt(self, call: Any) -> "OpenCall":
+        """Return another attempt at this call, with the answers that it has: no person is asked twice."""
+        return OpenCall(call, self.progress, refusal=self._refusal)
 
     def next_position(self) -> int:
         """Return the position of the next question of the call."""
@@ -114,6 +119,36 @@ def _ended_error(tool: str) -> InvalidToolDecl:
 
 open_call: ContextVar[OpenCall | None] = ContextVar("open_call", default=None)
 """The call whose tool is about to run here."""
+
+
+hooked_call: ContextVar[OpenCall | None] = ContextVar("hooked_call", default=None)
+"""The call whose hook runs here. A hook may run it again, and what that waits for the call waits for."""
+
+
+def start_hook(call: OpenCall, hook: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+    """Ask a hook of a call; what it returns may be awaitable."""
+    token = hooked_call.set(call)
+    try:
+        answer = hook(*given)
+    finally:
+        hooked_call.reset(token)
+    return _finish_hook(call, answer) if isawaitable(answer) else answer
+
+
+async def _finish_hook(call: OpenCall, answer: Awaitable[Any]) -> Any:
+    token = hooked_call.set(call)
+    try:
+        return await answer
+    finally:
+        hooked_call.reset(token)
+
+
+def attempt_of(call: Any) -> OpenCall | None:
+    """Return a new attempt at the call whose hook runs here; None for any other call."""
+    outer = hooked_call.get()
+    if outer is None or (outer.call.id, outer.call.name) != (call.id, call.name):
+        return None
+    return outer.attempt(call)
 
 
 class TakesCall:

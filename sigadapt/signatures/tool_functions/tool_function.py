@@ -1,12 +1,16 @@
 """ToolFunction: the function of a tool, called with its context, and with the hooks around it.
 
-The order of one call:
+The order of one call, whose hooks stand in a row:
 
  a. A person has agreed already, if the tool requires it (`guards.py`, `ToolCalls.run`).
- b. `before_tool` may give the value of the call, or change its arguments, which are checked as the model's
-    are. Arguments that nobody has agreed to stop the call again, so nothing runs that nobody was shown.
- c. The function runs. What it raises goes to `on_tool_error`, what it returns to `after_tool`.
- d. A hook that raises fails the call: nothing runs after a failed `before_tool`, and the model never reads a
+ b. Each `before_tool` sees the call as the one before left it. The first that gives a value ends the asking,
+    and nothing runs.
+ c. Arguments that hooks changed are checked as the model's are. Arguments that nobody has agreed to stop the
+    call again, so nothing runs that nobody was shown.
+ d. The function runs. If it fails, the first `on_tool_error` that recovers gives the value.
+ e. The value, wherever it came from, passes every `after_tool`, each with what the one before returned. A
+    failure passes none.
+ f. A hook that raises fails the call: nothing runs after a failed `before_tool`, and the model never reads a
     result that a failed `after_tool` was to change, or the failure that a failed `on_tool_error` was to hide.
 """
 
@@ -27,15 +31,14 @@ from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, cut, equal_json
 from sigadapt.signatures.binding import bound_arguments, types_of_function, without_own_defaults
 from sigadapt.signatures.calls.tool_call import ToolCall, copy_of_call, mark_approved
-from sigadapt.signatures.confirmation import REJECTED, Confirmation, question_for
+from sigadapt.signatures.confirmation import REJECTED, Confirmation, pin_of, question_for
 from sigadapt.signatures.sources.runnable import by_name
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_functions.hooks import HookError, methods_of
-from sigadapt.signatures.tool_functions.open_call import OpenCall, TakesCall, take_open_call
+from sigadapt.signatures.tool_functions.open_call import OpenCall, TakesCall, start_hook, take_open_call
 from sigadapt.signatures.tool_functions.pending import need_of, result_hint
 from sigadapt.signatures.tool_functions.stops import Need, stop_in
 from sigadapt.signatures.tool_functions.tool_context import ToolContext, cannot_wait
-from sigadapt.signatures.tool_results.content import text_of
 from sigadapt.signatures.tool_results.function_calls import (
     HOME_LOOP,
     arun_function,
@@ -43,8 +46,7 @@ from sigadapt.signatures.tool_results.function_calls import (
     read_outcome,
     sync_entry,
 )
-from sigadapt.signatures.tool_results.tool_output import output_of
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.tool_results.tool_result import ToolResult, failure_in
 
 _LOG = logging.getLogger("sigadapt")
 
@@ -73,8 +75,8 @@ class _FunctionStep(NamedTuple):
 _Steps: TypeAlias = Generator[_FunctionStep, Any, _T]
 
 
-class _FinalValue(NamedTuple):
-    """The value of a call that no `after_tool` sees."""
+class _HookValue(NamedTuple):
+    """The value of a call that a hook gave, which may be None in no other way."""
 
     value: Any
 
@@ -146,49 +148,52 @@ class ToolFunction(TakesCall):
 
     def _steps(self, arguments: Json) -> _Steps[Any]:
         call = take_open_call() or call_by_hand(self._decl, arguments)
-        call.call = copy_of_call(call.call)  # the record says what the model sent, whatever a hook does
-        if call.decision is not None:
-            mark_approved(call.call)  # so that a hook can run it again
+        call.call = self._copy_of(call)  # the record says what the model sent, whatever a hook does
         context = ToolContext[Any].of_call(call)
-        if call.source is not None:
-            call.end()
-            value: Any = yield _FunctionStep(call.source, {}, may_block=True)
-        else:
-            before = yield from self._before(call, context)
-            if isinstance(before, _FinalValue):
-                return before.value
-            value = yield from self._run(call, context, arguments if before is None else before)
-            if isinstance(value, _FinalValue):
-                return value.value
+        value = yield from self._value(call, context, arguments)
         return (yield from self._after(call, context, value))
 
-    def _before(self, call: OpenCall, context: ToolContext) -> "_Steps[_FinalValue | Json | None]":
-        """Return the value that a hook gives, or the arguments that it changed; None if none does."""
-        call.agreed_args = deepcopy(call.call.args)
-        answer = yield from self._answer_before(call, context)
-        if answer is None:
-            return None
-        if isinstance(answer, dspy.ToolCalls.ToolCall):
-            return (yield from self._changed_arguments(call, answer))
-        return _FinalValue(answer)
+    def _copy_of(self, call: OpenCall) -> ToolCall:
+        """Return the call for hooks, which may edit it, and run it again if a person agreed to it."""
+        copy = copy_of_call(call.call)
+        if call.decision is not None:
+            mark_approved(copy, pin_of(self._decl))
+        return copy
 
-    def _answer_before(self, call: OpenCall, context: ToolContext) -> _Steps[Any]:
-        """Return what a hook answers, or the call as the hooks changed it in place; None if they leave it."""
+    def _value(self, call: OpenCall, context: ToolContext, arguments: Json) -> _Steps[Any]:
+        """Return the value of the call: from elsewhere, of a hook, or of the function."""
+        if call.source is not None:
+            call.end()
+            return (yield _FunctionStep(call.source, {}, may_block=True))
+        before = yield from self._before(call, context)
+        if isinstance(before, _HookValue):
+            return before.value
+        return (yield from self._run(call, context, arguments if before is None else before))
+
+    def _before(self, call: OpenCall, context: ToolContext) -> "_Steps[_HookValue | Json | None]":
+        """Return the value that a hook gives, or the arguments that hooks changed; None if none does."""
         agreed_call = call.call
-        shown_call = call.call = copy_of_call(agreed_call)
+        call.agreed_args = deepcopy(agreed_call.args)
+        shown_call = self._copy_of(call)
         try:
             for hook in methods_of(self._decl.hooks, "before_tool"):
-                answer = yield from _ask_hook(hook, "before_tool", {"call": shown_call, "context": context})
-                if answer is not None:
-                    return answer
+                call.call = shown_call
+                answer = yield from _ask_hook(call, hook, "before_tool", (shown_call, context))
+                if isinstance(answer, dspy.ToolCalls.ToolCall):
+                    shown_call = _changed_call(shown_call, answer)
+                elif answer is not None:
+                    return _HookValue(answer)
+                if shown_call.name != agreed_call.name:
+                    name = cut(repr(shown_call.name))
+                    raise ValueError(f"its before_tool hook gave a call of another tool, {name}")
         finally:
             call.call = agreed_call
-        if shown_call.name == agreed_call.name and equal_json(shown_call.args, agreed_call.args):
+        if equal_json(shown_call.args, agreed_call.args):
             return None
-        return shown_call
+        return (yield from self._changed_arguments(call, shown_call.args))
 
-    def _run(self, call: OpenCall, context: ToolContext, arguments: Json) -> "_Steps[Any]":
-        """Return what the function returns, or the `_FinalValue` of a hook that recovers."""
+    def _run(self, call: OpenCall, context: ToolContext, arguments: Json) -> _Steps[Any]:
+        """Return what the function returns, or the value of a hook that recovers."""
         if self._decl.external:
             call.wait([Need("result", result_hint(self._decl.name), args=call.changed_args)])
         try:
@@ -198,7 +203,7 @@ class ToolFunction(TakesCall):
             recovery = yield from self._recover(call, context, error)
             if recovery is None:
                 raise
-            return recovery
+            return recovery.value
         except asyncio.CancelledError as error:
             if methods_of(self._decl.hooks, "after_tool"):
                 read_outcome(error, _refuse_unread)
@@ -209,11 +214,13 @@ class ToolFunction(TakesCall):
                 raise
             raise stop from None
         call.end()
-        output = output_of(value)
-        if output is None or not output.failed or need_of(value, self._decl.name) is not None:
+        if need_of(value, self._decl.name) is not None:
             return value
-        recovery = yield from self._recover(call, context, RuntimeError(text_of(output.parts)))
-        return _FinalValue(value) if recovery is None else recovery
+        error = failure_in(value)
+        if error is None:
+            return value
+        recovery = yield from self._recover(call, context, error)
+        return value if recovery is None else recovery.value
 
     def _with_context(self, arguments: Json, context: ToolContext) -> Json:
         name = self._context_name
@@ -223,45 +230,51 @@ class ToolFunction(TakesCall):
             raise TypeError(f"{self._decl.name}() got an unexpected keyword argument {name!r}")
         return {**arguments, name: context}
 
-    def _recover(
-        self, call: OpenCall, context: ToolContext, error: Exception
-    ) -> "_Steps[_FinalValue | None]":
+    def _recover(self, call: OpenCall, context: ToolContext, error: Exception) -> "_Steps[_HookValue | None]":
         """Return the value that a hook gives in place of a failure; None if none does.
 
         Raises:
             HookError: if one fails, which may have been there to hide the failure.
         """
         for hook in methods_of(self._decl.hooks, "on_tool_error"):
-            given = {"call": _call_that_ran(call), "error": error, "context": context}
+            given = (self._call_that_ran(call), error, context)
             try:
-                answer = yield from _ask_hook(hook, "on_tool_error", given)
+                answer = yield from _ask_hook(call, hook, "on_tool_error", given)
             except HookError:
                 _LOG.error("what the hook did not get over", exc_info=error)  # nothing else says it any more
                 raise
             if answer is not None:
-                return _FinalValue(answer)
+                return _HookValue(answer)
         return None
 
     def _after(self, call: OpenCall, context: ToolContext, value: Any) -> _Steps[Any]:
-        """Return a result as the hooks leave it."""
-        if need_of(value, self._decl.name) is not None:
-            return value
+        """Return a value as the hooks leave it, one after the other."""
         result = value
         if call.source is not None and isinstance(value, ToolResult):
             result = value.value
         for hook in methods_of(self._decl.hooks, "after_tool"):
-            given = {"call": _call_that_ran(call), "result": result, "context": context}
-            answer = yield from _ask_hook(hook, "after_tool", given)
+            if need_of(value, self._decl.name) is not None or failure_in(value) is not None:
+                return value
+            answer = yield from _ask_hook(
+                call, hook, "after_tool", (self._call_that_ran(call), result, context)
+            )
             if answer is not None:
-                return answer
+                value = result = answer
         return value
 
-    def _changed_arguments(self, call: OpenCall, changed: dspy.ToolCalls.ToolCall) -> _Steps[Json]:
-        """Return the arguments that a hook changed, as the function takes them."""
+    def _call_that_ran(self, call: OpenCall) -> ToolCall:
+        """Return the call with the arguments that `before_tool` left: a hook that repeats it runs these."""
+        if call.changed_args is None:
+            return call.call
+        changed = call.call.model_copy(update={"args": deepcopy(call.changed_args)})
+        if call.decision is not None:  # a person agreed to the change, too
+            mark_approved(changed, pin_of(self._decl))
+        return changed
+
+    def _changed_arguments(self, call: OpenCall, changed_args: Json) -> _Steps[Json]:
+        """Return the arguments that hooks changed, as the function takes them."""
         decl = self._decl
-        if changed.name != call.call.name:
-            raise ValueError(f"its before_tool hook gave a call of another tool, {cut(repr(changed.name))}")
-        args = yield from self._agreed_arguments(call, dict(changed.args or {}))
+        args = yield from self._agreed_arguments(call, changed_args)
         arguments = without_own_defaults(decl, args)
         flaw = decl.flaw_of(arguments)
         values = bound_arguments(decl, arguments) if flaw is None else flaw
@@ -273,15 +286,16 @@ class ToolFunction(TakesCall):
     def _agreed_arguments(self, call: OpenCall, args: Json) -> _Steps[Json]:
         """Return changed arguments if no person has to agree to them any more; else ask, or stop the call."""
         visible, question = question_for(self._decl, args)
-        is_approved = call.decision is not None
-        if question is None and not is_approved:
+        was_decided = call.decision is not None
+        if question is None and not was_decided:
             return args
-        if is_approved and equal_json(visible, call.agreed_args):
+        if was_decided and equal_json(visible, call.agreed_args):
             return args
         for change in call.progress.changes:
             # A default may be another one each time. Then the person saw that of the first time.
             sent = {name: visible[name] for name in args}
             if change.keys() == visible.keys() and equal_json(sent, {name: change[name] for name in args}):
+                call.decision = call.decision or True
                 return change
         hint, payload = question or Confirmation(f"Run {self._decl.name}?")
         need = Need("approval", hint, payload=payload, args=visible)
@@ -292,17 +306,13 @@ class ToolFunction(TakesCall):
             raise PermissionError(REJECTED)
         changes = (*call.progress.changes, deepcopy(visible))
         call.progress = call.progress.model_copy(update={"changes": changes})
+        call.decision = call.decision or True
         return visible
 
 
-def _call_that_ran(call: OpenCall) -> Any:
-    """Return the call with the arguments that `before_tool` left: a hook that repeats it runs these."""
-    if call.changed_args is None:
-        return call.call
-    changed = copy_of_call(call.call.model_copy(update={"args": call.changed_args}))
-    if call.decision is not None:  # a person agreed to the change, too
-        mark_approved(changed)
-    return changed
+def _changed_call(call: ToolCall, answer: dspy.ToolCalls.ToolCall) -> ToolCall:
+    """Return the call that a hook gave, which the next one sees and may edit."""
+    return call.model_copy(update={"name": answer.name, "args": deepcopy(dict(answer.args or {}))})
 
 
 class _AsyncToolFunction(ToolFunction):
@@ -333,16 +343,16 @@ def _without(own: Signature, name: str | None) -> Signature:
     return own.replace(parameters=[part for part in own.parameters.values() if part.name != name])
 
 
-def _ask_hook(hook: Callable[..., Any], name: str, given: Json) -> _Steps[Any]:
+def _ask_hook(call: OpenCall, hook: Callable[..., Any], name: str, given: tuple[Any, ...]) -> _Steps[Any]:
     """Return what a hook answers.
 
     Raises:
         HookError: if it raises.
     """
     try:
-        return (yield _FunctionStep(partial(hook, *given.values()), {}))
+        return (yield _FunctionStep(partial(start_hook, call, hook, given), {}))
     except Exception as error:  # noqa: BLE001  (whatever the hook raises fails the call)
-        _LOG.exception("the hook %s of %s failed", name, given["call"].name)
+        _LOG.exception("the hook %s of %s failed", name, call.call)
         raise HookError(name, error) from None
 
 

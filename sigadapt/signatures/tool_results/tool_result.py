@@ -8,9 +8,9 @@ import pydantic
 
 from sigadapt.schemas.json_values import is_array, is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of, order_of
-from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of
-from sigadapt.signatures.tool_results.failures import message_in
-from sigadapt.signatures.tool_results.tool_output import for_agent, output_of
+from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of, text_of
+from sigadapt.signatures.tool_results.failures import FailedResult, message_in
+from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of
 
 _SELDOM = ("altered", "note", "blocks")
 _EXCEPTION = re.compile(r"([A-Z]\w*)(?=: |\Z)")  # of `ExceptionType: message`
@@ -133,6 +133,20 @@ class ToolResult(OwnErrors):
             'No network.'
         """
         return cls(call_id=call.id, name=call.name or "unnamed", value=reason, is_error=True)
+
+
+def failure_in(value: object) -> Exception | None:
+    """Return why a call failed that gave this value; None for a value that is no failure."""
+    if isinstance(value, NotedValue):
+        value = value.value
+    if isinstance(value, Exception):
+        return value
+    if isinstance(value, ToolResult):
+        return FailedResult(value_for_agent(value)) if value.is_error else None
+    output = output_of(value)
+    if output is None or not output.failed:
+        return None
+    return RuntimeError(text_of(output.parts))
 
 
 def value_for_agent(result: ToolResult) -> Any:

@@ -16,9 +16,9 @@ from sigadapt.schemas.json_values import (
 )
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import pin_of_call, question_about, request_for
-from sigadapt.signatures.calls.tool_call import id_of_request, in_agreement, is_approved, mark_approved
+from sigadapt.signatures.calls.tool_call import id_of_request, in_agreement
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, with_approval
-from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
+from sigadapt.signatures.sources.runnable import asking_of
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall
@@ -275,13 +275,12 @@ def _job(call: ToolCall, decls: ToolDecls, question: _Question, decision: Any, e
             return _waiting_job(call, [request_for(call, args, confirmation, decls)], earlier)
         raise _undecided_error(call, confirmation.hint)
     agreement = _agreement(call, args, decision, progress)
-    if is_agreed or not asks_itself:
-        mark_approved(agreement.call)
     if is_agreed:
         is_edited = agreement.edit is not None
         pin = pin_of_call(call, decls)
         progress = with_approval(progress, pin, agreement.call.args, is_edited=is_edited)
-    return _job_of_agreement(call, decls, agreement, progress, is_agreed=is_agreed)
+    verdict = (agreement.edit or True) if is_agreed else None
+    return _job_of_agreement(call, decls, agreement, progress, verdict)
 
 
 class _Agreement(NamedTuple):
@@ -305,7 +304,7 @@ def _agreement(
 
 
 def _job_of_agreement(
-    call: ToolCall, decls: ToolDecls, agreement: _Agreement, progress: CallProgress, *, is_agreed: bool
+    call: ToolCall, decls: ToolDecls, agreement: _Agreement, progress: CallProgress, verdict: Any
 ) -> Job:
     try:
         arguments = agreement.call.bind(decls)
@@ -314,11 +313,9 @@ def _job_of_agreement(
             return Job(call, failed_result(error.call))
         reason = f"the edited call does not fit: {error.reason}"
         raise InvalidOption(reason, code="invalid_decision", field="decisions", tool=call.name) from error
-    function = function_of_call(agreement.call, decls)
-    decl = decls[call.name]
-    decision = None
-    if is_agreed:
-        decision = agreement.edit or True
+    decl = declared_tool(call, decls)
+    asks_itself = verdict is None and asking_of(decl.func) is not None
+    function = decl.raw.function if asks_itself else own_function(decl)
     return Job(
         call,
         function=function,
@@ -327,28 +324,30 @@ def _job_of_agreement(
         # A function that asks first keeps the limit itself, once a person has answered.
         timeout=None if asking_of(function) else decl.timeout,
         decl=decl,
-        open_call=OpenCall(agreement.call, progress, decision),
+        open_call=OpenCall(agreement.call, progress, verdict),
     )
 
 
-def function_of_call(call: ToolCall, decls: ToolDecls) -> Callable[..., Any]:
-    """Return the function that runs a call, if no person has to be asked any more."""
-    if call.name not in decls:
-        raise InvalidToolDecl(
-            "its program runs it, and it was declared without a function",
-            code="no_function",
-            tool=call.name,
-            fix="Run it yourself, with the arguments of call.bind(decls).",
-        )
-    decl = decls[call.name]
+def declared_tool(call: ToolCall, decls: ToolDecls) -> ToolDecl:
+    """Return the declaration of the tool that runs a call.
+
+    Raises:
+        InvalidToolDecl: `no_function`, for a tool in a provider's own words.
+    """
+    if call.name in decls:
+        return decls[call.name]
+    raise InvalidToolDecl(
+        "its program runs it, and it was declared without a function",
+        code="no_function",
+        tool=call.name,
+        fix="Run it yourself, with the arguments of call.bind(decls).",
+    )
+
+
+def own_function(decl: ToolDecl) -> Callable[..., Any]:
+    """Return what runs a call about which nobody has to be asked any more."""
     asking = asking_of(decl.func)
-    if is_approved(call):
-        return function_of(decl) if asking is None else function_of(decl, asking.behind)
-    if asking is not None:
-        return decl.raw.function
-    if decl.requires_confirmation is not False:
-        raise nobody_to_ask(decl.name)
-    return function_of(decl)
+    return function_of(decl) if asking is None else function_of(decl, asking.behind)
 
 
 def _undecided_error(call: ToolCall, hint: str) -> InvalidHistory:

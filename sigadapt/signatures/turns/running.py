@@ -20,12 +20,14 @@ from sigadapt.dspy_boundary.current_run import current_ledger, open_place
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded
 from sigadapt.signatures.calls import ToolCall, ToolCalls
-from sigadapt.signatures.calls.input_requests import pin_of_call, request_of_need
+from sigadapt.signatures.calls.input_requests import request_of_need
 from sigadapt.signatures.calls.tool_call import in_agreement, is_approved
-from sigadapt.signatures.confirmation import with_approval
+from sigadapt.signatures.confirmation import pin_of, question_for, with_approval
+from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
+from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
-from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for, open_call
+from sigadapt.signatures.tool_functions.open_call import OpenCall, attempt_of, call_for, open_call
 from sigadapt.signatures.tool_functions.pending import TaskPoll, is_pending, need_of
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.content import json_of
@@ -44,7 +46,7 @@ from sigadapt.signatures.tool_results.result_check import unfit_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_output import edit_note, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.signatures.turns.jobs import Job, function_of_call, jobs_of
+from sigadapt.signatures.turns.jobs import Job, declared_tool, jobs_of, own_function
 from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
 
 _LOG = logging.getLogger("sigadapt")
@@ -269,19 +271,17 @@ def _start(job: Job, entry: Callable[..., Any]) -> Any:
 def execute(call: ToolCall, decls: ToolDecls) -> Any:
     """Run one call: `ToolCall.execute`."""
     arguments = call.bind(decls)
-    own_function = function_of_call(call, decls)
-    function = with_watcher(call, sync_entry(own_function))
+    decl = declared_tool(call, decls)
+    current = _attempt(call, decl)
+    own_function_of_call = _function_to_execute(current, decl)
+    function = with_watcher(call, sync_entry(own_function_of_call))
     ledger = current_ledger()
     if ledger is not None:
         ledger.count_calls(1)
-    current = OpenCall(call)
-    if is_approved(call):
-        progress = with_approval(NO_PROGRESS, pin_of_call(call, decls), call.args, is_edited=False)
-        current = OpenCall(call, progress, decision=True)
 
     def start() -> Any:
         open_call.set(current)
-        call_for(own_function)
+        call_for(own_function_of_call)
         return function(**arguments)
 
     if is_async(function):
@@ -290,7 +290,7 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     try:
         value = start()
     except CallStop as stop:
-        raise _error_of_stop(call, decls, stop) from None
+        raise _error_of_stop(current, decls, stop) from None
     finally:
         open_call.set(earlier_call)
     if isawaitable(value):
@@ -298,24 +298,51 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     return _output(current, decls, value)
 
 
+def _attempt(call: ToolCall, decl: ToolDecl) -> OpenCall:
+    """Return the call as its context shows it: another attempt at the call whose hook runs it again."""
+    current = attempt_of(call) or OpenCall(call)
+    if is_approved(call, pin_of(decl)):
+        current.progress = with_approval(current.progress, pin_of(decl), call.args, is_edited=False)
+        current.decision = True
+    return current
+
+
+def _function_to_execute(current: OpenCall, decl: ToolDecl) -> Callable[..., Any]:
+    """Return what runs a call alone, if nobody has to be asked about it.
+
+    Raises:
+        InvalidToolDecl: `nobody_to_ask`.
+    """
+    if current.decision is not None:
+        return own_function(decl)
+    if asking_of(decl.func) is not None:
+        return decl.raw.function
+    if question_for(decl, current.call.args)[1] is not None:
+        raise nobody_to_ask(decl.name)
+    return own_function(decl)
+
+
 async def _finish_alone(current: OpenCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:
     """Await a call that is run alone."""
     try:
         value = await start()
     except CallStop as stop:
-        raise _error_of_stop(current.call, decls, stop) from None
+        raise _error_of_stop(current, decls, stop) from None
     return _output(current, decls, value)
 
 
 def _output(current: OpenCall, decls: ToolDecls, value: Any) -> Any:
     need = need_of(value, current.call.name)
     if need is not None:
-        raise _error_of_stop(current.call, decls, CallStop([need], current.progress))
+        raise _error_of_stop(current, decls, CallStop([need], current.progress))
     return program_outputs(value)
 
 
-def _error_of_stop(call: ToolCall, decls: ToolDecls, stop: CallStop) -> InputNeeded:
-    """Make the error of a call that is run alone and waits."""
+def _error_of_stop(current: OpenCall, decls: ToolDecls, stop: CallStop) -> InputNeeded | CallStop:
+    """Make the error of a call that is run alone and waits; inside of a hook of the call, the call waits."""
+    call = current.call
+    if attempt_of(call) is not None:
+        return stop
     calls = ToolCalls(tool_calls=[call], turn=call.turn)
     requests = requests_of_stop(call, stop, decls)
     turn = TurnResults(calls, [], requests, {call.id: stop.progress})
