@@ -19,7 +19,7 @@ from sigadapt.errors import InputNeeded, InvalidHistory
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import cut, short_hash
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, short_hash
 from sigadapt.signatures import awaiting
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -61,6 +61,7 @@ _UNLESS_DEFAULT = ("results", "progress", "state", "one_by_one")
 
 def to_json(error: InputNeeded) -> str:
     """Return the error as JSON text."""
+    _check_state(error.state)
     fields = {name: getattr(error, name) for name in (*_SAVED, *_UNLESS_DEFAULT, "id")}
     unknown = {name for name in _UNLESS_DEFAULT if fields[name] == _RunRecord.model_fields[name].default}
     if error.run is None:
@@ -79,6 +80,19 @@ def to_json(error: InputNeeded) -> str:
         reason = f"the run that waits cannot be saved: {cut(str(fault))}"
         fix = "Give inputs and a state that JSON can hold, or pickle the error."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
+
+
+def _check_state(state: dict[str, Any]) -> None:
+    """Refuse a state that JSON would change, or that could not be read again."""
+    fault = fault_in(state, levels=ARGUMENT_LEVELS)
+    if fault is None:
+        return
+    raise InvalidHistory(
+        f"the state of the run cannot be saved: {fault.reason}",
+        code="unreadable_history",
+        path=fault.path,
+        fix="Keep plain JSON values in context.state, and what else tools need in deps.",
+    )
 
 
 def _with_number_texts(history: dspy.History) -> dspy.History:

@@ -164,8 +164,13 @@ def _fault_of(item: Any) -> str | None:
     if isinstance(item, float):
         return None if math.isfinite(item) else f"{item} is not a JSON number"
     if isinstance(item, int):
-        return None if item.bit_length() <= _MOST_BITS else "an integer of more than 4,300 digits"
+        return "an integer of more than 4,300 digits" if is_large_integer(item) else None
     return f"a Python {type(item).__name__} is not a JSON value"
+
+
+def is_large_integer(value: object) -> TypeGuard[int]:
+    """Say whether a value is an integer of more digits than Python writes as text or reads from it."""
+    return isinstance(value, int) and value.bit_length() > _MOST_BITS
 
 
 def _fault_of_keys(keys: list[object]) -> str | None:
@@ -285,7 +290,7 @@ def json_like(value: Any) -> str:
 
 
 def _scalar(item: Any) -> str:
-    if isinstance(item, int) and item.bit_length() > _MOST_BITS:
+    if is_large_integer(item):
         return hex(item)
     if item is None or isinstance(item, (str, int, float)):
         return json.dumps(item, ensure_ascii=False)

@@ -12,13 +12,15 @@ from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.adapters.response.waiting import (
+    calling_agent,
     inputs_of_turn,
     is_forced_submit,
     is_inside_tool,
+    is_one_by_one,
     outputs_beside,
 )
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
-from sigadapt.dspy_boundary.internals import SUBMIT, ReActV2, settings
+from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.tool_functions.tool_context import cannot_wait
@@ -31,10 +33,9 @@ def begin_step(call: AdapterCall) -> AgentTurn | None:
         InputNeeded: if a call of the agent's last turn waits.
         InvalidSignature: for an agent with outputs of what server tools did.
     """
-    modules: list[Any] = settings.caller_modules or []
-    if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
+    agent = calling_agent()
+    if agent is None:
         return None
-    agent: Any = modules[-2]
     if not getattr(agent, "ends_by_itself", False):  # `sigadapt.ReAct` looks when it is made
         refuse_invented_work(agent.signature)
     earlier = open_turn.get()
@@ -46,6 +47,7 @@ def begin_step(call: AdapterCall) -> AgentTurn | None:
     if history is None:
         return None
     turn = AgentTurn(history, inputs_of_turn(call.plan, call.inputs), agent)
+    turn.is_one_by_one = is_one_by_one(agent)
     turn.keeps_tracebacks = call.adapter.options.tool_errors == "traceback"
     ledger = current_ledger()
     if ledger is not None:

@@ -30,7 +30,7 @@ from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_e
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import read, with_events, without_tracebacks
-from sigadapt.signatures.turns.running import current_state, requests_of_stop
+from sigadapt.signatures.turns.running import TurnResults, requests_of_stop
 
 NOT_RUN = "This call was not run: the run ended before it began."
 NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
@@ -57,6 +57,8 @@ class AgentTurn:
         self.agent = agent
         self.count_calls: Callable[[int], None] = _ignore
         """Called with the number of the calls that begin to run now. It raises why they may not."""
+        self.is_one_by_one = False
+        """Whether the agent runs the calls of its turns one by one."""
         self.keeps_tracebacks = False
         """Whether a failed tool has a traceback in the history, because the model is to read it."""
         self._history = read(dspy.History, history, None)
@@ -242,18 +244,11 @@ class AgentTurn:
                     requests += requests_of_stop(call, self._stops[call.id], self.decls)
             history = self._history.model_copy(update={"messages": self._history.messages[: self._length]})
             history = with_events(history) if self.keeps_tracebacks else without_tracebacks(history)
-            error = InputNeeded(
-                self._calls,
-                ToolCalls(tool_calls=requests, turn=self._calls.turn),
-                history,
-                self._event,
-                self._field,
-            )
             rows = [row for row in self._results.values() if row.name != SUBMIT]
-            error.results = [*map(_tool_result, rows)]
-            error.progress = {call_id: stop.progress for call_id, stop in self._stops.items()}
-        error.state = current_state()
-        return error
+            progress = {call_id: stop.progress for call_id, stop in self._stops.items()}
+            turn = TurnResults(self._calls, [*map(_tool_result, rows)], requests, progress)
+            place = {"event": self._event, "field": self._field}
+            return turn.input_needed(history, parallel=not self.is_one_by_one, **place)
 
     def leave_out(self) -> None:
         """Take the turn out of the agent's own history, which has it without the results to come."""

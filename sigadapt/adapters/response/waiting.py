@@ -10,8 +10,7 @@ from sigadapt.adapters.calling.call_record import AdapterCall
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.dspy_boundary.current_run import current_ledger
-from sigadapt.dspy_boundary.internals import is_submit, settings
-from sigadapt.errors import InputNeeded
+from sigadapt.dspy_boundary.internals import ReActV2, is_submit, settings
 from sigadapt.schemas.json_values import is_object, is_sequence
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.calls.input_requests import question_about, request_for
@@ -19,6 +18,7 @@ from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.transcript import read, with_events, without_tracebacks
+from sigadapt.signatures.turns.running import TurnResults
 
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
 
@@ -56,14 +56,9 @@ def stop_for_person(call: AdapterCall, decls: ToolDecls, request: Request, value
     if call.adapter.options.tool_errors == "message":
         before = without_tracebacks(before)
     event = {**inputs_of_turn(plan, inputs), **outputs_beside(plan, values)}
-    raise InputNeeded(
-        calls,
-        ToolCalls(tool_calls=requests, turn=calls.turn),
-        before,
-        event,
-        plan.calls,
-        fields.results,
-    )
+    turn = TurnResults(calls, [], requests, {})
+    place = {"event": event, "field": plan.calls, "results_field": fields.results}
+    raise turn.input_needed(before, parallel=not is_one_by_one(calling_agent()), **place)
 
 
 def inputs_of_turn(plan: Plan, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,6 +79,19 @@ def is_forced_submit(request: Request, decls: ToolDecls) -> bool:
     function: Any = choice.get("function") if is_object(choice) else None
     name: Any = function.get("name") if is_object(function) else None
     return name in decls and is_submit(decls[name].func)
+
+
+def calling_agent() -> Any:
+    """Return the agent of DSPy's whose predictor runs here; None outside of one."""
+    modules: list[Any] = settings.caller_modules or []
+    if len(modules) < 2 or not isinstance(modules[-2], ReActV2) or modules[-1] is not modules[-2].react:
+        return None
+    return modules[-2]
+
+
+def is_one_by_one(agent: Any) -> bool:
+    """Return whether an agent runs the calls of a turn one by one, as DSPy's own loop does."""
+    return agent is not None and not getattr(agent, "ends_by_itself", False)
 
 
 def is_inside_tool() -> bool:

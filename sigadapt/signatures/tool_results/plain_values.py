@@ -25,7 +25,17 @@ from pydantic_core import to_jsonable_python
 from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
-from sigadapt.schemas.json_values import as_unicode, compact, is_object, is_unicode, type_of, without_halves
+from sigadapt.schemas.json_values import (
+    ARGUMENT_LEVELS,
+    as_unicode,
+    compact,
+    is_large_integer,
+    is_object,
+    is_sequence,
+    is_unicode,
+    type_of,
+    without_halves,
+)
 from sigadapt.signatures.tool_results.content import PLAIN, content_of
 from sigadapt.signatures.tool_results.tool_output import output_of
 
@@ -51,8 +61,8 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
     """Return a value as JSON can hold it, and what of it was altered.
 
     Raises:
-        InvalidHistory: `unsendable_content`, for a value without a text of its own, or one that has to be
-            awaited or iterated.
+        InvalidHistory: `unsendable_content`, for a value without a text of its own, one that has to be
+            awaited or iterated, or one that no store could give back.
     """
     if type(value) is str and is_unicode(value):
         return value, ()
@@ -60,14 +70,11 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
         return value, ()
     if output_of(value) is not None or _is_json(value):
         return value, ()
+    _refuse_unreadable(value, tool)
+    if content_of(value) is not None:
+        return value, ()
     reasons: set[str] = set()
-    try:
-        if content_of(value) is not None:
-            return value, ()
-        plain: Any = _plain(value, tool, reasons)
-    except RecursionError:  # deeper than any JSON, or a circle
-        reasons = set()
-        plain = _altered_text(f"{type_of(value)} that is nested too deep", "text", reasons)
+    plain: Any = _plain(value, tool, reasons)
     return plain, tuple(sorted(reasons))
 
 
@@ -99,7 +106,7 @@ def _is_json(value: Any) -> bool:
             json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return False
-    return True
+    return text.count(b"[") + text.count(b"{") <= ARGUMENT_LEVELS  # else it may be too deep
 
 
 def _plain(value: Any, tool: str, reasons: set[str]) -> Any:
@@ -153,6 +160,7 @@ def _plain_object(value: Any, tool: str, reasons: set[str]) -> Any:
         json_value = to_jsonable_python(value, inf_nan_mode="constants")
     except (ValueError, TypeError):
         return _altered_text(_text_of(value, tool), "text", reasons)
+    _refuse_unreadable(json_value, tool)
     own_reasons: set[str] = set()
     plain = _plain(json_value, tool, own_reasons)
     reasons |= own_reasons
@@ -189,6 +197,20 @@ def _refuse_unfinished(value: Any, tool: str) -> None:
     if isinstance(value, (Iterator, AsyncIterator)):
         kind = type_of(cast("object", value))
         _refuse(tool, f"is {kind}, an iterator whose items are not there yet", "Give a list of them.")
+
+
+def _refuse_unreadable(value: Any, tool: str) -> None:
+    """Refuse a value that a store writes and cannot read again: each later load of the run would fail."""
+    fix = "Return less, or return it as text."
+    pending: list[tuple[Any, int]] = [(value, 0)]
+    while pending:
+        item, levels = pending.pop()
+        if is_large_integer(item):
+            _refuse(tool, "holds an integer of more than 4,300 digits", fix)
+        members = item.values() if is_object(item) else item if is_sequence(item) else ()
+        if members and levels >= ARGUMENT_LEVELS:
+            _refuse(tool, f"is nested deeper than {ARGUMENT_LEVELS} levels", fix)
+        pending += [(member, levels + 1) for member in members]
 
 
 def _refuse(tool: str, reason: str, fix: str) -> NoReturn:
