@@ -5,7 +5,7 @@ say now: a tool that is given without its guard would otherwise run unasked. The
 a call that needs a yes by now needs one too, as in `ToolCalls.run`.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from math import isfinite
 from typing import Any, NamedTuple
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import dspy
 import pydantic
 
-from sigadapt.adapters.calling.agent_turn import AgentTurn
+from sigadapt.adapters.calling.agent_turn import CANCELLED, NO_RESULT, AgentTurn
 from sigadapt.dspy_boundary.internals import is_submit
-from sigadapt.errors import InputNeeded, InvalidHistory
+from sigadapt.errors import InputNeeded, InvalidHistory, InvalidToolDecl
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.run import Run
@@ -23,13 +23,14 @@ from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, short_h
 from sigadapt.signatures import awaiting
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
-from sigadapt.signatures.tool_functions.stops import CallProgress
+from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import with_events
 from sigadapt.signatures.turns.decisions import missing_decisions, read_decisions
 from sigadapt.signatures.turns.jobs import Job, jobs_of, refuse_swapped
 from sigadapt.signatures.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
+from sigadapt.signatures.turns.shown_calls import check_shown
 from sigadapt.signatures.turns.turn_tools import tools_of_turn
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
@@ -117,7 +118,9 @@ def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
         record = _RunRecord.model_validate_json(text)
         [event] = record.event.messages
         error = kind(record.calls, record.requests, record.history, event, record.field, record.results_field)
-    except (ValueError, InvalidHistory) as fault:
+        for request in record.requests:
+            check_shown(request, record.calls, record.progress.get(request.call.id, NO_PROGRESS))
+    except (ValueError, InvalidHistory, InvalidToolDecl) as fault:
         reason = f"it is no saved InputNeeded: {cut(str(fault))}"
         fix = "Give what error.model_dump_json() wrote."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
@@ -197,13 +200,13 @@ def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
     """Open a run that continues from what the waiting run has used and kept.
 
     If the program leaves it, the error has the results so far, what they used and the state: `resume` again
-    runs only what has no result, and continues to count.
+    runs only what had not begun, and continues to count.
 
     Yields:
         What keeps the result of each call at once.
     """
     turn = AgentTurn.of_waiting(error)
-    resumption = _Resumption(turn, error.results)
+    resumption = _Resumption(error, turn)
     is_agents = error.results_field is None  # not that of a loop of the program's own
     with Run() as run:
         earlier = None if error.run is None else error.run.ledger
@@ -215,26 +218,54 @@ def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
         except InputNeeded:
             raise
         except BaseException:
-            error.results = resumption.results
+            resumption.leave()
             error.state = copy_of_state(run.state)
             error.run = run
             raise
 
 
 class _Resumption:
-    """A turn that is resumed: the results of its calls, as they end."""
+    """A turn that is resumed: the calls that began, and their results as they end.
 
-    def __init__(self, turn: AgentTurn, results: Sequence[ToolResult]) -> None:
-        self.results = [*results]
-        self.begin = turn.begin
-        self.stop = turn.stop
-        self.cancel = turn.cancel
+    Args:
+        error: the run that waited.
+        turn: its turn.
+    """
+
+    def __init__(self, error: InputNeeded, turn: AgentTurn) -> None:
+        self._error = error
         self._turn = turn
+        self._results = {result.call_id: result for result in error.results}
+        self._running: dict[str, Any] = {}
+        self._was_left = False
+
+    def begin(self, call: Any) -> None:
+        """Note that a call begins to run."""
+        self._running[call.id] = call
+        self._turn.begin(call)
+
+    def stop(self, call: Any, stop: CallStop) -> None:
+        """Note that a call waits."""
+        self._running.pop(call.id, None)
+        self._turn.stop(call, stop)
+
+    def cancel(self, call: Any) -> None:
+        """Note that a call was cancelled with its turn."""
+        self.take_result(ToolResult.failed(call, CANCELLED))
 
     def take_result(self, result: ToolResult) -> None:
-        """Keep the result of a call."""
-        self.results.append(result)
+        """Keep the result of a call, which may end after the run was left."""
+        self._results[result.call_id] = result
+        self._running.pop(result.call_id, None)
         self._turn.take_result(result)
+        if self._was_left:
+            self.leave()
+
+    def leave(self) -> None:
+        """Keep in the error what has ended, and what may still be running: neither runs a second time."""
+        self._was_left = True
+        running = [ToolResult.failed(call, NO_RESULT) for call in [*self._running.values()]]
+        self._error.results = [*self._results.values(), *running]
 
 
 class _ResumedTurn(NamedTuple):

@@ -35,7 +35,7 @@ from sigadapt.signatures.turns.running import TurnResults, requests_of_stop
 NOT_RUN = "This call was not run: the run ended before it began."
 NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
 WAITS = "There is no result: this call waits for a person, or for a result from elsewhere."
-CANCELLED = "There is no result: this call was cancelled when the run ended. It may have had an effect."
+CANCELLED = "This call was cancelled when the run ended. It is not known whether it had an effect."
 
 _LOG = logging.getLogger("sigadapt")
 _NO_DECLS = ToolDecls()

@@ -2,8 +2,9 @@
 
 import json
 from copy import deepcopy
+from typing import Any
 
-from sigadapt.schemas.json_values import Json, equal_json, short_hash
+from sigadapt.schemas.json_values import Json, equal_json, is_array, is_object, short_hash
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, id_of_request
 from sigadapt.signatures.confirmation import Confirmation, pin_of, question_for
@@ -67,7 +68,9 @@ def request_of_need(call: ToolCall, need: Need, position: int, tools: ToolDecls)
         request = request_for(call, need.args or {}, Confirmation(need.hint, need.payload), tools)
         return request.model_copy(update={"args": {**request.args, "changed": True}})
     args = call.args if need.args is None else need.args
-    members = {"kind": need.kind, "call": _fields_of(call, args), "hint": need.hint}
+    members: Json = {"kind": need.kind, "call": _fields_of(call, args), "hint": need.hint}
+    if need.args is not None:
+        members["changed"] = True
     optional = {"schema": need.schema, "payload": need.payload, "pending": need.pending}
     optional |= {"question": need.question or None, "member": need.member}
     optional |= {"position": need.position or None}
@@ -86,3 +89,12 @@ def request_of_need(call: ToolCall, need: Need, position: int, tools: ToolDecls)
             "turn": call.turn,
         }
     )
+
+
+def has_all(shown: Any, sent: Any) -> bool:
+    """Return whether what a person saw is what the model sent, perhaps with defaults."""
+    if is_object(shown) and is_object(sent):
+        return all(key in shown and has_all(shown[key], value) for key, value in sent.items())
+    if is_array(shown) and is_array(sent):
+        return len(shown) == len(sent) and all(map(has_all, shown, sent))
+    return equal_json(shown, sent)

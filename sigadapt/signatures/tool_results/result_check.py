@@ -20,7 +20,7 @@ _DEFINITIONS = ("$defs", "definitions")
 def refuse_uncheckable(returns: Json | None, tool: str) -> None:
     """Refuse `check_result` for a tool whose declaration says nothing of its result."""
     if returns is not None:
-        check(_as_member(returns), tool=tool)
+        check_value_schema(returns, tool)
         return
     raise InvalidToolDecl(
         "its check_result has no schema to check by",
@@ -28,6 +28,15 @@ def refuse_uncheckable(returns: Json | None, tool: str) -> None:
         tool=tool,
         fix="Annotate what the function returns, or give returns=... .",
     )
+
+
+def check_value_schema(schema: Json, tool: str) -> None:
+    """Refuse a schema by which no value can be checked.
+
+    Raises:
+        InvalidToolDecl: as for the schema of a declaration.
+    """
+    check(_as_member(schema), tool=tool)
 
 
 def unfit_error(decl: Any, value: Any) -> InvalidHistory | None:

@@ -1,7 +1,8 @@
 """Read what was decided about a run that waits: approvals, answers and results, each checked by its request.
 
-A rejection needs no tool, so it is taken by the request that was asked. Every other decision runs what the
-person was shown, so the tool must be declared as it was then.
+To decline needs no tool: a rejected call, an unanswered question and a result that does not come end the call
+by the request that was asked. Every other decision runs what the person was shown, so the tool must be
+declared as it was then. A tool that is as it was may catch the `Declined` of its own question.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from sigadapt.errors import Declined, InputNeeded, InvalidHistory, InvalidOption
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.json_values import cut, is_mapping, listed, type_of
 from sigadapt.signatures.calls import ToolCall
+from sigadapt.signatures.calls.input_requests import pin_of_call
 from sigadapt.signatures.confirmation import REJECTED, pin_of, with_approval
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.pending import task_poll
@@ -22,6 +24,7 @@ from sigadapt.signatures.turns.jobs import (
     Decision,
     Earlier,
     changed_tool,
+    check_decision,
     is_decision,
     refuse_other_call,
     unknown_decision,
@@ -116,12 +119,14 @@ def _is_plain_approval(request: ToolCall) -> bool:
 def _take(turn_decisions: TurnDecisions, request: ToolCall, decision: Any, decls: ToolDecls) -> None:
     """Take the decision about one request."""
     call = request.call
-    if request.kind == "approval" and (decision is False or isinstance(decision, str)):
+    if is_rejection(request, decision):
         turn_decisions.results[call.id] = ToolResult.failed(call, decision or REJECTED)
         return
-    if request.kind == "approval" and not is_decision(decision):
-        fix = "Map request.id to True, to False or a reason to reject it, or to the edited ToolCall."
-        raise _invalid(f"{cut(repr(decision))} ({type_of(decision)}) does not decide about a call", fix)
+    if request.kind == "approval":
+        check_decision(decision)
+    elif is_no(request, decision) and not _has_same_tool(request, decls):
+        turn_decisions.results[call.id] = ToolResult.failed(call, decision.reason)
+        return
     _refuse_changed(request, decls)
     if _is_plain_approval(request):
         turn_decisions.approvals[request.id] = decision
@@ -131,6 +136,16 @@ def _take(turn_decisions: TurnDecisions, request: ToolCall, decision: Any, decls
         _take_answer(turn_decisions, request, decision)
     else:
         turn_decisions.sources[call.id] = _source_of(call, decision)
+
+
+def is_rejection(request: ToolCall, decision: object) -> bool:
+    """Return whether a decision is a no to a call."""
+    return request.kind == "approval" and (decision is False or isinstance(decision, str))
+
+
+def is_no(request: ToolCall, decision: object) -> bool:
+    """Return whether a decision ends a call: it is rejected, or gets no answer or no result."""
+    return is_rejection(request, decision) or (request.kind != "approval" and isinstance(decision, Declined))
 
 
 def _take_changed_call(
@@ -209,15 +224,17 @@ def _polls(turn_decisions: TurnDecisions, request: ToolCall, decls: ToolDecls) -
 
 def _refuse_changed(request: ToolCall, decls: ToolDecls) -> None:
     """Refuse a decision about a tool that is missing or declared otherwise than when the person was asked."""
-    name = request.call.name
-    pin = request.args.get("pin")
-    decision = f"there is a decision about {request.id!r}, and"
-    if pin is None:  # of an undeclared tool, or saved before requests had pins
+    if _has_same_tool(request, decls):
         return
-    if name not in decls:
-        raise changed_tool(decision, name, "is not declared")
-    if pin != pin_of(decls[name]):
-        raise changed_tool(decision, name, "is declared otherwise than when it was asked about")
+    name = request.call.name
+    change = "is declared otherwise than when it was asked about" if name in decls else "is not declared"
+    raise changed_tool(f"there is a decision about {request.id!r}, and", name, change)
+
+
+def _has_same_tool(request: ToolCall, decls: ToolDecls) -> bool:
+    """Return whether the tool is what the person was asked about; one of a provider's own has no pin."""
+    pin = request.args.get("pin")
+    return pin is None or pin == pin_of_call(request.call, decls)
 
 
 def missing_decisions(requests: list[ToolCall]) -> InvalidHistory:

@@ -5,17 +5,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl, UnboundToolCall
 from sigadapt.schemas.json_values import (
+    ARGUMENT_LEVELS,
     Json,
     cut,
     equal_json,
-    is_array,
+    fault_in,
     is_mapping,
-    is_object,
+    json_like,
     listed,
     type_of,
 )
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.calls.input_requests import pin_of_call, question_about, request_for
+from sigadapt.signatures.calls.input_requests import has_all, pin_of_call, question_about, request_for
 from sigadapt.signatures.calls.tool_call import id_of_request, in_agreement
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, with_approval
 from sigadapt.signatures.sources.runnable import asking_of
@@ -187,16 +188,32 @@ def decisions_of(decisions: object) -> Mapping[str, Decision]:
     """Return decisions by the ids of their requests, or refuse what is none."""
     if decisions is None:
         return {}
-    fix = "Map request.id to True, to False or a reason to reject it, or to the edited ToolCall."
     if not is_mapping(decisions):
         kind = type_of(decisions)
         reason = f"expected a mapping by request.id, such as {{request.id: True}}, got {kind}"
+        fix = "Map request.id to what was decided."
         raise InvalidOption(reason, code="invalid_decision", field="decisions", fix=fix)
     for decision in decisions.values():
-        if not is_decision(decision):
-            reason = f"{cut(repr(decision))} ({type_of(decision)}) does not decide about a call"
-            raise InvalidOption(reason, code="invalid_decision", field="decisions", fix=fix)
+        check_decision(decision)
     return decisions
+
+
+def check_decision(decision: object) -> None:
+    """Refuse what does not decide about an approval, and an edited call that no JSON can hold."""
+    fault = fault_in(decision.args, levels=ARGUMENT_LEVELS) if isinstance(decision, ToolCall) else None
+    if is_decision(decision) and fault is None:
+        return
+    if fault is None:
+        reason = f"{cut(json_like(decision))} ({type_of(decision)}) does not decide about a call"
+    else:
+        reason = f"the arguments of the edited call are no JSON: {fault.reason}"
+    raise InvalidOption(
+        reason,
+        code="invalid_decision",
+        field="decisions",
+        path=None if fault is None else fault.path,
+        fix="Map request.id to True, to False or a reason to reject it, or to the edited ToolCall.",
+    )
 
 
 def is_decision(value: object) -> bool:
@@ -219,18 +236,9 @@ def _request_ids(
         key, edit = edits.get(call.id, ("", call))
         edited_call = edit.model_copy(update={"turn": call.turn})
         is_of_request = edit.name == call.name and id_of_request(edited_call, edit.args) == key
-        if is_of_request and _has_all(edit.args, call.args):
+        if is_of_request and has_all(edit.args, call.args):
             requests[call.id] = key
     return requests
-
-
-def _has_all(decided: Any, sent: Any) -> bool:
-    """Return whether what a person saw is what the model sent, perhaps with defaults."""
-    if is_object(decided) and is_object(sent):
-        return all(key in decided and _has_all(decided[key], value) for key, value in sent.items())
-    if is_array(decided) and is_array(sent):
-        return len(decided) == len(sent) and all(map(_has_all, decided, sent))
-    return equal_json(decided, sent)
 
 
 def unknown_decision(
