@@ -252,7 +252,7 @@ MISTAKES: dict[str, tuple[Any, Any, str]] = {
     "swapped, a list": ({REQUEST: "no"}, [Shop().pay], r"run\(tools, decisions\)"),
     "decisions alone": ({REQUEST: True}, None, r"run\(tools, decisions\)"),
     "a number": (TOOLS, {REQUEST: 1}, r"1 \(an int\) does not decide"),
-    "nothing": (TOOLS, {REQUEST: None}, r"None \(None\) does not decide"),
+    "nothing": (TOOLS, {REQUEST: None}, r"null \(None\) does not decide"),
     "yes for all": (TOOLS, True, r"\{request.id: True\}, got a bool"),
     "a list": (TOOLS, [True], r"\{request.id: True\}, got a list"),
 }

@@ -25,7 +25,7 @@ WIRES = ("openai", "responses", "anthropic", "gemini")
 QUESTION = "Order two of Emma."
 ORDERED = "Ordered 2 of Emma."
 NOT_RUN = "This call was not run: the run ended before it began."
-CANCELLED = "There is no result: this call was cancelled when the run ended. It may have had an effect."
+CANCELLED = "This call was cancelled when the run ended. It is not known whether it had an effect."
 NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."
 
 ENDS: dict[str, Any] = {

@@ -380,7 +380,10 @@ def test_a_run_that_waits_can_be_signed():
     assert is_signed(again, marks, SECRET, context="user 7")
     assert not is_signed(again, marks, SECRET, context="user 8")
     for old, new in (("Rome", "Oslo"), ("Ada", "Eve"), ("lies in Europe", "lies in Asia")):
-        changed = InputNeeded.model_validate_json(text.replace(old, new))
+        try:
+            changed = InputNeeded.model_validate_json(text.replace(old, new))
+        except InvalidHistory:  # its request shows another call
+            continue
         assert not is_signed(changed, marks, SECRET, context="user 7")
 
 
@@ -582,7 +585,7 @@ def test_a_run_that_json_cannot_hold_is_told():
     with pytest.raises(InvalidHistory, match=r"cannot be saved: .*object") as caught:
         error.model_dump_json()
     assert caught.value.code == "unreadable_history"
-    assert "JSON can hold" in str(caught.value.fix)
+    assert (caught.value.path, "deps" in str(caught.value.fix)) == ("/lock", True)
 
 
 @pytest.mark.parametrize("kind", [sigadapt.ReAct, cast("Any", dspy).ReActV2])
