@@ -19,7 +19,7 @@ from sigadapt.errors import InputNeeded, InvalidHistory, InvalidToolDecl
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, short_hash
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, listed, pointer, short_hash
 from sigadapt.signatures import awaiting
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -121,7 +121,7 @@ def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
         for request in record.requests:
             check_shown(request, record.calls, record.progress.get(request.call.id, NO_PROGRESS))
     except (ValueError, InvalidHistory, InvalidToolDecl) as fault:
-        reason = f"it is no saved InputNeeded: {cut(str(fault))}"
+        reason = f"it is no saved InputNeeded: {cut(_without_input(fault))}"
         fix = "Give what error.model_dump_json() wrote."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
     for name in _UNLESS_DEFAULT:
@@ -139,6 +139,14 @@ def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
     else:
         error.id = record.id
     return error
+
+
+def _without_input(fault: Exception) -> str:
+    """Return why a text cannot be read, without a word of it: errors are logged and shown."""
+    if not isinstance(fault, pydantic.ValidationError):
+        return str(fault)
+    details = fault.errors(include_url=False, include_input=False)
+    return listed((f"{pointer(each['loc']) or 'the text'}: {each['msg']}" for each in details), 3)
 
 
 def resume(

@@ -7,21 +7,25 @@ cursor as `params` or as `cursor`, depending on the SDK's version.
 import asyncio
 import inspect
 import sys
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, NamedTuple
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, is_array
+from sigadapt.signatures.sources.mcp import is_for_model
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
 from sigadapt.signatures.tool_functions.pending import TASKS
 from sigadapt.signatures.tool_functions.server_questions import answers_for, needs_of
 from sigadapt.signatures.tool_functions.server_tasks import claims_other_results, task_of, task_result
 from sigadapt.signatures.tool_functions.tool_context import ToolContext
-from sigadapt.signatures.tool_results.function_calls import HOME_LOOP, on_loop
+from sigadapt.signatures.tool_results.function_calls import CONTEXT_FIRST, HOME_LOOP, on_loop
 from sigadapt.signatures.tool_results.tool_output import is_a
 
 _MOST_PAGES = 1_000
 _MOST_ROUNDS = 10
+_TIMEOUTS = (-32001, 408)
+"""The codes of the SDK for a request without an answer in time: of version 2, and of version 1."""
 
 
 def accepts(source: object) -> bool:
@@ -31,12 +35,20 @@ def accepts(source: object) -> bool:
     return all(callable(getattr(source, name, None)) for name in ("list_tools", "call_tool"))
 
 
-async def listed_tools(source: Any, *, instructions: bool = False) -> list[ToolDecl]:
-    """Return the declarations of all tools that a session or a server lists, page by page.
+class Listing(NamedTuple):
+    """The tools of a server: those that can be declared, and why each other one cannot."""
+
+    decls: list[ToolDecl]
+    left_out: tuple[str, ...] = ()
+
+
+async def listed_tools(source: Any, *, instructions: bool = False, drops_invalid: bool = False) -> Listing:
+    """Return the declarations of the tools that a session or a server lists for models, page by page.
 
     Args:
         source: the session or the server.
         instructions: whether each tool has the server's own instructions.
+        drops_invalid: whether a tool that cannot be declared is left out, in place of an error.
     """
     tools: list[Any] = []
     pages: set[str] = set()
@@ -61,10 +73,17 @@ async def listed_tools(source: Any, *, instructions: bool = False) -> list[ToolD
     loop = asyncio.get_running_loop()
     text = _instructions_of(source) if instructions else ""
     decls: list[ToolDecl] = []
-    for tool in tools:
-        func = _call_of(source, tool.name, loop)
-        decls.append(with_fields(ToolDecl.of(tool), func=func, instructions=text))
-    return decls
+    left_out: list[str] = []
+    for tool in filter(is_for_model, tools):
+        try:
+            decl = ToolDecl.of(tool)
+        except InvalidToolDecl as error:
+            if not drops_invalid:
+                raise
+            left_out.append(str(error))
+            continue
+        decls.append(with_fields(decl, func=_call_of(source, tool.name, loop), instructions=text))
+    return Listing(decls, tuple(left_out))
 
 
 def _instructions_of(source: Any) -> str:
@@ -85,14 +104,15 @@ def _call_of(
     session = getattr(source, "session", source)
 
     # A session reads its answers on the loop on which it was opened and listed.
-    async def call_tool(*, sigadapt_context: ToolContext | None = None, **arguments: Any) -> Any:
-        if sigadapt_context is None:  # called by hand
+    async def call_tool(context: Any = None, /, **arguments: Any) -> Any:
+        if context is None:  # called by hand
             return await on_loop(loop, lambda: source.call_tool(name, arguments), name)
-        return await on_loop(loop, lambda: _call(source, name, arguments, sigadapt_context), name)
+        return await on_loop(loop, lambda: _call(source, name, arguments, context), name)
 
     async def poll_task(task_id: str) -> Any:
         return await on_loop(loop, lambda: task_result(session, task_id), name)
 
+    setattr(call_tool, CONTEXT_FIRST, True)
     setattr(call_tool, HOME_LOOP, loop)
     setattr(call_tool, TASKS, poll_task)
     return call_tool
@@ -103,16 +123,44 @@ async def _call(source: Any, name: str, arguments: Json, context: ToolContext) -
     session = getattr(source, "session", source)
     parameters = inspect.signature(session.call_tool).parameters
     if "allow_input_required" not in parameters or claims_other_results(source):
-        return await source.call_tool(name, arguments)
+        return await _sent(source.call_tool(name, arguments))
     options: Json = {"allow_input_required": True}
+    if "progress_callback" in parameters:
+        options["progress_callback"] = _progress_of(context)
     if "allow_claimed" in parameters:
         options["allow_claimed"] = True
     answers = answers_for(context)
     for _ in range(_MOST_ROUNDS):
-        result = await session.call_tool(name, arguments, **options, **answers)
+        result = await _sent(session.call_tool(name, arguments, **options, **answers))
         if not is_a("InputRequiredResult", result):
             return task_of(result) or result
         if result.input_requests:
             context.ask_server(needs_of(result, name), result.request_state)
         answers = {"request_state": result.request_state}
     raise RuntimeError(f"the server asked for nothing {_MOST_ROUNDS} times, and gave no result")
+
+
+async def _sent(answer: Awaitable[Any]) -> Any:
+    """Return the answer to a call that was sent; one that does not come in time leaves open whether it ran.
+
+    Raises:
+        TimeoutError: for a call that the server did not answer in time.
+    """
+    try:
+        return await answer
+    except Exception as error:
+        code = getattr(getattr(error, "error", None), "code", None)
+        if code not in _TIMEOUTS and not isinstance(error, TimeoutError):
+            raise
+        raise TimeoutError(f"{error}. The call may have run.") from error
+
+
+def _progress_of(context: ToolContext) -> Callable[[float, float | None, str | None], Awaitable[None]]:
+    """Return what a session tells how far a server has come, from a task of its own."""
+    around = copy_context()
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        fraction = min(progress / total, 1.0) if total else None
+        around.copy().run(context.progress, message or "", fraction)
+
+    return tell

@@ -237,6 +237,19 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
     format = to_openai
     """What DSPy asks a value of one of its own types for."""
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Why tools of a server were left out (`Toolset(on_invalid="drop")`). It is not saved or compared."""
+        return self.__dict__.get("_left_out", ())
+
+    def without(self, *reasons: str) -> "ToolDecls":
+        """Return the same tools, with the reasons why others were left out."""
+        if not reasons:
+            return self
+        decls = ToolDecls(self)
+        vars(decls).update(_left_out=reasons)
+        return decls
+
     def to_dspy(self) -> list[dspy.Tool]:
         """Return the functions among the tools as `dspy.Tool`s, for agents: `ReActV2(tools=decls.to_dspy())`.
 

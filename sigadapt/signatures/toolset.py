@@ -4,11 +4,12 @@ A toolset is immutable: what changes its tools returns a new one. Resolving is a
 that `resolve` and `aresolve` share their code.
 """
 
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, isawaitable, iscoroutine, signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dspy.signatures.signature import Signature
 from typing_extensions import Self
@@ -86,8 +87,11 @@ class Toolset(Displayable, Immutable, ResolvableTools):
             `Toolset("time", [now])`.
         transforms: functions that change the tools, in order. The methods of this class add to them.
         instructions: whether the system text has the instructions of the MCP server that is the source.
+        on_invalid: what becomes of a tool of an MCP server that cannot be declared. `raise` refuses the
+            server; `drop` leaves the tool out, with a warning and a `Change` of each request that say why.
 
     Raises:
+        InvalidOption: for another `on_invalid`.
         InvalidToolDecl: `invalid_toolset`, for a name that is not a string or is blank, or for a function
             without the parameter `context`; `not_picklable`, when it is pickled, for a source or a function
             that cannot be pickled.
@@ -106,6 +110,7 @@ class Toolset(Displayable, Immutable, ResolvableTools):
     source: Source
     transforms: tuple[Transform, ...] = ()
     instructions: bool = False
+    on_invalid: Literal["raise", "drop"] = "raise"
 
     def __new__(cls, *values: Any, **fields: Any) -> Self:
         """Refuse a toolset without a name, in words that say so."""
@@ -138,6 +143,9 @@ class Toolset(Displayable, Immutable, ResolvableTools):
                     code="invalid_toolset",
                     fix=f"If it is a tool, put it into a list: Toolset({name!r}, [function]).",
                 )
+        if self.on_invalid not in ("raise", "drop"):
+            fix = "Give on_invalid='raise' or on_invalid='drop'."
+            raise InvalidOption(f"it cannot be {self.on_invalid!r}", field="on_invalid", fix=fix)
         if self.instructions and not mcp_servers.accepts(self.source):
             raise InvalidToolDecl(
                 f"toolset {name!r} has no MCP server whose instructions it could take",
@@ -341,11 +349,15 @@ class Toolset(Displayable, Immutable, ResolvableTools):
     def steps(self, context: RequestContext) -> Steps[ToolDecls]:
         """Return the tools for a request, as steps for `run` or `arun`."""
         decls = ToolDecls()
+        left_out: tuple[str, ...] = ()
         try:
             for stage in (self._tools, *self.transforms):
                 source = stage(context, decls)
                 if isawaitable(source):
                     source = yield Await(source, self._refusal)
+                if isinstance(source, mcp_servers.Listing):
+                    left_out = source.left_out
+                    source = source.decls
                 if isinstance(stage, Retrieval):
                     source = stage.tools_of(context, decls, source)
                 decls = yield from resolving(source, context)
@@ -356,11 +368,17 @@ class Toolset(Displayable, Immutable, ResolvableTools):
             what = f"{error} ({type(error).__name__})" if str(error) else type(error).__name__
             reason = f"toolset {self.name!r} gives no tools: {what}"
             raise InvalidToolDecl(reason, code="toolset_failed") from error
-        return decls
+        if not left_out:
+            return decls
+        reasons = [f"toolset {self.name!r} leaves out a tool: {reason}" for reason in left_out]
+        warnings.warn("\n".join(reasons), UserWarning, stacklevel=2)
+        return decls.without(*reasons)
 
     def _tools(self, context: RequestContext, _: ToolDecls) -> object:
         if mcp_servers.accepts(self.source):
-            return mcp_servers.listed_tools(self.source, instructions=self.instructions)
+            return mcp_servers.listed_tools(
+                self.source, instructions=self.instructions, drops_invalid=self.on_invalid == "drop"
+            )
         return self.source(context) if is_function(self.source) else self.source
 
     def _refusal(self) -> InvalidToolDecl:
@@ -383,7 +401,11 @@ class Toolset(Displayable, Immutable, ResolvableTools):
                 code="not_picklable",
                 fix="Open live sessions where the toolset is loaded.",
             ) from error
-        return from_pickles, (Toolset, {"name": self.name, "instructions": self.instructions}, pickles)
+        return from_pickles, (
+            Toolset,
+            {"name": self.name, "instructions": self.instructions, "on_invalid": self.on_invalid},
+            pickles,
+        )
 
     _rendering = rendered_toolset
 
@@ -408,11 +430,13 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
     if isinstance(value, ResolvableTools):
         return (yield from value.steps(context))
     entries: Entries = []
+    left_out: list[str] = []
     origins: dict[str, str | None] = {}
     for item in [*flat(value)]:  # all are read before any toolset is asked
         if isinstance(item, ResolvableTools):
             decls: ToolDecls = yield from item.steps(context)
             tools = decls.entries
+            left_out += decls.left_out
             origin = item.name
         else:
             tools = (item,)
@@ -422,7 +446,7 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
                 raise _duplicate_name(name, origins[name], origin)
             origins[name] = origin
         entries += tools
-    return ToolDecls(entries)
+    return ToolDecls(entries).without(*left_out)
 
 
 def _duplicate_name(name: str, first: str | None, second: str | None) -> InvalidToolDecl:

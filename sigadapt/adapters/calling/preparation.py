@@ -56,9 +56,10 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     if form is not None:
         generation.setdefault("response_format", form)
     inputs = call.inputs
-    repairs = tuple[Change, ...]()
+    repairs = tuple(Change("/tools", "dropped", reason) for reason in decls.left_out)
     if plan.history_fields.history is not None:
-        inputs, repairs = with_lost_ids(plan.history_fields, inputs)
+        inputs, lost_ids = with_lost_ids(plan.history_fields, inputs)
+        repairs = (*repairs, *lost_ids)
     if adapter.recorded_wire is not None:
         decls, unlike = as_recorded(decls, adapter.recorded_wire, route)
         repairs = (*repairs, *unlike)

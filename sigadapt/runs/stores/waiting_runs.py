@@ -4,13 +4,16 @@ A run is the text of `InputNeeded.model_dump_json()`, under its `id`. It holds w
 file can be read by its owner alone.
 """
 
+import logging
 import os
 import sqlite3
 from typing import Protocol
 
-from sigadapt.errors import InputNeeded, InvalidOption
+from sigadapt.errors import InputNeeded, InvalidHistory, InvalidOption
 from sigadapt.runs.stores.sqlite_file import SqliteFile
 from sigadapt.schemas.json_values import cut, is_unicode
+
+_LOG = logging.getLogger("sigadapt")
 
 _TABLE = "CREATE TABLE IF NOT EXISTS waiting_runs (id TEXT PRIMARY KEY, owner TEXT, run TEXT NOT NULL)"
 
@@ -119,12 +122,24 @@ class WaitingRuns:
             return run
 
     def for_owner(self, owner: str | None) -> list[InputNeeded]:
-        """Return the runs of an owner, the one that was put first at the beginning."""
+        """Return the runs of an owner, the one that was put first at the beginning.
+
+        A run that cannot be read is left out, with a warning in the log: it hides no other.
+        """
         _check_owner(owner)
-        query = "SELECT run FROM waiting_runs WHERE owner IS ? ORDER BY rowid"
+        query = "SELECT id, run FROM waiting_runs WHERE owner IS ? ORDER BY rowid"
         with self._file.transaction() as connection:
-            texts = [text for (text,) in connection.execute(query, (owner,))]
-        return [InputNeeded.model_validate_json(text) for text in texts]
+            rows = [*connection.execute(query, (owner,))]
+        runs = [_readable_run(run_id, text) for run_id, text in rows]
+        return [run for run in runs if run is not None]
+
+
+def _readable_run(run_id: str, text: str) -> InputNeeded | None:
+    try:
+        return InputNeeded.model_validate_json(text)
+    except InvalidHistory as error:
+        _LOG.warning("the run %s is left out: %s", run_id, error)
+        return None
 
 
 def _check_owner(owner: object) -> None:

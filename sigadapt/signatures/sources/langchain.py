@@ -1,4 +1,8 @@
-"""LangChain tools as tools, with the arguments that LangChain shows a model: injected ones are left out."""
+"""LangChain tools as tools, with the arguments that LangChain shows a model.
+
+Of the arguments that it injects, `InjectedToolCallId` gets the id of the call. The others are of LangChain's
+own agents, which nothing here can stand for, so a tool with one is refused where it is declared.
+"""
 
 import functools
 import inspect
@@ -10,6 +14,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import models
 from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.tool_results.function_calls import CONTEXT_FIRST, arun_function, sync_entry
 
 
 def accepts(source: object) -> bool:
@@ -33,21 +38,89 @@ class _BothForms:
 class _Invocation:
     """A tool of a class of its own, which has no function to call: LangChain invokes it."""
 
-    def __init__(self, tool: Any) -> None:
+    def __init__(self, tool: Any, call_id: str | None) -> None:
         self._tool = tool
+        self._call_id = call_id  # the argument that takes the id of the call
         self.__name__: str = tool.name
 
     def __call__(self, **arguments: Any) -> Any:
-        return self._tool.invoke(self._input(arguments))
+        try:
+            return self._tool.invoke(self._input(arguments))
+        except NotImplementedError:
+            if not _has_own_coroutine(self._tool):
+                raise
+        return self._tool.ainvoke(self._input(arguments))  # its class has `_arun` alone
 
     async def acall(self, **arguments: Any) -> Any:
         return await self._tool.ainvoke(self._input(arguments))
 
     def _input(self, arguments: Json) -> Json:
-        if self._tool.response_format != "content_and_artifact":
+        if self._tool.response_format != "content_and_artifact" and self._call_id is None:
             return arguments
-        # For a call, LangChain returns a ToolMessage, which has the artifact too.
-        return {"type": "tool_call", "id": "", "name": self._tool.name, "args": arguments}
+        # For a call, LangChain fills in its id, and returns a ToolMessage, which has the artifact too.
+        args = {name: value for name, value in arguments.items() if name != self._call_id}
+        call_id = arguments.get(self._call_id or "", "")
+        return {"type": "tool_call", "id": call_id, "name": self._tool.name, "args": args}
+
+
+class _WithCallId:
+    """A tool that takes the id of its call.
+
+    Args:
+        function: what runs the tool.
+        name: the argument that takes the id.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        functools.update_wrapper(self, function, updated=())
+        setattr(self, CONTEXT_FIRST, True)
+        self._function = function
+        self._name = name
+
+    def __call__(self, context: Any = None, /, **arguments: Any) -> Any:
+        return sync_entry(self._function)(**self._with_id(context, arguments))
+
+    async def acall(self, context: Any = None, /, **arguments: Any) -> Any:
+        return await arun_function(self._function, self._with_id(context, arguments))
+
+    def _with_id(self, context: Any, arguments: Json) -> Json:
+        call_id = "" if context is None else context.call.id  # a model that writes one changes nothing
+        return {**arguments, self._name: call_id}
+
+
+def _has_own_coroutine(tool: Any) -> bool:
+    """Return whether the class of a tool has an `_arun` of its own."""
+    base: Any = sys.modules["langchain_core.tools.base"].BaseTool
+    return type(tool)._arun is not base._arun  # noqa: SLF001  (LangChain's own way to define one)
+
+
+def _call_id_argument(source: Any) -> str | None:
+    """Return the argument of a tool that takes the id of its call; None without one.
+
+    Raises:
+        InvalidToolDecl: `injected_argument`, for any other argument that LangChain injects.
+    """
+    if isinstance(source.args_schema, dict):
+        return None
+    fields: Json = getattr(source.get_input_schema(), "model_fields", {})
+    shown: Json = getattr(source.tool_call_schema, "model_fields", {})
+    call_id: Any = sys.modules["langchain_core.tools.base"].InjectedToolCallId
+    found: str | None = None
+    for name in fields.keys() - shown.keys():
+        kinds = [mark if isinstance(mark, type) else type(mark) for mark in fields[name].metadata]
+        if not any(issubclass(kind, call_id) for kind in kinds):
+            raise _injected(source.name, name)
+        found = name
+    return found
+
+
+def _injected(tool: str, name: str) -> InvalidToolDecl:
+    return InvalidToolDecl(
+        f"its argument {name!r} is injected by LangChain's own agents",
+        code="injected_argument",
+        tool=tool,
+        fix=f"Declare a function that calls it, with {name} from `sigadapt.ToolContext`.",
+    )
 
 
 def _function_of(source: Any) -> Callable[..., Any]:
@@ -56,9 +129,11 @@ def _function_of(source: Any) -> Callable[..., Any]:
     functions: list[Callable[..., Any]] = [form for form in forms if form is not None]
     if source.response_format == "content_and_artifact":
         functions = [_with_message(function) for function in functions]
-    if not functions:
-        return _Invocation(source)
-    return functions[0] if len(functions) == 1 else _BothForms(*functions)
+    call_id = _call_id_argument(source)
+    function: Callable[..., Any] = _Invocation(source, call_id)
+    if functions:
+        function = functions[0] if len(functions) == 1 else _BothForms(*functions)
+    return function if call_id is None else _WithCallId(function, call_id)
 
 
 def _with_message(func: Callable[..., Any]) -> Callable[..., Any]:

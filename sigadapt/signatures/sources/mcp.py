@@ -9,7 +9,7 @@ from typing import Any
 
 import pydantic
 
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.tool_results.tool_output import MCP_TYPES, first_of, is_a
 
@@ -35,8 +35,20 @@ def data_of(source: Any) -> bytes | None:
         return None
 
 
+# A tool of an app's page: {"name": "chart", "inputSchema": {}, "_meta": {"ui": {"visibility": ["app"]}}}.
+# https://github.com/modelcontextprotocol/ext-apps/blob/main/specification/draft/apps.mdx
+def is_for_model(source: Any) -> bool:
+    """Return whether a server shows a tool to models, and not to the app of its page alone."""
+    meta: Json = source.meta or {}
+    ui: object = meta.get("ui")
+    visibility: object = ui.get("visibility") if is_object(ui) else None
+    return not is_array(visibility) or "model" in visibility
+
+
 def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
-    """Describe an MCP tool."""
+    """Describe an MCP tool; nothing, if it is not for models."""
+    if not is_for_model(source):
+        return []
     extras: Json = source.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FUNCTION)
     schema = first_of(source, "input_schema", "inputSchema") if parameters is None else parameters
     result = first_of(source, "output_schema", "outputSchema")

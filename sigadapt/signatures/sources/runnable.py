@@ -16,7 +16,6 @@ from pydantic.fields import FieldInfo
 
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
-from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.dspy_media import MEDIA
@@ -147,13 +146,6 @@ class Description:
 
     def __get__(self, decl: Any, owner: Any = None) -> str | None:
         return self._text if decl is None else decl.model_description
-
-
-def types_to_bind(raw: RawDecl) -> dict[str, Any]:
-    """Return the types that DSPy makes of JSON: none without a function, or with one that shows that JSON."""
-    if raw.func is None or asking_of(raw.func) is not None:
-        return {}
-    return callables.types_of(by_name(raw.func)).named
 
 
 _AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))

@@ -20,7 +20,10 @@ from sigadapt.dspy_boundary.internals import (
     with_callbacks,
 )
 from sigadapt.errors import InputNeeded, InvalidToolDecl
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.schemas.arguments import Flaw
+from sigadapt.schemas.json_values import Json, compact, equal_json, is_object
+from sigadapt.signatures.binding import bound_arguments, without_own_defaults
+from sigadapt.signatures.sources.annotations import jsonable
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
 from sigadapt.signatures.sources.runnable import (
     RefusedRun,
@@ -31,7 +34,6 @@ from sigadapt.signatures.sources.runnable import (
     readable,
     refuse_forgotten_adapter,
     told_to_developer,
-    types_to_bind,
 )
 from sigadapt.signatures.tool_functions.guards import agent_function, waits_inside
 from sigadapt.signatures.tool_functions.open_call import OpenCall, call_for
@@ -76,9 +78,8 @@ class AgentTool(DeclaredTool):
         decl: Any = func
         raw = func.raw
         function = raw.function if asking_of(raw.func) is not None else agent_function(decl)
-        types = types_to_bind(raw)
         arguments = _arguments(raw.parameters)
-        types_of_arguments = {key: types.get(key, Any) for key in arguments}
+        types_of_arguments = dict.fromkeys(arguments, Any)
         description = str(raw.description or "") if desc is None else desc
         own_name = name or str(raw.name)
         dspy.Tool.__init__(self, function, own_name, description, arguments, types_of_arguments)
@@ -144,14 +145,14 @@ class AgentTool(DeclaredTool):
         refuse_blocked(self._function, str(self.name))
         call = call_for(self._function)
         with self._inside():
-            value = run_function(self._function, self._parse_arguments(kwargs), self._timeout())
+            value = run_function(self._function, self._arguments(kwargs), self._timeout())
             return self._ready(call, value)
 
     @with_callbacks
     async def _arun(self, kwargs: Json) -> Any:
         call = call_for(self._function)
         with self._inside():
-            value = await arun_function(self._function, self._parse_arguments(kwargs), self._timeout())
+            value = await arun_function(self._function, self._arguments(kwargs), self._timeout())
             return self._ready(call, value)
 
     @contextmanager
@@ -190,9 +191,26 @@ class AgentTool(DeclaredTool):
         tool: Any = self
         return tool.func
 
-    def _parse_arguments(self, arguments: Json) -> Json:
-        parse: Callable[..., Json] = getattr(self, "_validate_and_parse_args")  # noqa: B009  (DSPy's, untyped)
-        return parse(**arguments)
+    def _arguments(self, kwargs: Json) -> Json:
+        """Return arguments as the function takes them, checked as `ToolCalls.run` checks them.
+
+        DSPy's own check has another validator, which refuses 19.99 as a multiple of 0.01.
+
+        Raises:
+            ValueError: for what does not fit, as DSPy's tools do.
+        """
+        if asking_of(self._function) is not None:  # it shows a person the JSON first, and checks that
+            return kwargs
+        decl: Any = self._decl
+        args = {name: jsonable(value) for name, value in kwargs.items()}
+        arguments = without_own_defaults(decl, args)
+        flaw = decl.flaw_of(arguments)
+        if flaw is None and not equal_json(kwargs, args):  # Python values, given by hand
+            return kwargs
+        values = bound_arguments(decl, arguments) if flaw is None else flaw
+        if not isinstance(values, Flaw):
+            return values
+        raise ValueError(values.message)
 
 
 def declare_agent_tools() -> None:

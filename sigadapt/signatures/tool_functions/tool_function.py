@@ -45,6 +45,8 @@ from sigadapt.signatures.tool_results.function_calls import (
     is_async,
     read_outcome,
     sync_entry,
+    takes_context_first,
+    with_first,
 )
 from sigadapt.signatures.tool_results.tool_result import ToolResult, failure_in
 
@@ -96,12 +98,17 @@ def function_of(decl: ToolDecl, func: Callable[..., Any] | None = None) -> Calla
         return ToolFunction(decl, _wait_elsewhere, None)
     if own is None:
         own = decl.raw.function  # which raises
+    if takes_context_first(own):
+        return _kind_of(own)(decl, own, None)
     plain = by_name(own)
     context_name = types_of_function(own).context
     if context_name is None and not decl.hooks:
         return plain
-    kind = _AsyncToolFunction if is_async(own) else ToolFunction
-    return kind(decl, plain, context_name)
+    return _kind_of(own)(decl, plain, context_name)
+
+
+def _kind_of(own: Callable[..., Any]) -> "type[ToolFunction]":
+    return _AsyncToolFunction if is_async(own) else ToolFunction
 
 
 def _wait_elsewhere(**_: Any) -> NoReturn:
@@ -197,7 +204,8 @@ class ToolFunction(TakesCall):
         if self._decl.external:
             call.wait([Need("result", result_hint(self._decl.name), args=call.changed_args)])
         try:
-            value = yield _FunctionStep(self._func, self._with_context(arguments, context), may_block=True)
+            function = with_first(self._func, context) if takes_context_first(self._func) else self._func
+            value = yield _FunctionStep(function, self._with_context(arguments, context), may_block=True)
         except Exception as error:
             call.end()
             recovery = yield from self._recover(call, context, error)

@@ -56,6 +56,11 @@ HOME_LOOP = "__sigadapt_home_loop__"
 """The attribute of a function that holds the loop to which it goes back (c)."""
 
 
+CONTEXT_FIRST = "__sigadapt_context_first__"
+"""The attribute of a function of a library's tool, whose arguments may have any name: it takes the context of
+its call by position, or None if it is called by hand."""
+
+
 class LateError(TimeoutError):
     """A call took longer than it may."""
 
@@ -146,6 +151,19 @@ def async_entry(function: Any) -> Callable[..., Any]:
     if isinstance(function, dspy.Module) and not hasattr(type(function), "aforward"):
         return function
     return getattr(function, "acall", function)
+
+
+def takes_context_first(function: object) -> bool:
+    """Return whether a function takes the context of its call as its first argument, by position."""
+    return getattr(function, CONTEXT_FIRST, False) is True
+
+
+def with_first(function: Callable[..., Any], value: Any) -> Callable[..., Any]:
+    """Return a function, and its async form if it has one, with its first argument given."""
+    bound: Any = partial(function, value)
+    if hasattr(function, "acall"):
+        bound.acall = partial(cast("Any", function).acall, value)
+    return bound
 
 
 def sync_entry(function: Any) -> Callable[..., Any]:

@@ -68,7 +68,11 @@ def plain_value(value: Any, tool: str) -> tuple[Any, tuple[str, ...]]:
         return value, ()
     if isinstance(value, dspy.Type) and not isinstance(value, dspy.ToolCalls.ToolCall):
         return value, ()
-    if output_of(value) is not None or _is_json(value):
+    output = output_of(value)
+    if output is not None:
+        _refuse_unreadable(output.parts, tool)
+        return value, ("unicode",) if output.had_halves else ()
+    if _is_json(value):
         return value, ()
     _refuse_unreadable(value, tool)
     if content_of(value) is not None:

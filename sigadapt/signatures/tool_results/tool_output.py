@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import dspy
 import jiter
 
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.schemas.json_values import Json, compact, is_object, without_halves
 from sigadapt.signatures.tool_results.dspy_media import MEDIA, Part, part_at, part_of_bytes
 
 # Version 2 of MCP's SDK has its types in `mcp_types`, version 1 in `mcp.types`.
@@ -25,6 +25,7 @@ class Output(NamedTuple):
     parts: list[Part]
     failed: bool  # whether the tool says so
     is_mcp: bool  # whether it came from an MCP server
+    had_halves: bool = False  # whether a half of a surrogate pair in it was read as U+FFFD
 
 
 class NotedValue(NamedTuple):
@@ -56,6 +57,14 @@ def loaded_mcp_types() -> Any:
 
 def output_of(value: object) -> Output | None:
     """Return an MCP `CallToolResult` or a LangChain `ToolMessage` as an Output; None for any other value."""
+    output = _output_of(value)
+    if output is None:
+        return None
+    parts: list[Part] = without_halves(output.parts)
+    return output if parts is output.parts else output._replace(parts=parts, had_halves=True)
+
+
+def _output_of(value: object) -> Output | None:
     result: Any = value
     if is_a("CallToolResult", value):
         failed = bool(first_of(result, "is_error", "isError"))

@@ -11,6 +11,7 @@ from sigadapt.schemas.json_values import (
     equal_json,
     fault_in,
     is_mapping,
+    is_object,
     json_like,
     listed,
     type_of,
@@ -200,19 +201,29 @@ def decisions_of(decisions: object) -> Mapping[str, Decision]:
 
 def check_decision(decision: object) -> None:
     """Refuse what does not decide about an approval, and an edited call that no JSON can hold."""
-    fault = fault_in(decision.args, levels=ARGUMENT_LEVELS) if isinstance(decision, ToolCall) else None
-    if is_decision(decision) and fault is None:
+    if isinstance(decision, ToolCall):
+        _check_edit(decision)
+    elif not is_decision(decision):
+        raise InvalidOption(
+            f"{cut(json_like(decision))} ({type_of(decision)}) does not decide about a call",
+            code="invalid_decision",
+            field="decisions",
+            fix="Map request.id to True, to False or a reason to reject it, or to the edited ToolCall.",
+        )
+
+
+def _check_edit(edit: ToolCall) -> None:
+    args: object = edit.args
+    fault = fault_in(args, levels=ARGUMENT_LEVELS)
+    if is_object(args) and fault is None:
         return
-    if fault is None:
-        reason = f"{cut(json_like(decision))} ({type_of(decision)}) does not decide about a call"
-    else:
-        reason = f"the arguments of the edited call are no JSON: {fault.reason}"
     raise InvalidOption(
-        reason,
+        f"the arguments of the edited call are {fault.reason if fault else type_of(args)}, no JSON object",
         code="invalid_decision",
         field="decisions",
-        path=None if fault is None else fault.path,
-        fix="Map request.id to True, to False or a reason to reject it, or to the edited ToolCall.",
+        tool=edit.name,
+        path=fault.path if fault else None,
+        fix="Give the call with other arguments, as JSON.",
     )
 
 
