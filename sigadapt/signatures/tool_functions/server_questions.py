@@ -5,6 +5,7 @@ The MCP SDK is not imported here: a session that asks has imported it.
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, cut, short_hash
@@ -25,7 +26,8 @@ def needs_of(result: Any, tool: str) -> list[Need]:
     """Return what a server asks, each under the server's name for it.
 
     Raises:
-        InvalidToolDecl: `nobody_to_ask`, for what a person cannot answer, such as a sample of a model.
+        InvalidToolDecl: `nobody_to_ask`, for what a person cannot answer, such as a sample of a model, and
+            for an address that no page may open.
     """
     needs: list[Need] = []
     for member, request in result.input_requests.items():
@@ -38,10 +40,25 @@ def needs_of(result: Any, tool: str) -> list[Need]:
         params: Json = request.params.model_dump(mode="json", by_alias=True, exclude_none=True)
         question = short_hash(json.dumps([result.request_state, member, params], sort_keys=True))
         address = params.get("url")
+        if address is not None and not _is_web_address(address):
+            raise InvalidToolDecl(
+                "its server asks a person to open what is no web address",
+                code="nobody_to_ask",
+                tool=tool,
+                fix="Only `http` and `https` addresses are shown to a person.",
+            )
         schema = _VISITED if address is not None else params.get("requestedSchema") or {}
         payload = None if address is None else {"url": address}
         needs.append(Need("answer", params["message"], schema, payload, question=question, member=member))
     return needs
+
+
+def _is_web_address(address: str) -> bool:
+    """Return whether a page may open an address: `javascript:` and its kin run in the page itself."""
+    if not address.isprintable() or " " in address:  # browsers leave out tabs and line ends
+        return False
+    parts = urlsplit(address)
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def answers_for(context: ToolContext) -> Json:

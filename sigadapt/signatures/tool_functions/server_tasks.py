@@ -15,6 +15,7 @@ from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.tool_output import is_a, loaded_mcp_types
 
 _OPEN = ("working", "input_required")
+_DONE = "completed"
 _REFUSALS = (-32600, -32601, -32602)
 """Codes of JSON-RPC by which a server says that there is no such task, or no such request."""
 _LOG = logging.getLogger("sigadapt")
@@ -47,7 +48,7 @@ async def task_result(session: Any, task_id: str) -> Any:
     A server that cannot be reached has said nothing about the task, so the call waits on.
 
     Raises:
-        RuntimeError: for a task that failed or was cancelled.
+        RuntimeError: for a task that failed or was cancelled, and for an answer about another task.
         pydantic.ValidationError: for a result that is none.
         MCPError: the SDK's, for a task that the server does not know.
     """
@@ -60,11 +61,17 @@ async def task_result(session: Any, task_id: str) -> Any:
             raise
         _LOG.warning("the state of the task %s is unknown: %s", cut(task_id), message_of(error))
         return Pending(task_handle(task_id))
+    if task.get("taskId") != task_id:
+        raise RuntimeError(
+            f"the server was asked for the task {cut(task_id)}, and answered about another one"
+        )
     status = task.get("status")
     if status in _OPEN:
         return Pending(task_handle(task_id))
+    if status == _DONE:
+        return sdk.CallToolResult.model_validate(task.get("result"))
     error = task.get("error")
-    if status == "cancelled" or is_object(error):
-        reason = error.get("message") if is_object(error) else task.get("statusMessage")
-        raise RuntimeError(f"the server's task {cut(task_id)} is {status}: {cut(str(reason or 'no reason'))}")
-    return sdk.CallToolResult.model_validate(task.get("result"))
+    reason = error.get("message") if is_object(error) else task.get("statusMessage")
+    raise RuntimeError(
+        f"the server's task {cut(task_id)} is {cut(str(status))}: {cut(str(reason or 'no reason'))}"
+    )
