@@ -16,7 +16,6 @@ from sigadapt.adapters.response.choice import Choice, choice_from_response
 from sigadapt.errors import Declined, InputNeeded, LimitExceeded, SigadaptError, ToolCallParseError
 from sigadapt.histories import trim_history
 from sigadapt.runs.rounds import rounds
-from sigadapt.signatures import tool_decls
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls, tool_call, tool_calls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.server.work import Files, Sources
@@ -49,8 +48,7 @@ tool_function.calls = _LaterModule("sigadapt.signatures.calls")
 tool_call.running = _LaterModule("sigadapt.signatures.turns.running")
 tool_calls.jobs = _LaterModule("sigadapt.signatures.turns.jobs")
 tool_calls.running = _LaterModule("sigadapt.signatures.turns.running")
-tool_decls.tool_texts = _LaterModule("sigadapt.tool_texts")
-del runnable, tool_call, tool_calls, tool_decls, tool_function
+del runnable, tool_call, tool_calls, tool_function
 
 __version__ = "0.1.0"
 
@@ -58,7 +56,6 @@ logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless 
 
 if TYPE_CHECKING:
     from sigadapt import adapters as adapters
-    from sigadapt import columns as columns
     from sigadapt import events as events
     from sigadapt import listeners as listeners
     from sigadapt import logs as logs
@@ -78,8 +75,8 @@ if TYPE_CHECKING:
     from sigadapt.runs.stream import stream_sync as stream_sync
 
 _MODULES = (
-    *("adapters", "columns", "errors", "events", "listeners", "logs", "metrics", "response"),
-    *("server_tools", "testing", "trust", "ui"),
+    *("adapters", "errors", "events", "listeners", "logs", "metrics", "response", "server_tools"),
+    *("testing", "trust", "ui"),
 )
 
 # What only some programs need is imported when it is asked for.

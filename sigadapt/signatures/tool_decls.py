@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(pydantic.BaseModel)
 
-tool_texts: Any = None
-"""`tool_texts.py`, which writes descriptions. It is above this file, so `sigadapt/__init__.py` sets it."""
-
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _MOST_COMPARED = 100  # names that a bad call's is compared with
@@ -309,23 +306,6 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
             is_decl = isinstance(entry, ToolDecl)
             entries.append(with_fields(entry, hooks=(*entry.hooks, *hooks)) if is_decl else entry)
         return ToolDecls(entries)
-
-    def with_texts(self, file: object) -> "ToolDecls":
-        """Return the same tools with the descriptions that `sigadapt improve` wrote.
-
-        Args:
-            file: the path of its file, or what the file holds, decoded.
-
-        Raises:
-            InvalidOption: `other_tools`, if the tools are not those that the texts were made for.
-
-        Example:
-            >>> decls = ToolDecls([{"name": "now"}])
-            >>> file = {"format": 1, "texts": {"now": "The time."}, "made_for": decls.fingerprint()}
-            >>> decls.with_texts(file)["now"].description
-            'The time.'
-        """
-        return tool_texts.with_texts(self, tool_texts.texts_of(file, self))
 
     def fingerprint(self) -> str:
         """Return a text that is the same, in every process, exactly when the tools in a request are the same.

@@ -8,7 +8,7 @@ in the request and the response (`echoes.py`).
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -64,11 +64,9 @@ class Masking:
     Args:
         headers: the headers of the request.
         path: its path with the query.
-        unmasked: pointers to places that are harmless too, with all that is in them.
     """
 
-    def __init__(self, headers: Mapping[str, str], path: str, exceptions: Iterable[str] = ()) -> None:
-        self.unmasked = tuple(exceptions)
+    def __init__(self, headers: Mapping[str, str], path: str) -> None:
         self.places: dict[str, None] = {}
         self._secrets: set[str] = set()
         self._texts: set[str] = set()  # which may hold secrets in pieces
@@ -87,7 +85,7 @@ class Masking:
         harmless: Json = {}
         for key, part in body.items():
             place = "request", key
-            if key in _MEMBERS or self._is_kept(place):
+            if key in _MEMBERS:
                 harmless[key] = self._conversation(part, place) if key in _CONVERSATION else part
             else:
                 harmless[key] = self._tools(part, place) if key in _TOOLS else self._mask(part, place)
@@ -114,9 +112,7 @@ class Masking:
         harmless: Json = {}
         for key, part in value.items():
             inner = *place, key
-            if self._is_kept(inner):
-                harmless[key] = part
-            elif key in _MEMBERS_OF_TOOLS:
+            if key in _MEMBERS_OF_TOOLS:
                 harmless[key] = self._schema(part, inner)
             elif key in _PARTS_OF_TOOLS:
                 harmless[key] = self._tools(part, inner)
@@ -135,10 +131,8 @@ class Masking:
         harmless: Json = {}
         for key, part in value.items():
             inner = *place, key
-            if self._is_kept(inner):
-                harmless[key] = part
             # The default or an example of a parameter such as `api_key` may be a real key.
-            elif is_secret and key in _SCHEMA_VALUES:
+            if is_secret and key in _SCHEMA_VALUES:
                 harmless[key] = self._mask(part, inner)
             elif is_secret and key in _SCHEMA_LISTS and is_array(part):
                 harmless[key] = [MASK] if self._mask(part, inner) == MASK else part
@@ -179,12 +173,6 @@ class Masking:
         """Return a mask in the place of a value; true, false, null and what is empty are no secrets."""
         if value is None or isinstance(value, bool) or value in ("", [], {}):
             return value
-        if is_object(value) and any(each.startswith(f"{pointer(place)}/") for each in self.unmasked):
-            harmless: Json = {}
-            for key, part in value.items():
-                inner = *place, key
-                harmless[key] = part if self._is_kept(inner) else self._mask(part, inner)
-            return harmless
         self.places[pointer(place)] = None
         pending = [value]
         while pending:
@@ -194,9 +182,6 @@ class Masking:
             elif not isinstance(part, bool):
                 self._texts.add(str(part))
         return MASK
-
-    def _is_kept(self, place: tuple[str, ...]) -> bool:
-        return any(f"{pointer(place)}/".startswith(f"{each.rstrip('/')}/") for each in self.unmasked)
 
     @property
     def secrets(self) -> set[str]:
