@@ -214,7 +214,7 @@ _NUMBER = re.compile(r"\d")
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-# The requests of a log say the same texts again and again.
+# Recorded requests say the same texts again and again.
 @lru_cache(maxsize=1024)
 def _secrets_in_text(text: str) -> tuple[str, ...]:
     """Return the secrets in a text that say so themselves, or stand in an address."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from internals import main
 from support import lm_of
 
 from sigadapt.testing import Answer, Exchange, LoopbackError, LoopbackProvider, exchanges_in
@@ -67,39 +66,6 @@ def test_a_recording_is_its_owners(tmp_path: Path) -> None:
     assert mode_of(path) == 0o600
 
 
-LINE: dict[str, Any] = {
-    "request": {
-        "model": "m",
-        "messages": [{"role": "user", "content": "Weather?\u2028\u0085\u2029"}],
-        "tools": [{"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}],
-    },
-    "response": {
-        "choices": [
-            {
-                "message": {
-                    "role": "assistant",
-                    "tool_calls": [
-                        {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
-                    ],
-                },
-                "finish_reason": "tool_calls",
-            }
-        ]
-    },
-}
-
-
-def test_what_adopt_writes_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """logs: What a verb writes of a log is its owner's alone."""
-    log = tmp_path / "log.jsonl"
-    log.write_bytes((json.dumps(LINE, ensure_ascii=False) + "\r\n\r\n").encode())
-    assert main(["adopt", str(log), "-o", str(tmp_path / "out"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["read"] == 1
-    written = [*(tmp_path / "out").iterdir()]
-    assert len(written) > 4
-    assert {path.name: mode_of(path) for path in written} == {path.name: 0o600 for path in written}
-
-
 @pytest.mark.parametrize(
     "said", ["a\u2028b", "a\u0085b", "a\u2029b", "a\x1cb", "a\x0bb", "a\x0cb"], ids=ascii
 )
@@ -153,5 +119,3 @@ def test_credentials_in_a_schema_are_not_recorded(tmp_path: Path) -> None:
         sent = {"model": "m", "messages": [], "tools": [function], "response_format": {"schema": schema}}
         httpx.post(f"{provider.url}/v1/chat/completions", json=sent)
     assert "Zq9x-long-4" not in path.read_text("utf-8")
-    keep = Masking({}, "", ["/request/tools"])
-    assert keep.request({"model": "m", "tools": [function]})["tools"] == [function]
