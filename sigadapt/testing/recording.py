@@ -140,7 +140,7 @@ def record(path: Path, received: Received, response: Response) -> None:
     body = b"".join(response.chunks)
     fields = received.wire, received.path, request, response.status, response.content_type, body
     exchange = Exchange(*fields, tuple(masking.places)).without(masking.secrets)
-    with open_private(path, "a") as file:
+    with open_private(path) as file:
         file.write(f"{exchange.line()}\n")
 
 

@@ -10,7 +10,6 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
@@ -53,7 +52,6 @@ _SECRET_IN_TEXT = re.compile(
     r"://[^/\s:@]*:([^/\s@]+)@|\b[Bb]earer\s+([^\s\"',]+)"
     r"|\b((?:sk|gh[pousr]|xox[abprs]|AKIA|AIza)[-_]?[\w-]{16,})"  # the keys of large services say so
 )
-_LONGEST_KEPT = 8192  # characters of a text whose secrets are found once
 _QUOTES = "\"'{}[]()<>"
 _SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
 
@@ -214,11 +212,10 @@ _NUMBER = re.compile(r"\d")
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-# Recorded requests say the same texts again and again.
-@lru_cache(maxsize=1024)
-def _secrets_in_text(text: str) -> tuple[str, ...]:
-    """Return the secrets in a text that say so themselves, or stand in an address."""
-    return tuple(secret for groups in _SECRET_IN_TEXT.findall(text) for secret in groups if secret)
+def _secrets_in_text(text: str) -> Iterator[str]:
+    """Yield the secrets in a text that say so themselves, or stand in an address."""
+    for groups in _SECRET_IN_TEXT.findall(text):
+        yield from filter(None, groups)
 
 
 def secrets_in(body: Any) -> Iterator[str]:
@@ -229,8 +226,7 @@ def secrets_in(body: Any) -> Iterator[str]:
         if isinstance(value, str):
             if _SECRET_MEMBER.search(name):
                 yield value
-            find = _secrets_in_text if len(value) <= _LONGEST_KEPT else _secrets_in_text.__wrapped__
-            yield from find(value)
+            yield from _secrets_in_text(value)
             with suppress(ValueError, RecursionError):  # arguments and results are JSON in a text
                 pending += [(name, json.loads(value))] if value.lstrip().startswith(("{", "[")) else []
         elif is_object(value):
