@@ -4,6 +4,7 @@ A row goes in, and comes out with its answer, its calls and its error as Arrow c
 output is a Parquet file that is whole or not there, so that a later run does what is missing.
 """
 
+import json
 import time
 import uuid
 from collections.abc import Iterable
@@ -17,11 +18,35 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import sigadapt
-from sigadapt.columns import call_rows, call_type, error_row, error_type
 
+CALL = ("id", "name", "arguments", "code", "message", "path")
+ERROR = ("code", "tool", "path", "status")
+CALLS = pa.struct(
+    [("index", pa.int64()), ("altered", pa.list_(pa.string()))]
+    + [(key, pa.string()) for key in ("args_json", *CALL)]
+)
+FAILED = pa.struct([(key, pa.string()) for key in ("type", "message", *ERROR)])
 ASKED = pa.schema([("id", pa.int64()), ("question", pa.string())])
-FOUND = [("answer", pa.string()), ("calls", call_type()), ("error", error_type()), ("asked_at", pa.float64())]
+FOUND = [("answer", pa.string()), ("calls", pa.list_(CALLS)), ("error", FAILED), ("asked_at", pa.float64())]
 SCHEMA = pa.schema([*ASKED, *FOUND])
+
+
+def text_of(value: object) -> str | None:
+    """A value as a string that every file can hold."""
+    return None if value is None else str(value).encode(errors="replace").decode()
+
+
+def call_row(call: sigadapt.ToolCall | sigadapt.InvalidToolCall) -> dict[str, Any]:
+    """A call, good or bad, as strings and a number."""
+    args = json.dumps(call.args) if isinstance(call, sigadapt.ToolCall) else None
+    row = {key: text_of(getattr(call, key, None)) for key in CALL}
+    return {"index": call.index, "altered": list(call.altered), "args_json": args, **row}
+
+
+def error_row(error: Exception) -> dict[str, Any]:
+    """An error as strings."""
+    row = {key: text_of(getattr(error, key, None)) for key in ERROR}
+    return {"type": type(error).__name__, "message": text_of(error), **row}
 
 
 def get_weather(city: str, days: int = 1) -> str:
@@ -55,7 +80,8 @@ class Row(dspy.Module):
         try:
             with dspy.context(**self.settings):
                 out = self.pick(question=question, tools=self.tools)
-            row |= {"answer": out.answer, "calls": call_rows(out.calls)}
+            calls = out.calls.in_order() if out.calls is not None else ()
+            row |= {"answer": out.answer, "calls": [call_row(call) for call in calls]}
         except Exception as error:
             row |= {"calls": [], "error": error_row(error)}
         return row | {"asked_at": time.time()}

@@ -36,7 +36,6 @@ logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless 
 
 if TYPE_CHECKING:
     from sigadapt import adapters as adapters
-    from sigadapt import columns as columns
     from sigadapt import events as events
     from sigadapt import listeners as listeners
     from sigadapt import logs as logs
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from sigadapt.runs.stream import stream_sync as stream_sync
 
 _MODULES = (
-    *("adapters", "columns", "errors", "events", "listeners", "logs", "metrics", "response"),
+    *("adapters", "errors", "events", "listeners", "logs", "metrics", "response"),
     *("server_tools", "testing", "trust", "ui"),
 )
 

@@ -4,11 +4,9 @@ DSPy's optimizers change the instructions of a program's predictors and nothing 
 instructions of a predictor that is never called: it stands for its text. Functions are not touched.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from inspect import cleandoc
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import dspy
@@ -112,7 +110,7 @@ class ToolTexts(dspy.Module):
         if settings.trace is None or settings.max_trace_size < 1:
             return
         for name, predictor in self.texts.items():
-            tool, _ = split_name(name, self.tools)
+            tool, _ = _split_name(name, self.tools)
             if tool not in decls:
                 continue
             text = _text_in(predictor)
@@ -124,7 +122,7 @@ class ToolTexts(dspy.Module):
     def _with_texts(self, decls: ToolDecls) -> ToolDecls:
         by_name = {decl.name: decl for decl in decls}
         for name, predictor in self.texts.items():
-            tool, parameter = split_name(name, self.tools)
+            tool, parameter = _split_name(name, self.tools)
             if tool not in by_name:
                 continue
             properties = _properties(by_name[tool])
@@ -170,19 +168,6 @@ class ToolTexts(dspy.Module):
         if text != old:
             predictor.signature = predictor.signature.with_instructions(text or _NOTHING)
 
-    def load(self, path: Any, *options: Any, **more: Any) -> None:  # what DSPy's takes
-        """Bring back the texts that `save` kept, or those of a file that `sigadapt improve` wrote.
-
-        Raises:
-            InvalidOption: `unknown_text` and `other_tools`, if these are the texts of other tools.
-        """
-        if str(path).endswith(".json") and "made_for" in (file := json.loads(Path(path).read_text("utf-8"))):
-            for name, text in texts_of(file, self.tools).items():
-                self[name] = text
-        else:
-            parent: Any = super()
-            parent.load(path, *options, **more)
-
     def load_state(self, state: Json, **options: Any) -> None:
         """Bring back the texts that `dump_state` or `save` kept.
 
@@ -200,7 +185,7 @@ class ToolTexts(dspy.Module):
 
     def _write(self, name: str) -> str:
         """Return the text of a name as the tools have it."""
-        tool, parameter = split_name(name, self.tools)
+        tool, parameter = _split_name(name, self.tools)
         if tool not in self.tools:
             raise _unknown_text(name, [decl.name for decl in self.tools])
         decl = self.tools[tool]
@@ -208,29 +193,6 @@ class ToolTexts(dspy.Module):
         if decl.format is not None or parameter not in (None, *properties):
             raise _unknown_text(name, [f"{tool}.{key}" for key in properties], f"{tool}.")
         return _text_of(decl, parameter)
-
-
-def texts_of(file: object, decls: ToolDecls) -> dict[str, str]:
-    """Return the texts of a file that `sigadapt improve` wrote, if they were made for these tools."""
-    content: Any = json.loads(Path(file).read_text("utf-8")) if isinstance(file, (str, Path)) else file
-    texts = content.get("texts") if is_object(content) and content.get("format") == 1 else None
-    if not is_object(texts) or not all(isinstance(text, str) for text in texts.values()):
-        fix = "Give the file that sigadapt improve wrote."
-        raise InvalidOption("it holds no texts of tools", field="texts", fix=fix)
-    if content.get("made_for") != decls.fingerprint():
-        names = listed((repr(decl.name) for decl in decls), 5, ", ")
-        reason = f"the texts were made for other tools than {names}"
-        fix = "Review what changed in the tools, and run sigadapt improve again."
-        raise InvalidOption(reason, code="other_tools", field="texts", fix=fix)
-    return texts
-
-
-def with_texts(decls: ToolDecls, texts: Mapping[str, str]) -> ToolDecls:
-    """Return the tools with other descriptions, by the names that ToolTexts has for them."""
-    holder = ToolTexts(decls, texts)
-    for name, text in texts.items():
-        holder[name] = text
-    return holder()
 
 
 def _unknown_text(name: str, candidates: Iterable[str], prefix: str = "") -> InvalidOption:
@@ -242,7 +204,7 @@ def _unknown_text(name: str, candidates: Iterable[str], prefix: str = "") -> Inv
     return InvalidOption(reason, code="unknown_text", field="texts", fix=fix)
 
 
-def split_name(name: str, tools: ToolDecls) -> tuple[str, str | None]:
+def _split_name(name: str, tools: ToolDecls) -> tuple[str, str | None]:
     """Return tool and parameter of a text's name. Both may hold dots; the longest tool's name counts."""
     if name in tools:
         return name, None

@@ -56,7 +56,7 @@ def test_the_page_shows_what_the_command_prints(
 def test_the_page_has_every_verb() -> None:
     """command-line: Every verb says what it does."""
     assert len(SHOWN) >= 3
-    for verb in ("demo", "show", "read", "check", "replay"):
+    for verb in ("demo", "show", "read", "check"):
         assert f"`sigadapt {verb}`" in COMMAND
 
 
@@ -70,15 +70,6 @@ def run_page(page: str) -> dict[str, Any]:
     finally:
         dspy.configure(**before)
     return namespace
-
-
-def test_the_recording_of_the_page_is_replayed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """command-line: A recorded exchange gives what the program got."""
-    namespace = run_page(COMMAND)
-    shutil.copy(namespace["file"], project / "recording.jsonl")
-    words = block(r"`(sigadapt replay .*?)`", COMMAND).replace("\n", " ")
-    assert main(shlex.split(words)[1:]) == 1
-    assert "schema_mismatch" in capsys.readouterr().out
 
 
 def test_the_page_of_notebooks_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ import difflib
 import importlib
 import inspect
 import re
-import shutil
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +76,6 @@ def test_a_page_runs_and_prints_what_it_shows(
 ) -> None:
     """documentation: Every example runs."""
     monkeypatch.chdir(tmp_path)
-    shutil.copy(DOCS.parent / "examples" / "shop_traffic.jsonl", tmp_path)
     before: dict[str, Any] = {key: getattr(dspy.settings, key) for key in ("lm", "adapter", "callbacks")}
     namespace: dict[str, Any] = {"__name__": "page"}
     printed = ""

@@ -26,10 +26,7 @@ MODULES = {
         "ServerCall SourceReady TextDelta Used"
     ),
     "listeners": "CallListener PartialCall",
-    "logs": (
-        "Adopted Comparison Conversation Improved Replayed adopt compare conversation_from_request improve "
-        "load replay"
-    ),
+    "logs": "Conversation conversation_from_request",
     "response": (
         "AnswerUsage Choice choice_from_response choice_from_stream choice_from_text choices_from_response"
     ),
@@ -39,14 +36,14 @@ MODULES = {
     ),
     "trust": "Drift drift_of is_signed pinned pins_of sign untrusted_history",
 }
-"""The modules that only export. `columns`, `errors`, `metrics`, `testing` and `ui` define what they have."""
+"""The modules that only export. `errors`, `metrics`, `testing` and `ui` define what they have."""
 
 ERRORS = (
     "InvalidHistory InvalidOption InvalidSignature InvalidToolDecl MissingToolCalls UnboundToolCall "
     "UnreadableResponse UnusableAnswer"
 )
 IN_PACKAGE = "Event CallListener choice_from_stream"
-NEW = "AnswerUsage Adopted Comparison Improved Progress Replayed adopt compare improve load replay"
+NEW = "AnswerUsage Progress"
 """Names that are in the package, too, and those that were never in another place."""
 
 MOVED = {
@@ -63,7 +60,7 @@ def test_the_public_names_are_these() -> None:
     assert len(sigadapt.__all__) <= 45
     listed = {name for name in dir(sigadapt) if not re.fullmatch(r"__\w+__", name)}
     modules = listed - {*sigadapt.__all__}
-    assert modules == {*MODULES, "columns", "errors", "metrics", "testing", "ui"}
+    assert modules == {*MODULES, "errors", "metrics", "testing", "ui"}
     assert [name for name in listed if not hasattr(sigadapt, name)] == []
 
 
@@ -94,9 +91,9 @@ def test_the_package_loads_no_module_that_it_does_not_need() -> None:
     code = (
         "import sys, sigadapt;"
         "print(*(m for m in sys.modules if m.startswith('sigadapt.')));"
-        "sigadapt.ui, sigadapt.events, sigadapt.testing, sigadapt.trust, sigadapt.logs, sigadapt.columns"
+        "sigadapt.ui, sigadapt.events, sigadapt.testing, sigadapt.trust, sigadapt.logs"
     )
     done = run_python("-c", code, cwd=ROOT, check=True)
-    late = ("columns", "events", "logs", "metrics", "testing", "trust", "ui", "runs.stream", "commands")
+    late = ("events", "logs", "metrics", "testing", "trust", "ui", "runs.stream", "commands")
     loaded = done.stdout.split()
     assert [name for name in loaded if name.removeprefix("sigadapt.").startswith(late)] == []

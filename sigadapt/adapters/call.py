@@ -134,8 +134,7 @@ def _outputs(
     try:
         refuse_no_answer(choice, plan)
         choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, answer.failure)
-        is_recorded = call.adapter.recorded_wire is not None  # it asks what a model does, obedient or not
-        if tool_choice is not None and forces_call(tool_choice) and not is_recorded:
+        if tool_choice is not None and forces_call(tool_choice):
             refuse_disobedience(choice, plan, call.signature)
         values = outputs_beside_calls(call.adapter, plan, choice)
         if values is None:

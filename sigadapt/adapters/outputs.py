@@ -105,15 +105,6 @@ def is_no_answer(choice: Choice) -> bool:
     return choice.finish_reason in _NO_ANSWER
 
 
-def no_answer_code(choice: Choice) -> AnswerCode | None:
-    """Return why a turn without calls says nothing to the user; None if it does."""
-    if choice.finish_reason in _NO_ANSWER:
-        return _NO_ANSWER[choice.finish_reason].code
-    if choice.text and choice.finish_reason != "content_filter":
-        return None
-    return _PARTIAL.get(choice.finish_reason, _EMPTY).code
-
-
 def refuse_no_answer(choice: Choice, plan: Plan) -> None:
     """Refuse a turn that was refused, failed or is paused, with its calls as bad ones."""
     if not is_no_answer(choice):

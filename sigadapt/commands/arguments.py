@@ -122,12 +122,12 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
 }
 
 AdapterOption: TypeAlias = Annotated[
-    Literal["chat", "json", "xml", "baml"] | None,
-    typer.Option(help="The adapter. Default: chat; for a recording, the one that fits it."),
+    Literal["chat", "json", "xml", "baml"],
+    typer.Option(help="The adapter."),
 ]
 ModeOption: TypeAlias = Annotated[
-    Literal["auto", "native", "prompted"] | None,
-    typer.Option(help="The adapter's tool_calling. Default: auto; for a recording, its own."),
+    Literal["auto", "native", "prompted"],
+    typer.Option(help="The adapter's tool_calling."),
 ]
 EngineOption: TypeAlias = Annotated[Literal["auto", "litellm"], typer.Option(help="The engine of dspy.LM.")]
 InputOption: TypeAlias = Annotated[

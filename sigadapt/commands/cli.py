@@ -1,8 +1,8 @@
 """The command `sigadapt`: its verbs, and its exit codes.
 
 0 is success. 1 means that something was found: an error of `check`, a bad call that was read, a request that
-cannot be sent, a replay with other instructions, a model that does not answer. 2 means that the arguments
-cannot be used. An error is one line on stderr, and never a traceback.
+cannot be sent, a model that does not answer. 2 means that the arguments cannot be used. An error is one line
+on stderr, and never a traceback.
 """
 
 import os
@@ -18,13 +18,8 @@ from sigadapt import __version__
 from sigadapt.commands.arguments import sentence
 from sigadapt.commands.check import check
 from sigadapt.commands.demo import demo
-from sigadapt.commands.logs.adopt import adopt
-from sigadapt.commands.logs.compare import compare
-from sigadapt.commands.logs.improve import improve
-from sigadapt.commands.logs.rerun import rerun
 from sigadapt.commands.printing import complain
 from sigadapt.commands.read import read
-from sigadapt.commands.replay import replay
 from sigadapt.commands.show import show
 from sigadapt.errors import SigadaptError
 
@@ -38,7 +33,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 # Typer writes bold and boxes into its help under `NO_COLOR`, too.
 _MARKUP_MODE: Literal["rich"] | None = None if os.environ.get("NO_COLOR") else "rich"
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=_MARKUP_MODE)
-for _verb in (demo, show, read, check, replay, adopt, compare, improve, rerun):
+for _verb in (demo, show, read, check):
     app.command()(_verb)
 
 

@@ -10,21 +10,18 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from io import StringIO
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console, RenderableType
-from rich.progress import track
+from rich.console import Console
 
 from sigadapt import __version__
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.places import printable
 
-_T = TypeVar("_T")
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 CODE = "none"
@@ -82,19 +79,6 @@ def waiting(for_what: str) -> Generator[None]:
     screen = console(stderr=True)
     with redirect_stdout(sys.stderr), screen.status(for_what) if screen.is_terminal else nullcontext():
         yield
-
-
-def progress(items: Iterable[_T], label: str, total: int) -> Iterable[_T]:
-    """Return the items, with a progress bar on a terminal's stderr as long as they are taken."""
-    screen = console(stderr=True)
-    return track(items, label, total, console=screen, disable=not screen.is_terminal, transient=True)
-
-
-def page(report: RenderableType) -> str:
-    """Return what a terminal would show as an HTML page."""
-    screen = Console(file=StringIO(), record=True, width=120, markup=False, highlight=False)
-    screen.print(report)
-    return screen.export_html()
 
 
 def quiet() -> None:

@@ -16,7 +16,7 @@ from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.passes.prompts import PROMPTED
 from sigadapt.commands.arguments import WIRE_NAMES, sentence
-from sigadapt.commands.request_parts import weights
+from sigadapt.commands.weights import weights
 from sigadapt.schemas.json_values import Json
 from sigadapt.server_tools import McpServer
 from sigadapt.testing import WIRES, Answer

@@ -157,8 +157,8 @@ def show(
     model_type: _TypeOption = "chat",
     engine: EngineOption = "auto",
     inputs: InputOption = None,
-    adapter: AdapterOption = None,
-    tool_calling: ModeOption = None,
+    adapter: AdapterOption = "chat",
+    tool_calling: ModeOption = "auto",
     react: Annotated[
         bool, typer.Option("--react", help="Show the first request of dspy.ReActV2 over the signature.")
     ] = False,
@@ -176,7 +176,7 @@ def show(
     if engine != "auto":
         options["engine"] = engine
     models = [(name, options) for name in model] if model else DEFAULT_MODELS
-    make_adapter = partial(ADAPTERS[adapter or "chat"], tool_calling=tool_calling or "auto")
+    make_adapter = partial(ADAPTERS[adapter], tool_calling=tool_calling)
     with waiting("making the requests ..."):
         program = program_of(target, decls, inputs or (), react=react)
         document = document_of(program, decls, models, make_adapter)

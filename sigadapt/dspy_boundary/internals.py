@@ -108,8 +108,7 @@ def is_submit(function: object) -> bool:
 
 
 SUBMIT = "submit"
-SUBMIT_DESCRIPTION = "Submit the final outputs for the task."
-"""The name and the description of that tool, by which a log has it."""
+"""The name of that tool."""
 
 
 # What DSPy wraps its own tools' methods in, so that callbacks hear of them.

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,7 @@ class LoopbackProvider:
             request. The function may be async, or block: up to 128 blocked requests do not delay others.
         keep: how many of the last requests `received` keeps; None keeps all of them.
         record: a file to which each request and its response are added as a line of JSON
-            (`testing/recording.py`), without what is not known to be harmless; `sigadapt replay` reads it.
-        unmasked: JSON Pointers to what else a recording may hold, such as `/request/metadata`. `keep` takes
-            them too.
+            (`testing/recording.py`), without what is not known to be harmless.
 
     Raises:
         LoopbackError: `invalid_script`, at once, for a script that is empty or of an unknown type.
@@ -59,17 +57,14 @@ class LoopbackProvider:
         self,
         script: Script,
         *,
-        keep: int | Sequence[str] | None = None,
+        keep: int | None = None,
         record: str | PathLike[str] | None = None,
-        unmasked: Sequence[str] = (),
     ) -> None:
         self._policy = policy(script)
         self._server: Server | None = None
         self._lock = threading.Lock()
         self._count = 0
-        self._unmasked = unmasked if keep is None or isinstance(keep, int) else (*unmasked, *keep)
-        most_kept = keep if isinstance(keep, int) else None
-        self._received: deque[Received] = deque(maxlen=most_kept)
+        self._received: deque[Received] = deque(maxlen=keep)
         self._problems: list[Exception] = []
         self._recording = None if record is None else Path(record)
 
@@ -154,7 +149,7 @@ class LoopbackProvider:
                 self._received.append(received)
             response = write(await self._policy(received), wire, received)
             if self._recording is not None:
-                record(self._recording, received, response, self._unmasked)
+                record(self._recording, received, response)
         except Exception as error:  # noqa: BLE001  (leaving the block raises it)
             self._problems.append(error)
             return refuse(error, wire)

@@ -133,14 +133,14 @@ def _exchange_in(line: str) -> Exchange | None:
     return None
 
 
-def record(path: Path, received: Received, response: Response, unmasked: Iterable[str] = ()) -> None:
+def record(path: Path, received: Received, response: Response) -> None:
     """Write a request and its response at the end of a recording, masked."""
-    masking = Masking(received.headers, received.path, unmasked)
+    masking = Masking(received.headers, received.path)
     request = masking.request(received.body)
     body = b"".join(response.chunks)
     fields = received.wire, received.path, request, response.status, response.content_type, body
     exchange = Exchange(*fields, tuple(masking.places)).without(masking.secrets)
-    with open_private(path, "a") as file:
+    with open_private(path) as file:
         file.write(f"{exchange.line()}\n")
 
 

@@ -8,9 +8,8 @@ in the request and the response (`echoes.py`).
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
@@ -53,7 +52,6 @@ _SECRET_IN_TEXT = re.compile(
     r"://[^/\s:@]*:([^/\s@]+)@|\b[Bb]earer\s+([^\s\"',]+)"
     r"|\b((?:sk|gh[pousr]|xox[abprs]|AKIA|AIza)[-_]?[\w-]{16,})"  # the keys of large services say so
 )
-_LONGEST_KEPT = 8192  # characters of a text whose secrets are found once
 _QUOTES = "\"'{}[]()<>"
 _SHORTEST_SECRET = 8  # characters; what is shorter, such as `ollama` or `EMPTY`, is a word of the messages
 
@@ -64,11 +62,9 @@ class Masking:
     Args:
         headers: the headers of the request.
         path: its path with the query.
-        unmasked: pointers to places that are harmless too, with all that is in them.
     """
 
-    def __init__(self, headers: Mapping[str, str], path: str, exceptions: Iterable[str] = ()) -> None:
-        self.unmasked = tuple(exceptions)
+    def __init__(self, headers: Mapping[str, str], path: str) -> None:
         self.places: dict[str, None] = {}
         self._secrets: set[str] = set()
         self._texts: set[str] = set()  # which may hold secrets in pieces
@@ -87,7 +83,7 @@ class Masking:
         harmless: Json = {}
         for key, part in body.items():
             place = "request", key
-            if key in _MEMBERS or self._is_kept(place):
+            if key in _MEMBERS:
                 harmless[key] = self._conversation(part, place) if key in _CONVERSATION else part
             else:
                 harmless[key] = self._tools(part, place) if key in _TOOLS else self._mask(part, place)
@@ -114,9 +110,7 @@ class Masking:
         harmless: Json = {}
         for key, part in value.items():
             inner = *place, key
-            if self._is_kept(inner):
-                harmless[key] = part
-            elif key in _MEMBERS_OF_TOOLS:
+            if key in _MEMBERS_OF_TOOLS:
                 harmless[key] = self._schema(part, inner)
             elif key in _PARTS_OF_TOOLS:
                 harmless[key] = self._tools(part, inner)
@@ -135,10 +129,8 @@ class Masking:
         harmless: Json = {}
         for key, part in value.items():
             inner = *place, key
-            if self._is_kept(inner):
-                harmless[key] = part
             # The default or an example of a parameter such as `api_key` may be a real key.
-            elif is_secret and key in _SCHEMA_VALUES:
+            if is_secret and key in _SCHEMA_VALUES:
                 harmless[key] = self._mask(part, inner)
             elif is_secret and key in _SCHEMA_LISTS and is_array(part):
                 harmless[key] = [MASK] if self._mask(part, inner) == MASK else part
@@ -179,12 +171,6 @@ class Masking:
         """Return a mask in the place of a value; true, false, null and what is empty are no secrets."""
         if value is None or isinstance(value, bool) or value in ("", [], {}):
             return value
-        if is_object(value) and any(each.startswith(f"{pointer(place)}/") for each in self.unmasked):
-            harmless: Json = {}
-            for key, part in value.items():
-                inner = *place, key
-                harmless[key] = part if self._is_kept(inner) else self._mask(part, inner)
-            return harmless
         self.places[pointer(place)] = None
         pending = [value]
         while pending:
@@ -194,9 +180,6 @@ class Masking:
             elif not isinstance(part, bool):
                 self._texts.add(str(part))
         return MASK
-
-    def _is_kept(self, place: tuple[str, ...]) -> bool:
-        return any(f"{pointer(place)}/".startswith(f"{each.rstrip('/')}/") for each in self.unmasked)
 
     @property
     def secrets(self) -> set[str]:
@@ -229,11 +212,10 @@ _NUMBER = re.compile(r"\d")
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-# The requests of a log say the same texts again and again.
-@lru_cache(maxsize=1024)
-def _secrets_in_text(text: str) -> tuple[str, ...]:
-    """Return the secrets in a text that say so themselves, or stand in an address."""
-    return tuple(secret for groups in _SECRET_IN_TEXT.findall(text) for secret in groups if secret)
+def _secrets_in_text(text: str) -> Iterator[str]:
+    """Yield the secrets in a text that say so themselves, or stand in an address."""
+    for groups in _SECRET_IN_TEXT.findall(text):
+        yield from filter(None, groups)
 
 
 def secrets_in(body: Any) -> Iterator[str]:
@@ -244,8 +226,7 @@ def secrets_in(body: Any) -> Iterator[str]:
         if isinstance(value, str):
             if _SECRET_MEMBER.search(name):
                 yield value
-            find = _secrets_in_text if len(value) <= _LONGEST_KEPT else _secrets_in_text.__wrapped__
-            yield from find(value)
+            yield from _secrets_in_text(value)
             with suppress(ValueError, RecursionError):  # arguments and results are JSON in a text
                 pending += [(name, json.loads(value))] if value.lstrip().startswith(("{", "[")) else []
         elif is_object(value):

@@ -7,16 +7,16 @@ added is no less private than what a new file holds. Who wants to share a file g
 import os
 import stat
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
 _OWNER_ALONE = 0o600
 _OTHERS = 0o077
 
 
-def open_private(path: Path, mode: Literal["a", "w"]) -> TextIO:
-    """Open a file to write text that its owner alone can read."""
+def open_private(path: Path) -> TextIO:
+    """Open a file to add text that its owner alone can read."""
     # `Path.open` takes no opener.
-    return open(path, mode, encoding="utf-8", newline="\n", opener=_opener)
+    return open(path, "a", encoding="utf-8", newline="\n", opener=_opener)
 
 
 def _opener(path: str, flags: int) -> int:

@@ -1,4 +1,4 @@
-"""What the commands' tests show, read and replay, as a user's module would have it."""
+"""What the commands' tests show and read, as a user's module would have it."""
 
 from typing import Any, cast
 

@@ -17,7 +17,7 @@ from support import bytes_of
 from sigadapt import __version__
 from sigadapt.testing import Answer, Call
 
-VERBS = ("demo", "show", "read", "check", "replay")
+VERBS = ("demo", "show", "read", "check")
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,7 +73,7 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("sigadapt ", "replay"), ("sigadapt demo --wire ", "anthropic"), ("sigadapt read --dialect ", "cohere")],
+    [("sigadapt ", "check"), ("sigadapt demo --wire ", "anthropic"), ("sigadapt read --dialect ", "cohere")],
 )
 def test_a_shell_completes_verbs_and_values(words: str, offered: str, tmp_path: Path) -> None:
     """command-line: A shell completes verbs and values."""

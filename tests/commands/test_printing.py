@@ -1,7 +1,6 @@
 """What others wrote is printed without what would drive a terminal."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from internals import layout, main
 
 ASSIST, HOSTILE = "commands.programs:Assist", "commands.programs:HOSTILE"
-OSC = '{"error": {"message": "slow \\u001b]0;title\\u0007 down \\u202e"}}'
 
 
 def is_plain(text: str) -> bool:
@@ -33,16 +31,6 @@ def test_escapes_of_a_tool_do_not_reach_the_terminal(words: list[str], capsys: A
     assert is_plain(printed)
     assert "\\x1b[31mb" in printed
     assert "\\u202e" in printed
-
-
-def test_escapes_of_an_error_do_not_reach_the_terminal(tmp_path: Path, capsys: Any) -> None:
-    exchange = {"wire": "openai", "path": "/v1/chat/completions\x1b", "request": {"model": "m\x9b\u202e"}}
-    exchange |= {"status": 429, "content_type": "application/json", "response": OSC}
-    (tmp_path / "recording").write_text(json.dumps(exchange), "utf-8")
-    assert main(["replay", str(tmp_path / "recording"), "-s", ASSIST, "-t", HOSTILE]) == 1
-    printed = capsys.readouterr().out
-    assert is_plain(printed)
-    assert "slow \\x1b]0;title" in printed
 
 
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))

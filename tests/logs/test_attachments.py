@@ -7,7 +7,6 @@ import pytest
 from support import lm_of
 
 import sigadapt
-from sigadapt import logs
 from sigadapt.logs import conversation_from_request
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
@@ -79,18 +78,6 @@ def test_images_of_results_are_read_into_their_results(wire: str) -> None:
         again = sent_again(body, wire)
         conversation = "input" if wire == "responses" else "contents" if wire == "gemini" else "messages"
         assert again[conversation] == body[conversation]
-
-
-def test_conversations_with_images_are_adopted() -> None:
-    """logs: What follows the results is part of them."""
-    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"place":"x"}'}}
-    response = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}
-    adopted = logs.adopt(
-        [{"request": received.body, "response": response} for received in requests("openai")]
-    )
-    rows: list[Any] = [*adopted.rows, *adopted.silences]
-    assert len({row.conversation for row in rows}) == 2
-    assert {row.question.split("\n")[-1] for row in rows} == {"Where?", "Why?"}
 
 
 def test_a_label_that_names_no_result_is_what_the_user_wrote() -> None:

@@ -2,16 +2,14 @@
 
 import sys
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt import InvalidToolCall, ToolCall
-from sigadapt.logs import conversation_from_request
-from sigadapt.logs.unanswered import UnansweredCalls
-from sigadapt.providers.wire.recorded import RecordedResult
+from sigadapt.logs import Conversation, conversation_from_request
 
 USER = {"role": "user", "content": "q"}
 
@@ -32,8 +30,12 @@ def work(read: Callable[[], object]) -> int:
     return count
 
 
-def call(call_id: str | None) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+def called(name: str) -> dict[str, Any]:
+    return {"name": name, "arguments": "{}"}
+
+
+def call(call_id: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": called("f")}
 
 
 def said(*calls: Any) -> dict[str, Any]:
@@ -84,45 +86,51 @@ def test_reading_a_request_takes_linear_work(rows: Callable[[int], list[Any]]) -
 
 NAMES = st.sampled_from(["f", "g"])
 IDS = st.sampled_from([None, "", "a", "b", 7])
-TURNS = st.lists(st.lists(st.tuples(IDS, NAMES), max_size=4), max_size=4)
+TURNS = st.lists(st.lists(st.tuples(IDS, NAMES), min_size=1, max_size=4), min_size=1, max_size=4)
 RESULTS = st.lists(st.tuples(IDS, NAMES | st.none()), max_size=10)
+
+
+def found(conversation: Conversation) -> list[str | None]:
+    """The texts of the results of all calls, in the order of the calls."""
+    texts: list[str | None] = []
+    rows: list[Any] = [*conversation.history.messages, {"results": conversation.results}]
+    for row in rows:
+        for turn in row["results"].rounds if row.get("results") else ():
+            texts += [None if result.is_error else str(result.value) for _, result in turn.pairs]
+        texts += [None for _ in row["calls"].in_order()] if row.get("calls") else []
+    return texts
 
 
 @given(TURNS, RESULTS)
 def test_a_result_takes_the_first_call_of_the_latest_turn(turns: Any, results: Any) -> None:
     """logs: Results find their calls."""
-    unanswered, answered = UnansweredCalls(), list[dict[str, Any]]()
-    sent: list[list[tuple[str, Any, str]]] = []
+    messages: list[Any] = []
     for turn in turns:
-        unanswered.begin_turn()
-        answers: dict[str, Any] = {}
-        answered.append(answers)
-        sent.append([])
-        for place, (sent_id, name) in enumerate(turn):
-            made = ToolCall(id=f"{len(sent)}.{place}", name=name, args={})
-            unanswered.add(made, sent_id, answers)
-            sent[-1].append((made.id, sent_id, name))
-    expected: list[dict[str, Any]] = [{} for _ in turns]
+        messages += [USER, said(*({**call(sent_id), "function": called(name)} for sent_id, name in turn))]
     for number, (sent_id, name) in enumerate(results):
-        one = RecordedResult(sent_id, name, number, False, None, ())
-        fits = [
-            (answers, call_id)
-            for turn, answers in zip(reversed(sent), reversed(expected), strict=True)
-            for call_id, original, called in turn
-            if call_id not in answers and (sent_id == original if sent_id and original else name == called)
-        ]
-        assert unanswered.answer(one) == bool(fits)
-        if fits:
-            fits[0][0][fits[0][1]] = one
-    assert answered == expected
+        messages.append({"role": "tool", "tool_call_id": sent_id, "name": name, "content": f"r{number}"})
+    expected: list[list[str | None]] = [[None] * len(turn) for turn in turns]
+    for number, (sent_id, name) in enumerate(results):
+        fits = (
+            (texts, place)
+            for turn, texts in zip(reversed(turns), reversed(expected), strict=True)
+            for place, (original, called_name) in enumerate(turn)
+            if texts[place] is None and (sent_id == original if sent_id and original else name == called_name)
+        )
+        for texts, place in islice(fits, 1):
+            texts[place] = f"r{number}"
+    conversation = conversation_from_request({"model": "m", "messages": messages})
+    assert found(conversation) == [text for texts in expected for text in texts]
+    lost = [change for change in conversation.changes if "which no model made" in change.why]
+    answered = sum(text is not None for text in found(conversation))
+    assert len(lost) == len(results) - answered
 
 
 def test_a_bad_call_is_answered_too() -> None:
     """logs: Results find their calls."""
-    unanswered, answers = UnansweredCalls(), dict[str, Any]()
-    unanswered.begin_turn()
-    bad = InvalidToolCall(id="c", name=None, arguments="{", index=0, code="invalid_json", message="cut")
-    unanswered.add(bad, {"odd": [1]}, answers)
-    assert unanswered.answer(RecordedResult({"odd": [1]}, None, "r", False, None, ()))
-    assert not unanswered.answer(RecordedResult({"odd": [1]}, None, "r", False, None, ()))
-    assert answers["c"].value == "r"
+    bad = {**call("c"), "function": {"name": "f", "arguments": "{"}}
+    messages = [USER, said(bad), result("c"), result("c")]
+    conversation = conversation_from_request({"model": "m", "messages": messages})
+    assert found(conversation) == ["r"]
+    [change] = conversation.changes
+    assert "which no model made" in change.why

@@ -43,13 +43,6 @@ def edit_note(args: Json) -> str:
     return f"{_EDITED}{compact(args)}."
 
 
-def read_edit_note(text: str) -> tuple[str, Json] | None:
-    """Return the text before the note of an edit, and its arguments; None if the text ends without one."""
-    before, head, end = text.rpartition(_EDITED)
-    args = _parse(end[:-1]) if head and end.endswith(".") else None
-    return (before.rstrip("\n"), args) if is_object(args) else None
-
-
 def loaded_mcp_types() -> Any:
     """Return the MCP SDK's module of types; whoever has a session has loaded it."""
     return next(module for name in MCP_TYPES if (module := sys.modules.get(name)) is not None)

@@ -1,1 +1,0 @@
-"""The verbs about recorded traffic, one file for each."""

@@ -1,1 +1,0 @@
-"""What a log becomes: conversations, rows with gold calls, and a program, one file for each idea."""
