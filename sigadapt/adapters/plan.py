@@ -6,10 +6,11 @@ pydantic model, which costs more time than the rest of a call.
 
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import dspy
+import pydantic
 from dspy.adapters.types.base_type import Type
 from dspy.signatures.signature import Signature
 from pydantic.fields import FieldInfo
@@ -89,6 +90,7 @@ def plan_of(signature: type[Signature]) -> Plan | None:
             (name, field.annotation, field.default, *(field.json_schema_extra or {}).values())
             for name, field in fields.items()
         ],
+        *[validator for field in fields.values() for validator in _validators_in(field.annotation)],
     )
     entry = _PLANS.get(signature)
     if entry is not None and entry[1] == follows_from:
@@ -96,6 +98,14 @@ def plan_of(signature: type[Signature]) -> Plan | None:
     plan = _compile(signature)
     _PLANS.put(signature, (plan, follows_from))
     return plan
+
+
+def _validators_in(annotation: Any) -> Iterator[object]:
+    """Yield the validators of the models in a type: one that is rebuilt in place has a new validator."""
+    for part in get_args(annotation):
+        yield from _validators_in(part)
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        yield annotation.__pydantic_validator__
 
 
 def prompt_cache(signature: type[Signature]) -> PromptCache:
