@@ -469,6 +469,7 @@ class LimitExceeded(SigadaptError):
         used: what the run has used of it.
         limit: the most that it may use.
         more: what comes next would use, if that alone passes the limit.
+        last_failure: what the last call that failed says, for the limit `failures`.
 
     Example:
         >>> error = LimitExceeded("requests", 2, 2)
@@ -477,10 +478,14 @@ class LimitExceeded(SigadaptError):
 agent(history=error.run.history).
     """
 
-    def __init__(self, name: str, used: float, limit: float, more: int = 0) -> None:
-        next_turn = f", and the next turn has {more}" if more else ""
+    def __init__(
+        self, name: str, used: float, limit: float, more: int = 0, last_failure: str | None = None
+    ) -> None:
+        detail = f", and the next turn has {more}" if more else ""
+        if last_failure is not None:
+            detail = f", the last one: {last_failure}"
         super().__init__(
-            f"the run has used {used:g} of {limit:g} {name.replace('_', ' ')}{next_turn}",
+            f"the run has used {used:g} of {limit:g} {name.replace('_', ' ')}{detail}",
             code=name,
             fix="Raise the limit, or go on later with agent(history=error.run.history).",
         )

@@ -48,6 +48,8 @@ class Ledger:
         """The ids of the ledgers that count what happens here."""
         self.turn: AgentTurn | None = None
         self.refusal: LimitExceeded | None = None  # raised in a nested agent, whose tool swallowed it
+        self.failed_turns = 0
+        """How many turns of the outermost agent in a row had no call that succeeded."""
         self.resumed_calls: frozenset[str] = frozenset()
         """The ids of the calls of the turn that this run resumes; empty for any other run."""
         self.latest_resumed: Ledger | None = None  # of the runs inside of this one that resumed a turn
@@ -146,24 +148,44 @@ class Ledger:
         if any(frozenset(call.id for call in turn_calls) == resumed.resumed_calls for turn_calls in calls):
             outer.latest_resumed = None
             self.usage = resumed.usage
+            self.failed_turns = resumed.failed_turns
             self.add_seconds(resumed.seconds)
 
     def begin_step(self, turn: AgentTurn) -> None:
         """Begin the step of an agent.
 
         Raises:
-            LimitExceeded: the error of a nested agent, which the tool of this one swallowed.
+            LimitExceeded: the error of a nested agent, which the tool of this one swallowed; `failures`.
         """
         modules: list[Any] = settings.caller_modules or []
         turn.count_calls = partial(self.count_calls, modules=[*modules])
         for ledger in self.with_outer():
             if ledger.is_nested(modules):
                 continue
+            earlier = ledger.turn
             ledger.turn = turn
             refusal = ledger.refusal
             ledger.refusal = None
             if refusal is not None:
                 raise refusal
+            if earlier is not None and earlier.agent in (None, turn.agent):
+                ledger.count_failure(earlier)
+
+    def count_failure(self, turn: AgentTurn) -> None:
+        """Count a turn in which no call succeeded, or begin anew after one in which a call did.
+
+        Raises:
+            LimitExceeded: for as many in a row as there may be.
+        """
+        if turn.has_success:
+            self.failed_turns = 0
+        failure = turn.last_failure
+        if turn.has_success or failure is None:
+            return
+        self.failed_turns += 1
+        most = self.limits.failures
+        if most is not None and self.failed_turns >= most:
+            self._refuse(LimitExceeded("failures", self.failed_turns, most, last_failure=failure))
 
     def is_nested(self, modules: Sequence[Any]) -> bool:
         """Return whether what runs now is inside of a tool of this run's outermost agent."""
@@ -238,6 +260,7 @@ class Ledger:
         with _COUNTING:
             for ledger in self.with_outer():
                 if not ledger.own_id & earlier.ids:
+                    ledger.failed_turns = earlier.failed_turns
                     ledger.usage = ledger.usage.plus(vars(earlier.usage))
                     ledger.add_seconds(earlier.seconds)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sigadapt.errors import InvalidOption
 
-_COUNTS = frozenset(("requests", "tool_calls", "input_tokens", "output_tokens", "total_tokens"))
+_COUNTS = frozenset(("requests", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "failures"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,8 @@ class Limits:
         total_tokens: both.
         cost: US dollars, as DSPy knows the models' prices.
         seconds: the time since the run began. A tool is not waited for any longer.
+        failures: turns of an agent in a row in which no call succeeded. Bad calls and a `submit` that does
+            not fit are failures, a rejected call is none. The turns of an agent inside of a tool are its own.
 
     Raises:
         InvalidOption: for a limit that is no number, or below 0.
@@ -38,6 +40,7 @@ class Limits:
     total_tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
+    failures: int | None = None
 
     def __post_init__(self) -> None:
         for limit in fields(self):

@@ -48,6 +48,7 @@ class _RunRecord(pydantic.BaseModel):
     usage: Usage | None = None  # what the run has used
     counted_in: list[str] = []  # the ids of the ledgers that counted it
     seconds: float = 0.0  # and how long it took
+    failed_turns: int = 0  # in a row
     id: str | None = None
     results: list[ToolResult] = []
     progress: dict[str, CallProgress] = {}
@@ -66,10 +67,11 @@ def to_json(error: InputNeeded) -> str:
     fields = {name: getattr(error, name) for name in (*_SAVED, *_UNLESS_DEFAULT, "id")}
     unknown = {name for name in _UNLESS_DEFAULT if fields[name] == _RunRecord.model_fields[name].default}
     if error.run is None:
-        unknown |= {"usage", "counted_in", "seconds"}
+        unknown |= {"usage", "counted_in", "seconds", "failed_turns"}
     else:
         ledger = error.run.ledger
         fields |= {"usage": ledger.usage, "counted_in": sorted(ledger.ids), "seconds": ledger.seconds}
+        fields["failed_turns"] = ledger.failed_turns
     try:
         fields["history"] = _with_number_texts(error.history)
         event = _with_number_texts(dspy.History(messages=[error.event]))
@@ -128,13 +130,14 @@ def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
         setattr(error, name, getattr(record, name))
     if record.usage is not None:
         ledger = Ledger.of_earlier_run(record.usage, record.seconds, record.history, record.counted_in)
+        ledger.failed_turns = record.failed_turns
         if error.results_field is None:
             ledger.turn = AgentTurn.of_waiting(error)
         error.run = Run.of_ledger(ledger)
     if record.id is None:
         unknown = {name for name in _UNLESS_DEFAULT if name not in record.model_fields_set}
         if record.usage is None:
-            unknown |= {"usage", "counted_in", "seconds"}
+            unknown |= {"usage", "counted_in", "seconds", "failed_turns"}
         error.id = _id_of_earlier_version(record, unknown)
     else:
         error.id = record.id

@@ -20,6 +20,7 @@ from sigadapt.dspy_boundary.internals import SUBMIT, report_tools, settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.confirmation import REJECTED
 from sigadapt.signatures.sources.runnable import RefusedRun
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
@@ -249,6 +250,21 @@ class AgentTurn:
             turn = TurnResults(self._calls, [*map(_tool_result, rows)], requests, progress)
             place = {"event": self._event, "field": self._field}
             return turn.input_needed(history, parallel=not self.is_one_by_one, **place)
+
+    @property
+    def has_success(self) -> bool:
+        """Whether a call of the turn has a result that is no failure."""
+        with self._lock:
+            return any(not row.is_error for row in self._results.values())
+
+    @property
+    def last_failure(self) -> str | None:
+        """What the last call that failed says; None if none did. A rejected call is no failure."""
+        with self._lock:
+            rows = [*self._results.values()]
+        texts = [f"{row.name}: {message_in(row.value, row.name or '')}" for row in rows if row.is_error]
+        failures = [text for text in texts if REJECTED not in text]
+        return failures[-1] if failures else None
 
     def leave_out(self) -> None:
         """Take the turn out of the agent's own history, which has it without the results to come."""
