@@ -5,7 +5,8 @@ Rules:
  a. Each raw call becomes one ToolCall or one InvalidToolCall, with its raw text (nothing silent).
  b. The provider's id is kept. A missing one is made of the request and the call's place (`MadeIds`); where no
     request is known, it is `call_<n>`: n is the call's position from 1, or the next free number. If an answer
-    repeats an id, the second call gets a new one in the same way and is marked `renumbered` (ids).
+    repeats an id, the second call gets a new one in the same way and is marked `renumbered` (ids). If it
+    repeats the whole call, id, name and arguments, this is one call, which is marked `repeated`.
  c. A call without a name is a bad call with the code `missing_name`, whatever its arguments are.
  d. A call that the provider reports as malformed is a bad call; the provider's message is its text.
  e. A call in whose arguments half of a surrogate pair was read as U+FFFD is marked `unicode`.
@@ -23,7 +24,7 @@ from typing import Any, TypeAlias, TypeVar
 import pydantic
 
 from sigadapt.errors import printable
-from sigadapt.providers.provider import FreeText, MalformedCall, Reading
+from sigadapt.providers.provider import FreeText, MalformedCall, RawCall, Reading
 from sigadapt.providers.wire.values import in_paragraphs
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall, check_decoded, holds_half, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, without_halves
@@ -75,15 +76,21 @@ def typed_calls(
     bad: list[InvalidToolCall] = []
     ids: list[Any] = [call[0] for call in reading.calls]
     new_ids: set[int] = set()
+    repeats: dict[int, int] = {}
     # Most answers give each call an id, all different, so that nothing has to be made.
     if earlier_ids or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
-        ids, new_ids = unique_ids(ids, made_id, earlier_ids)
+        repeats = _repeats(reading.calls)
+        ids, new_ids = _own_ids(ids, repeats, made_id, earlier_ids)
     parts = reading.text, reading.reasoning, reading.state, reading.commentary, reading.offered
     has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN
     for index, (_, name, raw) in enumerate(reading.calls):
+        if index in repeats:
+            continue
         text, args = (raw, parse_arguments(raw)) if type(raw) is str else arguments_of(raw)
         altered = ("renumbered",) if index in new_ids else ()
+        if index in repeats.values():
+            altered = (*altered, "repeated")
         values: Json = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
         if "\\u" in text or not f"{ids[index]}{name}{text}".isascii():
             if _sent_half(raw):
@@ -97,6 +104,42 @@ def typed_calls(
             bad.append(_invalid_call(values, args, altered))
     values = {"tool_calls": good, "tool_call_results": None, "invalid": tuple(bad), "turn": turn}
     return build_unvalidated(ToolCalls, values)
+
+
+def _repeats(calls: Sequence[RawCall]) -> dict[int, int]:
+    """Return the positions of calls that an answer sends again, each with that of the first: servers do."""
+    first: dict[tuple[str, str], list[int]] = {}
+    repeats: dict[int, int] = {}
+    for index, (call_id, name, raw) in enumerate(calls):
+        if not (isinstance(call_id, str) and call_id and isinstance(name, str)):
+            continue  # an id that is made here tells nothing
+        earlier = first.setdefault((call_id, name), [])
+        same = next((n for n in earlier if type(calls[n][2]) is type(raw) and calls[n][2] == raw), None)
+        if same is None:
+            earlier.append(index)
+        else:
+            repeats[index] = same
+    return repeats
+
+
+def _own_ids(
+    ids: list[Any],
+    repeats: Mapping[int, int],
+    made_id: Callable[[int], str] | None,
+    earlier_ids: Collection[str],
+) -> tuple[list[str], set[int]]:
+    """Return the id of each call, a repeated one's being that of the first, and which of them are new."""
+    positions = [index for index in range(len(ids)) if index not in repeats]
+
+    def made(number: int) -> str:
+        return "" if made_id is None else made_id(positions[number])
+
+    own_ids, new = unique_ids(
+        [ids[index] for index in positions], None if made_id is None else made, earlier_ids
+    )
+    by_position = dict(zip(positions, own_ids, strict=True))
+    whole = [by_position[repeats.get(index, index)] for index in range(len(ids))]
+    return whole, {positions[number] for number in new}
 
 
 def _sent_half(raw: Any) -> bool:
