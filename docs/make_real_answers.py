@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
