@@ -22,9 +22,9 @@ HEAD = """# Evidence
 
 {stamp}
 
-`python3 tasks.py evidence faults` writes the first sections of this page in two minutes: a grid of faulty
-answers. It compares sigadapt with DSPy's own adapter, pydantic-ai and LangChain. `python3 tasks.py evidence
-peers` writes the last one: whole runs beside DSPy, pydantic-ai, LangChain and the OpenAI Agents SDK.
+`python3 tasks.py evidence faults` writes the first sections of this page: a grid of faulty answers. It
+compares sigadapt with DSPy's own adapter, pydantic-ai and LangChain. `python3 tasks.py evidence peers` writes
+the last one: whole runs beside DSPy, pydantic-ai, LangChain and the OpenAI Agents SDK.
 
 The grid runs the libraries beside LiteLLM, which pins the OpenAI SDK below 3, so it has the versions named
 above, from constraints.txt. Whole runs and [the board](board.md) run them in another environment, with the

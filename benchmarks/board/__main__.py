@@ -40,8 +40,8 @@ PAGE_TEXT = """# The board
 
 {stamp} The others: {versions}.
 
-`python3 tasks.py evidence board` writes this page in ten minutes. It needs [the recordings](corpus.md), and
-it makes an environment for the other libraries.
+`python3 tasks.py evidence board` writes this page. It needs [the recordings](corpus.md), and it makes an
+environment for the other libraries.
 
 {count} answers that real providers sent, on four wires, {streams} of them streamed. A server on this
 machine sends each one again, byte for byte. Each library reads it with its own client, and gets the

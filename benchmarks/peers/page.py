@@ -14,8 +14,8 @@ HEAD = """<!-- peers -->
 in `benchmarks/peers/cases.py` decides each class from what ran, what was sent and what came back. A run
 that isn't over after 20 seconds is lost.
 
-`python3 tasks.py evidence peers` writes this section in five minutes. The peers get their own environment
-with the versions of `benchmarks/peers/versions.txt`.
+`python3 tasks.py evidence peers` writes this section. The peers get their own environment with the versions
+of `benchmarks/peers/versions.txt`.
 
 - sigadapt and DSPy: {ours}.
 - The others: {peers}.
