@@ -36,15 +36,16 @@ class Scripted:
         if turn < 2:
             name, arguments = f"tool_{turn}", {"city": "Paris"}
         part = lm15.ToolCallPart(id=f"call_{turn}", name=name, input=arguments)
-        function = {"name": name, "arguments": json.dumps(arguments)}
-        message = {"role": "assistant", "tool_calls": [{"id": part.id, "function": function}]}
+        call = {"id": part.id, "function": {"name": name, "arguments": json.dumps(arguments)}}
+        message: dict[str, Any] = {"role": "assistant", "tool_calls": [call]}
+        body: dict[str, Any] = {"choices": [{"finish_reason": "tool_calls", "message": message}]}
         return lm15.Response(
             id="r",
             model=request.model,
             message=lm15.Message.assistant((part,)),
             finish_reason="tool_call",
             usage=lm15.Usage(),
-            provider_data={"choices": [{"finish_reason": "tool_calls", "message": message}]},
+            provider_data=body,
         )
 
 
@@ -78,7 +79,8 @@ def walk(tools: Sequence[Any]) -> list[str]:
         if event == "call" and file.startswith(str(PACKAGE)):
             entered.append(file)
 
-    agent: Any = dspy.ReActV2("question -> answer", tools=[*tools], max_iters=20)
+    react: Any = dspy.ReActV2
+    agent = react("question -> answer", tools=[*tools], max_iters=20)
     lm = dspy.LM("openai/x", engine=Scripted(lambda: requests.append(len(entered))), cache=False)
     adapter = sigadapt.ChatAdapter(tool_calling="native")
     with dspy.context(lm=lm, adapter=adapter, disable_history=True, trace=None):
