@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 import pytest
@@ -32,9 +32,8 @@ class Scripted:
     def complete(self, request: lm15.Request) -> lm15.Response:
         self.watch()
         turn = sum(message.role == "assistant" for message in request.messages)
-        name, arguments = "submit", {"answer": "Sunny."}
-        if turn < 2:
-            name, arguments = f"tool_{turn}", {"city": "Paris"}
+        name = f"tool_{turn}" if turn < 2 else "submit"
+        arguments: dict[str, Any] = {"city": "Paris"} if turn < 2 else {"answer": "Sunny."}
         part = lm15.ToolCallPart(id=f"call_{turn}", name=name, input=arguments)
         call = {"id": part.id, "function": {"name": name, "arguments": json.dumps(arguments)}}
         message: dict[str, Any] = {"role": "assistant", "tool_calls": [call]}
@@ -79,8 +78,7 @@ def walk(tools: Sequence[Any]) -> list[str]:
         if event == "call" and file.startswith(str(PACKAGE)):
             entered.append(file)
 
-    react: Any = dspy.ReActV2
-    agent = react("question -> answer", tools=[*tools], max_iters=20)
+    agent = cast("Any", dspy).ReActV2("question -> answer", tools=[*tools], max_iters=20)
     lm = dspy.LM("openai/x", engine=Scripted(lambda: requests.append(len(entered))), cache=False)
     adapter = sigadapt.ChatAdapter(tool_calling="native")
     with dspy.context(lm=lm, adapter=adapter, disable_history=True, trace=None):
