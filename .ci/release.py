@@ -17,10 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tasks import DEMO_SHOWS, command, output, run, say  # noqa: E402
+from environments import ROOT, command, output, run, say
+from try_wheel import missing_of_demo
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 MOST_BYTES = 2_000_000  # of a distribution; the recorded answers alone are more
@@ -36,7 +34,7 @@ MADE = ("PKG-INFO", ".gitignore")  # hatchling adds them
 UNRELEASED = "Unreleased"  # in the place of the date of a changelog's entry
 PLACEHOLDER = "example.invalid"  # of [project.urls] in pyproject.toml, until there is an address
 MEASURED = tuple(
-    f"docs/{name}.md" for name in ("answers", "benchmarks", "board", "evidence", "scale_measured", "soak")
+    f"docs/{name}.md" for name in ("answers", "benchmarks", "board", "evidence")
 )  # each says at its top on which tree of sigadapt/ it was measured (benchmarks/tree.py)
 ENTRY = re.compile(r"^## \[(.+?)\] - (.+)\n([\s\S]*?)(?=^## \[|\Z)", re.MULTILINE)  # of CHANGELOG.md
 DATA = re.compile(r"\.(gz|jsonl|zip|db|parquet|ipynb_checkpoints|pyc)$|(^|/)(\.venv|corpus|__pycache__)/")
@@ -78,7 +76,7 @@ def last_steps(changelog: str, pages: Mapping[str, str]) -> Iterator[str]:
     for name, text in pages.items():
         lines = [str(n) for n, line in enumerate(text.splitlines(), 1) if f"://{PLACEHOLDER}/" in line]
         if lines:
-            yield f"{name} has the placeholder of an address, line {', '.join(lines)}: `tasks.py address URL`"
+            yield f"{name} has the placeholder of an address, line {', '.join(lines)}: [project.urls] has it"
 
 
 def faults_of_pages(pages: Mapping[str, str], changes: Callable[[str], str | None]) -> Iterator[str]:
@@ -204,7 +202,7 @@ def fault_of_install(python: str, artefact: Path, folder: Path, *, pinned: bool)
         shown = output(command(venv, "sigadapt"), "demo", cwd=folder)
     except SystemExit as error:
         return str(error)
-    missing = [line for line in DEMO_SHOWS if line not in shown]
+    missing = missing_of_demo(shown)
     return f"the demo does not show {missing}" if missing else None
 
 

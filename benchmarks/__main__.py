@@ -1,12 +1,11 @@
-"""Measure everything, write docs/benchmarks.md and README's table of it; with names, print those parts alone.
+"""Measure everything and write docs/benchmarks.md; with names, print those parts alone.
 
-python -m benchmarks [wholecall|streamed|adapters|agents|decoding|starting|concurrency|memory ...]
+python -m benchmarks [wholecall|streamed|adapters|agents ...]
 """
 
 import importlib
 import logging
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,10 +17,7 @@ from benchmarks.tree import stamp
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-README = ROOT / "README.md"
-QUOTED = re.compile(r"## A whole call beside other libraries: openai\n[^|]*(\|[^#]*\|)\n")
-COSTS = re.compile(r"(?<=<!-- costs -->\n)[^<]*(?=<!-- /costs -->)")
-PARTS = ("wholecall", "streamed", "adapters", "agents", "decoding", "starting", "concurrency", "memory")
+PARTS = ("wholecall", "streamed", "adapters", "agents")
 SECONDS = 4.0
 PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
 
@@ -30,11 +26,11 @@ INTRODUCTION = """\
 
 {stamp}
 
-`python3 tasks.py bench` writes this page in about seven minutes. To print only some parts, name them:
-`python3 tasks.py bench wholecall streamed adapters agents decoding starting concurrency memory`. Ratios come
-first, because they hold on other machines. All times are processor time on a machine with 2 cores. What is
-compared takes turns, in an order drawn anew each round. The other libraries have the versions of
-constraints.txt, because they run in one process with DSPy and LiteLLM; [the board](board.md) has newer ones.
+`python3 tasks.py bench` writes this page in about five minutes. To print only some parts, name them:
+`python3 tasks.py bench wholecall streamed adapters agents`. Ratios come first, because they hold on other
+machines. All times are processor time on a machine with 2 cores. What is compared takes turns, in an order
+drawn anew each round. The other libraries have the versions of constraints.txt, because they run in one
+process with DSPy and LiteLLM; [the board](board.md) has newer ones.
 """
 
 
@@ -68,11 +64,7 @@ def main(parts: Sequence[str]) -> None:
     if parts:
         print("\n".join(map(tables, parts)))
     else:
-        text = page([apart(part) for part in PARTS])
-        PAGE.write_text(text, encoding="utf-8")
-        (table,) = QUOTED.findall(text)
-        readme = README.read_text(encoding="utf-8")
-        README.write_text(COSTS.sub(f"\n{table}\n\n", readme), encoding="utf-8")
+        PAGE.write_text(page([apart(part) for part in PARTS]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What an adapter adds to a call, by the number of tools, of turns, and with a text output."""
+"""What an adapter adds to a call, by the number of tools and of turns."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,35 +23,16 @@ class GoOn(dspy.Signature):
     tool_calls: ToolCalls = dspy.OutputField()
 
 
-class OursInWords(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    tool_calls: ToolCalls | None = dspy.OutputField()
-
-
-class TheirsInWords(dspy.Signature):
-    """Answer, or use the tools."""
-
-    question: str = dspy.InputField()
-    tools: list[dspy.Tool] = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    tool_calls: dspy.ToolCalls = dspy.OutputField()
-
-
 def tables(seconds: float) -> Iterator[Table]:
     """The comparisons, each row taken for so many seconds."""
     yield by_tools(seconds)
     yield as_given(seconds)
-    yield in_words(seconds)
     yield by_turns(seconds)
 
 
 def by_tools(seconds: float) -> Table:
     """Calls alone, with 1 to 1,000 tools."""
-    rows = [row(named(count), count, Ours, Theirs, seconds) for count in TOOLS]
+    rows = [row(count, seconds) for count in TOOLS]
     told = (
         "A call of `dspy.Predict` on an engine that answers at once. The floor is an adapter that only "
         "passes on a request made in advance, and it's subtracted. A ratio of 0.20 means that sigadapt "
@@ -88,13 +69,6 @@ def as_given(seconds: float) -> Table:
     return Table("By the form in which tools are given", told, head, rows)
 
 
-def in_words(seconds: float) -> Table:
-    """The same with a text output beside the calls."""
-    rows = [row(named(count), count, OursInWords, TheirsInWords, seconds) for count in (1, 10)]
-    told = "The first table again, with an output field `answer: str | None` beside the calls."
-    return Table("With a text output", told, _HEAD, rows)
-
-
 _HEAD = ("", "ratio to DSPy's", "sigadapt adds", "DSPy adds", "the floor")
 
 
@@ -103,7 +77,7 @@ def named(count: int) -> str:
     return f"{count:,} tools" if count > 1 else "1 tool"
 
 
-def row(title: str, count: int, ours: Any, theirs: Any, seconds: float) -> list[str]:
+def row(count: int, seconds: float) -> list[str]:
     """One row: floor, sigadapt and DSPy taken in turn."""
     declared = functions(count)
     mine, other = ToolDecls(declared), [dspy.Tool(function) for function in declared]
@@ -112,13 +86,13 @@ def row(title: str, count: int, ours: Any, theirs: Any, seconds: float) -> list[
     floor, sigadapts, dspys_own = medians(
         [
             predicting(Floor(mine.to_openai()), Ours, question="q", tools=mine),
-            predicting(native, ours, question="q", tools=mine),
-            predicting(dspys, theirs, question="q", tools=other),
+            predicting(native, Ours, question="q", tools=mine),
+            predicting(dspys, Theirs, question="q", tools=other),
         ],
         seconds,
     )
     added, theirs_added = sigadapts - floor, dspys_own - floor
-    return [title, times(added / theirs_added), micro(added), micro(theirs_added), micro(floor)]
+    return [named(count), times(added / theirs_added), micro(added), micro(theirs_added), micro(floor)]
 
 
 def by_turns(seconds: float) -> Table:

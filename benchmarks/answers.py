@@ -24,8 +24,8 @@ HEAD = """# What public models write
 
 {stamp}
 
-`python3 tasks.py answers` writes this page. It reads {answers:,} recorded answers of {models} public models
-to the Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
+`python3 tasks.py evidence answers` writes this page. It reads {answers:,} recorded answers of {models} public
+models to the Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
 ShishirPatil/gorilla, Apache 2.0). It needs [the recordings](corpus.md). The models were asked to write
 calls, so each answer is text.
 `choice_from_text(text, tools)` reads it with its defaults, and without knowing the model.

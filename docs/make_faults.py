@@ -1,7 +1,7 @@
 """Write docs/faults.md: faulty answers, and what a program gets with sigadapt and with DSPy's own adapter.
 
 Every cell of the table is measured: a loopback provider sends each answer to the real `dspy.LM`, over both of
-its engines. Run it with `python3 tasks.py docs`.
+its engines. Run it with `python3 tasks.py site --write`.
 """  # noqa: INP001  (a script)
 
 import json
@@ -493,7 +493,7 @@ INTRODUCTION = """\
 # What arrives, and what a program gets
 
 A loopback provider sends each answer below over HTTP to the real `dspy.LM`; the table shows what your
-program gets. `python3 tasks.py docs` writes this page. Measured with {versions}.
+program gets. `python3 tasks.py site --write` writes this page. Measured with {versions}.
 
 The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters have their default options,
 except for DSPy's `use_native_function_calling=True`. A call is shown with the arguments your program

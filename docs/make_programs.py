@@ -1,7 +1,7 @@
 """Write the programs of examples/ into the pages that show them, so that a page is whole on GitHub too.
 
 A page has the comment `<!-- program: examples/x.py -->`, the file's code as a block, and `<!-- /program -->`.
-Run it with `python3 tasks.py docs`.
+Run it with `python3 tasks.py site --write`.
 """  # noqa: INP001  (a script)
 
 import re

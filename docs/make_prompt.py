@@ -1,6 +1,6 @@
 """Write docs/prompt.md: the length of three phrasings of the prompt, on the questions of a public benchmark.
 
-`SIGADAPT_CORPUS` names the folder of the questions. Run it with `python3 tasks.py docs`.
+`SIGADAPT_CORPUS` names the folder of the questions. Run it with `python3 tasks.py site --write`.
 """  # noqa: INP001  (a script)
 
 import json
@@ -168,7 +168,7 @@ fields, constraints, and the form of text outputs. This page compares three ways
 signatures under `ChatAdapter`, on {count} questions of the Berkeley Function-Calling Leaderboard v4. The mean
 question has {characters} characters or {tokens} tokens. The figures are means over all of a request's text
 except its tools, with GPT-4o's tokenizer. In a conversation, each request repeats all earlier questions.
-`python3 tasks.py docs` writes the page.
+`python3 tasks.py site --write` writes the page.
 
 """
 
@@ -195,8 +195,10 @@ where DSPy has them. Here's the third phrasing of the third signature:
 
 def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
     """Measure and write the page, if there is a corpus."""
-    if os.environ.get("SIGADAPT_CORPUS"):
-        write(page(list(questions())))
+    if not os.environ.get("SIGADAPT_CORPUS"):
+        print("docs/prompt.md: left as it is, SIGADAPT_CORPUS names no recordings (docs/corpus.md)")  # noqa: T201
+        return
+    write(page(list(questions())))
 
 
 if __name__ == "__main__":

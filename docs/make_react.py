@@ -1,7 +1,7 @@
 """Write docs/agents_outcomes.md: how runs of `dspy.ReActV2` end under sigadapt's adapter and under DSPy's.
 
 Every cell is measured: a loopback provider plays each conversation to the real `dspy.LM`, in the format of
-each provider, over both engines, called, awaited and streamed. Run it with `python3 tasks.py docs`.
+each provider, over both engines, called, awaited and streamed. Run it with `python3 tasks.py site --write`.
 `tests/runs/test_react_outcomes.py` measures the same and compares it with the page.
 """  # noqa: INP001  (a script)
 
@@ -271,7 +271,7 @@ def page() -> str:
 INTRODUCTION = """\
 # How runs of an agent end
 
-`python3 tasks.py docs` writes this page. A loopback provider plays {conversations} conversations to
+`python3 tasks.py site --write` writes this page. A loopback provider plays {conversations} conversations to
 `dspy.ReActV2`: in five providers' formats, through both of DSPy's engines, called, awaited and streamed.
 Measured with {versions}. The model is scripted.
 

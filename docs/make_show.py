@@ -1,7 +1,7 @@
 """Write docs/show.md: what five providers would get for DSPy's ReActV2 with the tools of an MCP server.
 
-The page is what `sigadapt show` finds. It needs npx, and the server in npm's cache or a network. Run it with
-`python3 tasks.py docs`.
+The page is what `sigadapt show` finds. It needs npx, and the server in npm's cache or a network.
+`python3 tasks.py site --write` runs it.
 """  # noqa: INP001  (a script)
 
 from collections.abc import Callable, Iterator

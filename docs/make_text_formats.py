@@ -1,6 +1,6 @@
 """Write the page of the text formats from their table: what each looks like, and who writes it.
 
-`tests/text/` checks that each example is read. Run it with `python3 tasks.py docs`.
+`tests/text/` checks that each example is read. Run it with `python3 tasks.py site --write`.
 """  # noqa: INP001  (a script)
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """Write the page of the wires from the wire matrix: what each provider is sent, and how its answer is read.
 
 The matrix is `tests/adapters/wire_matrix.py`; `test_wire_matrix.py` compares every cell with the requests of
-the real `dspy.LM`. Run it with `python3 tasks.py docs`.
+the real `dspy.LM`. Run it with `python3 tasks.py site --write`.
 """  # noqa: INP001  (a script)
 
 import importlib.util

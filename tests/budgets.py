@@ -1,4 +1,4 @@
-"""How much a test tries: a third, or all of it if SIGADAPT_WHOLE is set, as `tasks.py coverage` does."""
+"""How much a test tries: a third, or all if SIGADAPT_WHOLE is set, as `tasks.py test --coverage` does."""
 
 import os
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from budgets import share
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 try:
     import fcntl
@@ -31,14 +31,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("patient")
-# For `tasks.py mutate`: that a test fails is enough, and it fails for the same mutants in every run.
-settings.register_profile(
-    "mutants",
-    settings.default,
-    phases=(Phase.explicit, Phase.generate),
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,6 @@ changes both times, and what takes less than a few milliseconds is linear on any
 
 import ast
 import importlib
-import json
 import pkgutil
 import re
 import sys
@@ -56,7 +55,6 @@ LEAST = 0.005
 """Seconds below which a match of the long text is linear: 4,000 characters squared take more."""
 LEAST_OF_READING = 0.05
 MOST_GROWTH = 8
-LONGEST_FOR_RECHECK = 2_000
 RUNS = (" ", "\n", "\n\n    ", '"', "'", "[", "]", "{", "}", "(", "<", "`", "\\", ",")
 """What a model may write without end, around and in its calls."""
 MANY = 30
@@ -361,20 +359,6 @@ def slow_text(pattern: Pattern) -> str | None:
     return None
 
 
-def as_javascript(pattern: Pattern) -> dict[str, Any]:
-    """Return a pattern as recheck reads it, which knows JavaScript's."""
-    text = pattern.text.decode("latin-1") if isinstance(pattern.text, bytes) else pattern.text
-    text = re.sub(r"\(\?P<\w+>", "(", text).replace("(?P=q)", "[\"']")
-    text = text.replace("(?s)", "").replace(r"\Z", "$").replace(r"\A", "^").replace("(?i:", "(?:")
-    source = text if pattern.is_searched else f"^(?:{text})"
-    return {"place": pattern.place, "source": source, "flags": "is" if pattern.flags & re.IGNORECASE else "s"}
-
-
-def is_for_recheck(pattern: Pattern) -> bool:
-    """Return whether recheck can judge a pattern: it knows nothing possessive, and gives long ones up."""
-    return len(pattern.text) <= LONGEST_FOR_RECHECK and pattern.engine is re
-
-
 def slow_formats() -> list[str]:
     """Return the formats of calls that are read slowly with a long run somewhere in the call, in words."""
     from sigadapt.response import choice_from_text
@@ -395,15 +379,12 @@ def slow_formats() -> list[str]:
 
 
 def main() -> None:
-    """Print `formats` that are read slowly, the patterns for `javascript`, or by default slow patterns."""
+    """Print `formats` that are read slowly, or by default slow patterns."""
     if sys.argv[1:] == ["formats"]:
         faults = slow_formats()
         print("\n".join((*faults, f"{len(faults)} faults")))
         return
     found, faults = patterns()
-    if sys.argv[1:] == ["javascript"]:
-        print(json.dumps([as_javascript(pattern) for pattern in found if is_for_recheck(pattern)]))
-        return
     for pattern in found:
         print(f"pumping {pattern.place}: {pattern.text!r}", file=sys.stderr, flush=True)
         slow = slow_text(pattern)

@@ -61,7 +61,7 @@ def test_the_page_lists_what_another_reads() -> None:
     verdicts.append(
         BOARD.Verdict("sigadapt", "raised", "openai-chat", "a#0", is_sound=True, error="UnusableAnswer: cut")
     )
-    page = BOARD.page(rows, verdicts, "some 1.0", [])
+    page = BOARD.page(rows, verdicts, "some 1.0")
     assert (
         "| `a#0` | openai-chat | UnusableAnswer: cut | DSPy's adapter, pydantic-ai, LangChain, the SDK |"
         in page

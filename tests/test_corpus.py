@@ -29,11 +29,9 @@ def test_a_missing_clone_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     """documentation: A missing clone is named."""
     out = tmp_path / "out"
     assert MAIN.main([str(tmp_path), str(out)]) == 1
-    needed, optional = capsys.readouterr().err.splitlines()
+    (needed,) = capsys.readouterr().err.splitlines()
     for source in CLONES.SOURCES:
         assert f"git clone --no-checkout {source.address} {tmp_path / source.name}" in needed
-    for source in CLONES.TALKS:
-        assert f"git clone --mirror {source.address} {tmp_path / source.name}" in optional
     assert not out.exists()
 
 
@@ -67,7 +65,7 @@ def test_the_help_and_the_page_name_each_commit(capsys: pytest.CaptureFixture[st
         MAIN.main(["--help"])
     said = capsys.readouterr().out
     page = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
-    for source in (*CLONES.SOURCES, *CLONES.TALKS):
+    for source in CLONES.SOURCES:
         assert source.address in said
         assert source.commit in said
         assert source.commit in page
@@ -91,49 +89,38 @@ def test_the_reader_reads_whole_and_streamed_answers() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["answers", "board", "conformance"])
-def test_a_recipe_says_what_it_lacks(recipe: str) -> None:
+@pytest.mark.parametrize("command", ["evidence answers", "evidence board", "conformance"])
+def test_a_recipe_says_what_it_lacks(command: str) -> None:
     """documentation: A recipe says what it lacks."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("SIGADAPT_")}
-    (line,) = run(sys.executable, "tasks.py", recipe, env=env).splitlines()
-    assert line.startswith(f"{recipe}: ")
+    (line,) = run(sys.executable, "tasks.py", *command.split(), env=env).splitlines()
+    assert line.startswith(f"{command.removeprefix('evidence ')}: ")
     assert "needs" in line
     assert "SIGADAPT_" in line
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "folders", "reason"),
+    ("command", "reason"),
     [
-        ("evidence", {"SIGADAPT_CORPUS": "nowhere"}, "evidence: SIGADAPT_CORPUS (nowhere) lacks answers/"),
-        ("docs", {"SIGADAPT_CORPUS": "nowhere"}, "docs: SIGADAPT_CORPUS (nowhere) lacks bfcl/, wire/"),
-        ("logs", {"SIGADAPT_CORPUS": "tests"}, "names the four repositories to clone"),
-        ("conformance", {"SIGADAPT_CHECKS": "tests"}, "SIGADAPT_CHECKS (tests) is no folder of"),
-        ("address", {}, "address: needs the address"),
-        ("talks abc", {}, "talks: needs the number of conversations"),
+        ("tasks.py evidence answers", "SIGADAPT_CORPUS (nowhere) has no answers/"),
+        ("tasks.py evidence nonsense", "the parts are answers, board, faults, peers"),
+        ("tasks.py test --dspy", "--dspy needs `newest`, a folder"),
+        (".ci/conformance.py tests", "SIGADAPT_CHECKS (tests) is no folder of"),
+        ("-m benchmarks nonsense", "the parts are wholecall, streamed"),
+        ("-m benchmarks.peers nowhere", "`python3 tasks.py evidence peers` makes it"),
     ],
 )
-def test_a_recipe_refuses_what_is_wrong(command: str, folders: dict[str, str], reason: str) -> None:
+def test_a_recipe_refuses_what_is_wrong(command: str, reason: str) -> None:
     """documentation: A recipe says what it lacks."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("SIGADAPT_")} | folders
-    (line,) = run(sys.executable, "tasks.py", *command.split(), env=env).splitlines()
+    env = {**os.environ, "SIGADAPT_CORPUS": "nowhere"}
+    (line,) = run(sys.executable, *command.split(), env=env).splitlines()
     assert reason in line
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("module", "argument", "valid"),
-    [("benchmarks", "nonsense", "wholecall"), ("benchmarks.mutants", "nonsense.py", "runs/waiting.py")],
-)
-def test_a_recipe_names_its_valid_arguments(module: str, argument: str, valid: str) -> None:
-    """documentation: A recipe says what it lacks."""
-    line = run(sys.executable, "-m", module, argument)
-    assert argument in line
-    assert valid in line
 
 
 @pytest.mark.slow
 def test_every_recipe_explains_itself() -> None:
     """documentation: A recipe says what it lacks."""
-    said = run(sys.executable, "tasks.py", "sdks", "--help")
-    assert said.startswith("sdks: Run the tests on the newest LiteLLM")
+    said = run(sys.executable, "tasks.py", "test", "--help")
+    assert said.startswith("test: Run the tests but the slow ones")
+    assert "--coverage" in said

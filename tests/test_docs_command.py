@@ -106,8 +106,8 @@ def test_the_page_of_an_agent_is_what_its_script_writes(
 def test_the_demo_of_an_installed_wheel_must_print_what_the_demo_prints(tmp_path: Path) -> None:
     """loopback-provider: The demo runs on every wire."""
     root = DOCS.parent
-    shows = block(r"DEMO_SHOWS = \((.*?)\n\)", (root / "tasks.py").read_text("utf-8"))
-    wanted: tuple[str, ...] = eval(f"({shows})")  # noqa: S307  (our own task runner)
+    shows = block(r"DEMO_SHOWS = \((.*?)\n\)", (root / ".ci" / "try_wheel.py").read_text("utf-8"))
+    wanted: tuple[str, ...] = eval(f"({shows})")  # noqa: S307  (our own script)
     env = {**os.environ, "PYTHONPATH": str(root)}
     done = run_python("-m", "sigadapt", "demo", cwd=tmp_path, env=env, check=True)
     assert [line for line in wanted if line not in done.stdout] == []

@@ -13,7 +13,6 @@ pytest.importorskip("benchmarks.peers.cases")
 CASES: Any = importlib.import_module("benchmarks.peers.cases")
 CHECKS: Any = importlib.import_module("benchmarks.peers.checks")
 RUNNER: Any = importlib.import_module("benchmarks.peers.__main__")
-MEASURE: Any = importlib.import_module("benchmarks.peers.jobs.measure")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -60,16 +59,3 @@ def test_only_the_runs_of_the_page_are_lost_or_silent() -> None:
     classes = {f"{case.group}: {case.name}": found[place][0] for place, case in enumerate(chosen)}
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (lost|silent) \|(?: \w+ \|){4}$", page, re.MULTILINE)
     assert {name: verdict for name, verdict in classes.items() if verdict in {"lost", "silent"}} == dict(rows)
-
-
-@pytest.mark.slow
-def test_the_six_jobs_do_what_they_say() -> None:
-    """documentation: The six jobs are short and run."""
-    assert MEASURE.problems("sigadapt", sys.executable) == []
-
-
-def test_the_six_jobs_take_at_most_28_lines() -> None:
-    """documentation: The six jobs are short and run."""
-    lines = MEASURE.lines_of(MEASURE.path_of("sigadapt"))
-    assert set(lines) == {*MEASURE.JOBS, MEASURE.SHARED}
-    assert sum(lines.values()) <= 28

@@ -337,25 +337,9 @@ def test_every_dependency_is_justified_and_pinned() -> None:
 
 
 def test_contributing_lists_every_recipe() -> None:
-    recipes = re.search(
-        r"for f in \((.+?)\n    \)", (ROOT / "tasks.py").read_text(encoding="utf-8"), re.DOTALL
-    )
+    listing = [sys.executable, "tasks.py"]
+    done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
+    recipes = re.findall(r"^  (\w+) ", done.stdout, re.MULTILINE)
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert recipes
-    assert set(re.findall(r"^\| `(\w+)", contributing, re.MULTILINE)) == set(re.findall(r"\w+", recipes[1]))
-
-
-def test_every_mutated_file_and_its_tests_are_there() -> None:
-    text = (ROOT / "benchmarks" / "mutants.py").read_text(encoding="utf-8")
-    [table] = [
-        node.value
-        for node in ast.parse(text).body
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "TESTS" and node.value is not None
-    ]
-    files: dict[str, tuple[str, ...]] = ast.literal_eval(table)
-    page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
-    named = [PACKAGE / file for file in files] + [
-        ROOT / "tests" / test for tests in files.values() for test in tests
-    ]
-    assert [relative(path) for path in named if not path.exists()] == []
-    assert set(re.findall(r"^\| `(\w+/[\w/]+\.py)`", page, re.MULTILINE)) <= set(files)
+    assert set(re.findall(r"^\| `(\w+)", contributing, re.MULTILINE)) == {*recipes}
+    assert len(recipes) <= 16

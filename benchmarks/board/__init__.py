@@ -1,1 +1,1 @@
-"""The board: sigadapt and other libraries read the same recorded answers: `python3 tasks.py board`."""
+"""The board: sigadapt and other libraries read the same recorded answers (`tasks.py evidence board`)."""

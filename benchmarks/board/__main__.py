@@ -22,7 +22,6 @@ from jsonschema import Draft202012Validator
 
 from benchmarks.board import ours, readers
 from benchmarks.board.readers import Read
-from benchmarks.corpus import answer_reader
 from benchmarks.tree import ROOT, stamp
 from sigadapt.testing import LoopbackProvider, Received, Reply
 
@@ -41,8 +40,8 @@ PAGE_TEXT = """# The board
 
 {stamp} The others: {versions}.
 
-`python3 tasks.py board` writes this page in ten minutes. It needs [the recordings](corpus.md), and it makes
-an environment for the other libraries.
+`python3 tasks.py evidence board` writes this page. It needs [the recordings](corpus.md), and it makes an
+environment for the other libraries.
 
 {count} answers that real providers sent, on four wires, {streams} of them streamed. A server on this
 machine sends each one again, byte for byte. Each library reads it with its own client, and gets the
@@ -79,7 +78,7 @@ the call. *Returned* means that the program gets the call like any other. In its
 the call later, when it runs it.
 
 {misfits}
-{talks}## Where another reader does better
+## Where another reader does better
 
 The answers without a fault that another library reads as recorded, and sigadapt doesn't:
 
@@ -102,17 +101,6 @@ The errors that came most often, in answers without a fault:
   ones.
 - Models that write calls as text are counted on [What public models write](answers.md). Of the readers
   here, only sigadapt reads such calls; the others return the text."""
-
-
-TALKS = """## Answers of agents
-
-The raw answers in the results of tau2-bench and two forks of it, as far as they have the form of OpenAI's
-chat: {count} answers of agents to simulated customers. They passed through LiteLLM, so they say less about
-providers. Without this part of the recordings, `tasks.py board` leaves the table out.
-
-{totals}
-"""
-ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1}  # where only a choice was kept
 
 
 class Verdict(NamedTuple):
@@ -150,30 +138,6 @@ def exchanges(corpus: Path, count: int | None) -> list[dict[str, Any]]:
         rows = [json.loads(line) for line in lines if line]
         found += [row for row in rows if is_whole(row)][:count]
     return found
-
-
-def answers_of_agents(corpus: Path) -> list[dict[str, Any]]:
-    """Return the answers of agents as exchanges; none where the recordings have no such part."""
-    folder = corpus / "talks"
-    if not folder.is_dir():
-        print("board: left out the answers of agents, which SIGADAPT_CORPUS has no folder `talks` for")
-        return []
-    declared = json.loads(gzip.decompress((folder / "tools.json.gz").read_bytes()))
-    lines = gzip.decompress((folder / "answers.jsonl.gz").read_bytes()).decode().split("\n")
-    found: list[dict[str, Any]] = []
-    for line in lines:
-        answer = json.loads(line) if line else None
-        if answer is None or answer["who"] != "assistant" or answer["tools"] not in declared:
-            continue
-        raw = answer["raw"]
-        if "choices" not in raw and "message" not in raw:  # in the words of another wire
-            continue
-        body = raw if "choices" in raw else {**ENVELOPE, "model": answer["model"], "choices": [raw]}
-        tools = [tool["function"] for tool in declared[answer["tools"]]]
-        expected = {**answer_reader.expected("openai-chat", {}, body), "tools": tools}
-        row = {"id": answer["id"], "dialect": "openai-chat", "host": "", "stream": False}
-        found.append({**row, "response": body, "expected": expected})
-    return [row for row in found if is_whole(row)]
 
 
 def is_whole(row: dict[str, Any]) -> bool:
@@ -267,11 +231,8 @@ def totals(verdicts: list[Verdict]) -> str:
     return table(["", *CLASSES], [[reader, *(counts[reader, name] for name in CLASSES)] for reader in ORDER])
 
 
-def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str, of_agents: list[Verdict]) -> str:
+def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str) -> str:
     """Write the page."""
-    talks = ""
-    if of_agents:
-        talks = TALKS.format(count=len(of_agents) // len(ORDER), totals=totals(of_agents))
     sound = [each for each in verdicts if each.is_sound]
     misfits = [each for each in verdicts if not each.is_sound]
     refused = Counter((each.reader, each.name == "raised") for each in misfits)
@@ -289,7 +250,6 @@ def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str, of_
         sound=len(sound) // len(ORDER),
         unsound=len(misfits) // len(ORDER),
         totals=totals(sound),
-        talks=talks,
         by_wire=table(["", *ORDER], by_wire),
         misfits=table(
             ["", "refused", "returned"],
@@ -329,17 +289,15 @@ def versions_of(python: str) -> str:
 
 def main() -> None:
     """Measure, and write the page."""
-    parser = argparse.ArgumentParser(prog="tasks.py board", description=str(__doc__).partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="benchmarks.board", description=str(__doc__).partition("\n")[0])
     parser.add_argument("python", help="the Python of the environment that has the other libraries")
     parser.add_argument("--count", type=int, help="how many answers of each wire, for a try; writes no page")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     corpus = Path(os.environ["SIGADAPT_CORPUS"])
     rows = exchanges(corpus, given.count)
-    worker = Worker(given.python)
-    verdicts = measure(rows, worker)
-    of_agents = measure(answers_of_agents(corpus)[: given.count], worker)
-    text = page(rows, verdicts, versions_of(given.python), of_agents)
+    verdicts = measure(rows, Worker(given.python))
+    text = page(rows, verdicts, versions_of(given.python))
     if given.count:
         sys.stdout.write(text)
     else:

@@ -20,8 +20,6 @@ from benchmarks.corpus.cassettes import recorded
 from benchmarks.corpus.clones import BFCL_RESULT, GORILLA, PYDANTIC_AI, Clone, Source
 from benchmarks.corpus.conversations import conversations
 from benchmarks.corpus.exchanges import exchanges
-from benchmarks.corpus.large_sets import large_set
-from benchmarks.corpus.talks import talks
 
 DIGESTS = Path(__file__).with_name("digests.txt")
 Files = Generator[tuple[str, bytes]]
@@ -39,9 +37,8 @@ def recordings(pydantic_ai: Clone) -> Files:
 
 
 def questions(gorilla: Clone) -> Files:
-    """Yield the leaderboard's questions and a large set of its tools."""
+    """Yield the leaderboard's questions."""
     yield from leaderboard.question_files(gorilla)
-    yield "bfcl/large.jsonl.gz", _json_lines(large_set(gorilla), separators=(",", ":"))
     asked = leaderboard.questions(gorilla)
     yield "answers/questions.json.gz", json.dumps(asked, ensure_ascii=False).encode()
 
@@ -58,14 +55,10 @@ BUILDS: tuple[tuple[Source, Callable[[Clone], Files]], ...] = (
 )
 
 
-def build(folder: Path, out: Path, *, with_talks: bool) -> list[str]:
+def build(folder: Path, out: Path) -> list[str]:
     """Write every file and return the names of those that differ from their digest."""
     expected = dict(line.split() for line in DIGESTS.read_text(encoding="utf-8").splitlines())
     made = [make(Clone(source, folder)) for source, make in BUILDS]
-    if with_talks:
-        made.append(talks({source.repository: Clone(source, folder) for source in clones.TALKS}))
-    else:
-        expected = {name: digest for name, digest in expected.items() if not name.startswith("talks/")}
     differing: list[str] = []
     for files in made:
         for name, content in files:
@@ -79,8 +72,8 @@ def build(folder: Path, out: Path, *, with_talks: bool) -> list[str]:
     return [*differing, *expected]
 
 
-def _json_lines(rows: Iterable[Any], **options: Any) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False, **options) + "\n" for row in rows).encode()
+def _json_lines(rows: Iterable[Any]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
 def _sources() -> str:
@@ -94,19 +87,11 @@ def _sources() -> str:
     ]
     for source in clones.SOURCES:
         lines += [f"  {source.remedy}", f"    at {source.commit} ({source.licence})"]
-    lines += ["", "and, for the conversations of agents (talks/), whose benchmarks' code then runs:", ""]
-    for source in clones.TALKS:
-        lines += [f"  {source.remedy} {source.name}", f"    at {source.commit} ({source.licence})"]
     lines += [
         "",
         "The recordings keep their licences. Don't commit them: docs/corpus.md.",
     ]
     return "\n".join(lines)
-
-
-def _lacking(sources: Iterable[Source], folder: Path) -> list[str]:
-    """Return the commands that make the clones which are not there."""
-    return [remedy for source in sources if (remedy := clones.remedy(source, folder))]
 
 
 def main(arguments: list[str]) -> int:
@@ -120,21 +105,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("clones", type=Path, metavar="CLONES", help="the folder of the clones")
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write to")
     options = parser.parse_args(arguments)
-    lacking = _lacking(clones.SOURCES, options.clones)
-    lacking_talks = _lacking(clones.TALKS, options.clones)
-    if len(lacking_talks) < len(clones.TALKS):  # some are there, so the rest is wanted
-        lacking += lacking_talks
+    lacking = [remedy for source in clones.SOURCES if (remedy := clones.remedy(source, options.clones))]
     if lacking:
         print("first run: " + " && ".join(lacking), file=sys.stderr)
-        if len(lacking_talks) == len(clones.TALKS):
-            print(
-                "for the conversations of agents (talks/), also run: " + " && ".join(lacking_talks),
-                file=sys.stderr,
-            )
         return 1
-    differing = build(options.clones, options.out, with_talks=not lacking_talks)
-    if lacking_talks:
-        print("talks: left out. `tasks.py corpus --help` names the four repositories to clone for them.")
+    differing = build(options.clones, options.out)
     if differing:
         print(f"other than recorded: {', '.join(differing)}", file=sys.stderr)
         return 1

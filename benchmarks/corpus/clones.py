@@ -16,7 +16,6 @@ class Source(NamedTuple):
     address: str
     commit: str
     licence: str
-    has_pulls: bool = False  # what is taken lies in pull requests, which a plain clone does not fetch
 
     @property
     def repository(self) -> str:
@@ -26,12 +25,12 @@ class Source(NamedTuple):
     @property
     def name(self) -> str:
         """The name of its clone's folder."""
-        return self.repository.replace("/", "-") if self.has_pulls else self.repository.partition("/")[2]
+        return self.repository.partition("/")[2]
 
     @property
     def remedy(self) -> str:
         """The command that clones it, but for the folder."""
-        return f"git clone {'--mirror' if self.has_pulls else '--no-checkout'} {self.address}"
+        return f"git clone --no-checkout {self.address}"
 
 
 PYDANTIC_AI = Source(
@@ -50,32 +49,6 @@ BFCL_RESULT = Source(
     "none stated; the results of gorilla's leaderboard, published by its authors",
 )
 SOURCES = (PYDANTIC_AI, GORILLA, BFCL_RESULT)
-TALKS = (
-    Source(
-        "https://github.com/sierra-research/tau-bench",
-        "59a200c6d575d595120f1cb70fea53cef0632f6b",
-        "MIT",
-        has_pulls=True,
-    ),
-    Source(
-        "https://github.com/sierra-research/tau2-bench",
-        "a2c024725189473d2d7cea3a5cfdbcc67478e41f",
-        "MIT",
-        has_pulls=True,
-    ),
-    Source(
-        "https://github.com/oscaralvaro/tau2-bench",
-        "9377bab333d5d6691ce72c93f247d70ade0a79eb",
-        "MIT",
-        has_pulls=True,
-    ),
-    Source(
-        "https://github.com/yoheinakajima/activegraph-tau2-bench",
-        "2d8e2c2518523e13f981c5fa6f1a1547cae33400",
-        "Apache 2.0",
-        has_pulls=True,
-    ),
-)
 
 
 class CloneError(Exception):
@@ -105,13 +78,6 @@ class Clone:
         for _, content in self.read_all([path]):
             return content
         raise CloneError(f"git -C {self._git[-1]} fetch --refetch --filter=blob:none  # it lacks {path}")
-
-    def blob(self, name: str) -> bytes:
-        """Return a file by the id of its content."""
-        found = self._run("cat-file", "blob", name)
-        if found.returncode:
-            raise CloneError(f"git -C {self._git[-1]} fetch origin {name}")
-        return found.stdout
 
     def read_all(self, paths: Sequence[str]) -> Generator[tuple[str, bytes]]:
         """Yield files with their paths, out of one process of git; without files that the clone lacks."""

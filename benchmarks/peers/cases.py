@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from benchmarks.peers.checks import (
@@ -77,36 +78,32 @@ def cases() -> list[Case]:
 
 def tool_cases() -> list[Case]:
     """Tools that fail, and calls that cannot be meant."""
-    group = "tools that fail"
+    case = partial(Case, "tools that fail")
     refused = "The function doesn't run, and the model or the program is told."
     retry = "The model reads the error, and the run goes on."
     found = [
-        Case(
-            group,
+        case(
             "a tool raises after an order",
             retry,
             FAIL_AND_GO_ON,
             rounds(calls(order()), calls(stock("Nowhere"))),
             model_reads("no such title"),
         ),
-        Case(
-            group,
+        case(
             "a tool raises beside an order",
             "Both results reach the model.",
             FAIL_AND_GO_ON,
             rounds(calls(order(), stock("Nowhere"))),
             model_reads("no such title", "Ordered 2"),
         ),
-        Case(
-            group,
+        case(
             "a tool raises beside an order, async",
             "Both results reach the model.",
             (AASK, ("go_on", "async", None)),
             rounds(calls(order(), stock("Nowhere"))),
             model_reads("no such title", "Ordered 2"),
         ),
-        Case(
-            group,
+        case(
             "a tool raises StopIteration",
             retry,
             FAIL_AND_GO_ON,
@@ -114,16 +111,14 @@ def tool_cases() -> list[Case]:
             model_reads("Ordered 2"),
             {"tools": ["order", "ends"]},
         ),
-        Case(
-            group,
+        case(
             "an unknown tool beside an order",
             "The order runs; the model reads that there is no such tool.",
             FAIL_AND_GO_ON,
             rounds(calls(order(), Call("burn", {"title": "Emma"}))),
             model_reads("burn", "Ordered 2"),
         ),
-        Case(
-            group,
+        case(
             "an async tool in a sync program",
             "The tool runs.",
             (ASK,),
@@ -131,8 +126,7 @@ def tool_cases() -> list[Case]:
             tool_ran,
             {"tools": ["later"]},
         ),
-        Case(
-            group,
+        case(
             "a blocking tool in an async program",
             "The event loop goes on meanwhile.",
             (("ask", "ticking", QUESTION),),
@@ -151,13 +145,13 @@ def tool_cases() -> list[Case]:
         "an integer as text": order(copies="2 or 20"),
     }
     for name, call in faulty.items():
-        found.append(Case(group, name, refused, (ASK,), rounds(calls(call)), never_runs()))
+        found.append(case(name, refused, (ASK,), rounds(calls(call)), never_runs()))
     return found
 
 
 def answer_cases() -> list[Case]:
     """Answers that are cut off, empty, refused or filtered."""
-    group = "cut answers"
+    case = partial(Case, "cut answers")
     told = "An error or a field of the result says so; what was done is kept."
     again = "The run isn't taken as ended; what was done is kept."
     half = "Both copies of Em"
@@ -175,10 +169,9 @@ def answer_cases() -> list[Case]:
     }
     found: list[Case] = []
     for name, end in ends.items():
-        found.append(Case(group, name, told, FAIL_AND_GO_ON, rounds(end), cut_is_told(*words)))
+        found.append(case(name, told, FAIL_AND_GO_ON, rounds(end), cut_is_told(*words)))
         found.append(
-            Case(
-                group,
+            case(
                 f"{name}, after an order",
                 again,
                 FAIL_AND_GO_ON,
@@ -188,8 +181,7 @@ def answer_cases() -> list[Case]:
         )
     cut = calls(Call("order", '{"title": "Emma", "copies": 2'), finish="length")
     found.append(
-        Case(
-            group,
+        case(
             "a call is cut off by its limit",
             "It doesn't run, and somebody is told.",
             (ASK,),
@@ -202,13 +194,12 @@ def answer_cases() -> list[Case]:
 
 def limit_cases() -> list[Case]:
     """Limits of a run."""
-    group = "limits"
+    case = partial(Case, "limits")
     one = Answer(calls=[order()], usage=(1000, 50))
     more = Answer(calls=[stock()], usage=(1000, 50))
     right = "The limit holds, an error says so, and the run goes on without running anything twice."
     return [
-        Case(
-            group,
+        case(
             "requests",
             right,
             FAIL_AND_GO_ON,
@@ -216,8 +207,7 @@ def limit_cases() -> list[Case]:
             stops(requests=2),
             {"limits": {"requests": 2}},
         ),
-        Case(
-            group,
+        case(
             "requests, async",
             right,
             (AASK, ("go_on", "async", None)),
@@ -225,8 +215,7 @@ def limit_cases() -> list[Case]:
             stops(requests=2),
             {"limits": {"requests": 2}},
         ),
-        Case(
-            group,
+        case(
             "tokens",
             right,
             FAIL_AND_GO_ON,
@@ -234,8 +223,7 @@ def limit_cases() -> list[Case]:
             stops(requests=2),
             {"limits": {"total_tokens": 2000}},
         ),
-        Case(
-            group,
+        case(
             "tool calls",
             right,
             FAIL_AND_GO_ON,
@@ -243,8 +231,7 @@ def limit_cases() -> list[Case]:
             stops(runs=2),
             {"limits": {"tool_calls": 2}},
         ),
-        Case(
-            group,
+        case(
             "seconds",
             right,
             FAIL_AND_GO_ON,
@@ -252,8 +239,7 @@ def limit_cases() -> list[Case]:
             stops(requests=1),
             {"limits": {"seconds": 0.2}, "tools": ["slow"]},
         ),
-        Case(
-            group,
+        case(
             "not reached",
             "The run ends.",
             (ASK,),
@@ -261,8 +247,7 @@ def limit_cases() -> list[Case]:
             model_reads("Ordered 2"),
             {"limits": {"requests": 5}},
         ),
-        Case(
-            group,
+        case(
             "what a run used",
             "Requests and tokens are those of the provider.",
             (ASK,),
@@ -274,15 +259,14 @@ def limit_cases() -> list[Case]:
 
 def approval_cases() -> list[Case]:
     """A person decides about calls."""
-    group = "approvals"
+    case = partial(Case, "approvals")
     one = rounds(calls(order()))
     two = rounds(calls(stock(), order()))
     pair = rounds(calls(order("Emma"), order("Emma")))
     needs = {"confirm": ["order"]}
     yes = ("decide", "sync", {"order": True})
     return [
-        Case(
-            group,
+        case(
             "yes",
             "It runs once, after the yes.",
             (ASK, yes),
@@ -290,8 +274,7 @@ def approval_cases() -> list[Case]:
             approval([["Emma", 2]], "Ordered 2"),
             needs,
         ),
-        Case(
-            group,
+        case(
             "yes, async",
             "It runs once, after the yes.",
             (AASK, ("decide", "async", {"order": True})),
@@ -299,8 +282,7 @@ def approval_cases() -> list[Case]:
             approval([["Emma", 2]], "Ordered 2"),
             needs,
         ),
-        Case(
-            group,
+        case(
             "no, with a reason",
             "It doesn't run; the model reads the reason.",
             (ASK, ("decide", "sync", {"order": "Too dear today."})),
@@ -308,8 +290,7 @@ def approval_cases() -> list[Case]:
             approval([], "Too dear today."),
             needs,
         ),
-        Case(
-            group,
+        case(
             "yes, with other arguments",
             "What the person wrote runs.",
             (ASK, ("decide", "sync", {"order": {"title": "Emma", "copies": 1}})),
@@ -317,8 +298,7 @@ def approval_cases() -> list[Case]:
             approval([["Emma", 1]], "Ordered 1"),
             needs,
         ),
-        Case(
-            group,
+        case(
             "beside a call that needs none",
             "The other call runs once.",
             (ASK, yes),
@@ -326,8 +306,7 @@ def approval_cases() -> list[Case]:
             approval([["Emma", 2]], "Ordered 2", "7 of Emma"),
             needs,
         ),
-        Case(
-            group,
+        case(
             "two at once",
             "Both run, once each.",
             (ASK, yes),
@@ -335,8 +314,7 @@ def approval_cases() -> list[Case]:
             approval([["Emma", 2], ["Emma", 2]], "Ordered 2"),
             needs,
         ),
-        Case(
-            group,
+        case(
             "saved as text between",
             "It runs once, after the yes.",
             (ASK, ("reload", "", None), yes),
@@ -344,8 +322,7 @@ def approval_cases() -> list[Case]:
             approval([["Emma", 2]], "Ordered 2"),
             needs,
         ),
-        Case(
-            group,
+        case(
             "the request after the yes fails",
             "It goes on; the order ran once.",
             (ASK, yes, GO_ON),
@@ -353,8 +330,7 @@ def approval_cases() -> list[Case]:
             after_yes,
             needs,
         ),
-        Case(
-            group,
+        case(
             "what was saved is decided twice",
             "The order runs once.",
             (ASK, yes, yes),
@@ -362,8 +338,7 @@ def approval_cases() -> list[Case]:
             decided_twice,
             needs,
         ),
-        Case(
-            group,
+        case(
             "a bad call isn't shown to the person",
             "The model reads the error; no one is asked.",
             (ASK, yes),
@@ -376,15 +351,14 @@ def approval_cases() -> list[Case]:
 
 def turn_cases() -> list[Case]:
     """The calls of a turn."""
-    group = "parallel tools"
+    case = partial(Case, "parallel tools")
     slow = calls(*(Call("slow", {"title": title}) for title in "ABC"))
     later = calls(*(Call("later", {"title": title}) for title in "ABC"))
     limited = calls(order(), Call("slow", {"title": "A"}))
     right = "They run at the same time; results stand in the order of the calls."
     cancel = "What ended is kept; the run goes on and runs nothing twice."
     return [
-        Case(
-            group,
+        case(
             "blocking tools, sync",
             right,
             (ASK,),
@@ -392,8 +366,7 @@ def turn_cases() -> list[Case]:
             overlap("slow", ["slow A", "slow B", "slow C"]),
             {"tools": ["slow"]},
         ),
-        Case(
-            group,
+        case(
             "blocking tools, async",
             right,
             (AASK,),
@@ -401,8 +374,7 @@ def turn_cases() -> list[Case]:
             overlap("slow", ["slow A", "slow B", "slow C"]),
             {"tools": ["slow"]},
         ),
-        Case(
-            group,
+        case(
             "async tools, async",
             right,
             (AASK,),
@@ -410,8 +382,7 @@ def turn_cases() -> list[Case]:
             overlap("later", ["later A", "later B", "later C"]),
             {"tools": ["later"]},
         ),
-        Case(
-            group,
+        case(
             "a tool's time limit",
             "It fails for the model; the other result is kept.",
             (ASK,),
@@ -419,8 +390,7 @@ def turn_cases() -> list[Case]:
             model_reads("Ordered 2", "time"),
             {"tools": ["order", "slow"], "timeouts": {"slow": 0.1}},
         ),
-        Case(
-            group,
+        case(
             "a tool's time limit, async",
             "It fails for the model; the other result is kept.",
             (AASK,),
@@ -428,8 +398,7 @@ def turn_cases() -> list[Case]:
             model_reads("Ordered 2", "time"),
             {"tools": ["order", "later"], "timeouts": {"later": 0.1}},
         ),
-        Case(
-            group,
+        case(
             "a sequential tool",
             "Its turn runs one by one.",
             (ASK,),
@@ -437,8 +406,7 @@ def turn_cases() -> list[Case]:
             one_by_one,
             {"tools": ["slow"], "sequential": ["slow"]},
         ),
-        Case(
-            group,
+        case(
             "cancelled beside an order that ended",
             cancel,
             (("ask", "cancel later", QUESTION), ("go_on", "async", None)),
@@ -446,8 +414,7 @@ def turn_cases() -> list[Case]:
             goes_on,
             {"tools": ["order", "later"]},
         ),
-        Case(
-            group,
+        case(
             "cancelled in the second round",
             cancel,
             (("ask", "cancel later", QUESTION), ("go_on", "async", None)),
@@ -460,44 +427,39 @@ def turn_cases() -> list[Case]:
 
 def branch_cases() -> list[Case]:
     """Conversations and their branches."""
-    group = "conversations"
+    case = partial(Case, "conversations")
     first = rounds(calls(order()))
     follow = ("follow", "sync", "How long?")
     return [
-        Case(
-            group,
+        case(
             "a second question",
             "The request has the first question, its call and the second.",
             (ASK, follow),
             first,
             conversation((QUESTION, "How long?", "Ordered 2 of Emma")),
         ),
-        Case(
-            group,
+        case(
             "two questions after one answer",
             "The second branch doesn't see the first.",
             (ASK, ("branch", "sync", "How long?"), ("branch", "sync", "How much?")),
             first,
             conversation((QUESTION, "How much?", "Ordered 2 of Emma"), ("How long?",)),
         ),
-        Case(
-            group,
+        case(
             "a branch that failed",
             "The next branch doesn't see it.",
             (ASK, ("branch", "sync", "How long?"), ("branch", "sync", "How much?")),
             failing_branch,
             conversation((QUESTION, "How much?"), ("How long?",)),
         ),
-        Case(
-            group,
+        case(
             "saved as text between",
             "Nothing is missing.",
             (ASK, ("reload", "", None), follow),
             first,
             conversation((QUESTION, "How long?", "Ordered 2 of Emma")),
         ),
-        Case(
-            group,
+        case(
             "three questions",
             "Each is in the last request once.",
             (ASK, follow, ("follow", "sync", "How much?")),
@@ -509,11 +471,10 @@ def branch_cases() -> list[Case]:
 
 def error_cases() -> list[Case]:
     """Going on after an error."""
-    group = "after an error"
+    case = partial(Case, "after an error")
     right = "The run goes on from where it was and runs nothing twice."
     found = [
-        Case(
-            group,
+        case(
             f"a {status} in round two",
             right,
             FAIL_AND_GO_ON,
@@ -523,8 +484,7 @@ def error_cases() -> list[Case]:
         for status in (400, 429, 500)
     ]
     found.append(
-        Case(
-            group,
+        case(
             "a 500 in round two, async",
             right,
             (AASK, ("go_on", "async", None)),
@@ -533,8 +493,7 @@ def error_cases() -> list[Case]:
         )
     )
     found.append(
-        Case(
-            group,
+        case(
             "a 500 in round three",
             right,
             FAIL_AND_GO_ON,
@@ -543,8 +502,7 @@ def error_cases() -> list[Case]:
         )
     )
     found.append(
-        Case(
-            group,
+        case(
             "a 500 in round one",
             "The question isn't lost.",
             FAIL_AND_GO_ON,
@@ -553,8 +511,7 @@ def error_cases() -> list[Case]:
         )
     )
     found.append(
-        Case(
-            group,
+        case(
             "a 500 in round two, saved as text",
             right,
             (ASK, ("reload", "", None), GO_ON),
@@ -567,14 +524,13 @@ def error_cases() -> list[Case]:
 
 def provider_cases() -> list[Case]:
     """The same on other wires."""
-    group = "other providers"
+    case = partial(Case, "other providers")
     found: list[Case] = []
     signed = {"reasoning": "Hm.", "signature": "c2lnbmVk"}
     for wire in WIRES[1:]:
         setup = {"wire": wire}
         found.append(
-            Case(
-                group,
+            case(
                 f"{wire}: two calls at once",
                 "Both results reach the model.",
                 (ASK,),
@@ -584,8 +540,7 @@ def provider_cases() -> list[Case]:
             )
         )
         found.append(
-            Case(
-                group,
+            case(
                 f"{wire}: a 500 in round two",
                 "It goes on and runs nothing twice.",
                 FAIL_AND_GO_ON,
@@ -595,8 +550,7 @@ def provider_cases() -> list[Case]:
             )
         )
         found.append(
-            Case(
-                group,
+            case(
                 f"{wire}: cut off by its limit",
                 "An error or a field of the result says so.",
                 FAIL_AND_GO_ON,
@@ -606,8 +560,7 @@ def provider_cases() -> list[Case]:
             )
         )
         found.append(
-            Case(
-                group,
+            case(
                 f"{wire}: signed thinking",
                 "The signature goes back unchanged.",
                 (ASK,),
@@ -621,35 +574,31 @@ def provider_cases() -> list[Case]:
 
 def stream_cases() -> list[Case]:
     """The answer as it is written."""
-    group = "streaming"
+    case = partial(Case, "streaming")
     streamed = ("ask", "streamed", QUESTION)
     return [
-        Case(
-            group,
+        case(
             "the answer comes in pieces",
             "The pieces are the answer.",
             (streamed,),
             rounds(),
             pieces_are_answer,
         ),
-        Case(
-            group,
+        case(
             "after a tool ran",
             "The pieces are the answer.",
             (streamed,),
             rounds(calls(order())),
             pieces_are_answer,
         ),
-        Case(
-            group,
+        case(
             "a 500 in round two",
             "It goes on and runs nothing twice.",
             (streamed, ("go_on", "async", None)),
             stays(calls(order()), Failure(500)),
             goes_on,
         ),
-        Case(
-            group,
+        case(
             "cut off by its limit",
             "An error or a field of the result says so.",
             (streamed, GO_ON),

@@ -4,7 +4,6 @@ from collections import Counter
 
 from benchmarks.peers.cases import Case
 from benchmarks.peers.checks import CLASSES
-from benchmarks.peers.jobs.measure import JOBS, MODULES, SHARED, code_of, lines_of, path_of
 
 HEAD = """<!-- peers -->
 ## Whole runs, beside other libraries
@@ -15,8 +14,8 @@ HEAD = """<!-- peers -->
 in `benchmarks/peers/cases.py` decides each class from what ran, what was sent and what came back. A run
 that isn't over after 20 seconds is lost.
 
-`python3 tasks.py peers` writes this section in five minutes. The peers get their own environment with
-the versions of `benchmarks/peers/versions.txt`.
+`python3 tasks.py evidence peers` writes this section. The peers get their own environment with the versions
+of `benchmarks/peers/versions.txt`.
 
 - sigadapt and DSPy: {ours}.
 - The others: {peers}.
@@ -39,15 +38,7 @@ All runs in which another library has a better class:
 ### Every run
 
 {every}
-## Six jobs in lines
-
-Each job is a function, written as the library's documentation shows it and run against a script that checks
-it. The lines are those with code after `ruff format`, `def` lines included. Not counted are imports,
-docstrings, and the tools and `decide`, which all libraries share. A dot marks a job for which a library
-documents no way.
-
-{lines}
-{programs}<!-- /peers -->
+<!-- /peers -->
 """
 
 WHY = {
@@ -103,53 +94,4 @@ def write(found: dict[str, list[tuple[str, str]]], chosen: list[Case], ours: str
         worse=listed,
         why="".join(reasons),
         every=table(every),
-        lines=lines(),
-        programs=programs(),
     )
-
-
-def lines() -> str:
-    """Write how many lines the jobs take."""
-    counts = {library: lines_of(path_of(library)) for library in MODULES}
-    rows = [["", *MODULES]]
-    for job in (SHARED, *JOBS):
-        cells = [str(counts[library].get(job, "·")) for library in MODULES]
-        rows.append([JOBS.get(job, SHARED), *cells])
-    rows.append(["**all**", *map(sum_of_lines, counts.values())])
-    return table(rows)
-
-
-def sum_of_lines(count: dict[str, int]) -> str:
-    """Write the sum of a library's lines, and for how many jobs they are if not for all."""
-    jobs = len(count.keys() - {SHARED})
-    lines_of_all = str(sum(count.values()))
-    if jobs == len(JOBS):
-        return lines_of_all
-    return f"{lines_of_all} for {jobs}"
-
-
-def programs() -> str:
-    """Write the code of each job, library by library."""
-    code = {library: code_of(path_of(library)) for library in MODULES}
-    text = ""
-    for job in (SHARED, *JOBS):
-        title = JOBS.get(job, SHARED)
-        text += f"### {title[0].upper()}{title[1:]}\n\n"
-        for library in MODULES:
-            if job not in code[library]:
-                continue
-            block = "\n".join(["```python", *with_blank_lines(code[library][job]), "```"])
-            text += f"**{library}**\n\n{block}\n\n"
-    return text
-
-
-def with_blank_lines(code: list[str]) -> list[str]:
-    """Return lines of code with the blank lines that `ruff format` wants before classes and functions."""
-    spaced: list[str] = []
-    for line in code:
-        starts = line.startswith(("@", "class ", "def ", "async def "))
-        is_decorated = bool(spaced) and spaced[-1].startswith("@")
-        if starts and spaced and not is_decorated:
-            spaced += ["", ""]
-        spaced.append(line)
-    return spaced

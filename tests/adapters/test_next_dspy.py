@@ -1,6 +1,6 @@
 """Parts of DSPy's next version that the installed one has: see openspec/changes/dspy-3-5.
 
-`tasks.py newest` runs these first among the programs of DSPy, so that what fails there is one part each.
+`tasks.py test --dspy` runs these first among the programs of DSPy, so that what fails there is one part each.
 """
 
 import asyncio

@@ -1,24 +1,113 @@
-"""What a step of an agent enters, as the benchmarks walk it."""
+"""What a step of an agent enters, between the first and the second request of a run that isn't the first."""
 
-import importlib
-from typing import Any
+import json
+import sys
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
 
+import dspy
 import pytest
+from dspy import lm15
 
-AGENTS: Any = importlib.import_module("benchmarks.agents")
+import sigadapt
+from sigadapt import ToolDecls
+
+PACKAGE = Path(sigadapt.__file__).parent
+KINDS = ("annotations", "callables", "dicts", "docstrings", "langchain", "mcp", "models")
+READERS = {str(PACKAGE / "signatures" / "sources" / f"{kind}.py") for kind in KINDS}
+"""The files that read tools. The others beside them recognize a tool that was read, or run one."""
 
 
-@pytest.mark.parametrize("form", AGENTS.forms())
+class Scripted:
+    """An engine that answers at once: two calls, one after the other, then `submit`."""
+
+    supports_function_calling, supports_response_schema = True, False
+    supported_params = ("tools", "tool_choice")
+
+    def __init__(self, watch: Callable[[], None]) -> None:
+        self.watch = watch  # called at each request
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        self.watch()
+        turn = sum(message.role == "assistant" for message in request.messages)
+        name = f"tool_{turn}" if turn < 2 else "submit"
+        arguments: dict[str, Any] = {"city": "Paris"} if turn < 2 else {"answer": "Sunny."}
+        part = lm15.ToolCallPart(id=f"call_{turn}", name=name, input=arguments)
+        call = {"id": part.id, "function": {"name": name, "arguments": json.dumps(arguments)}}
+        message: dict[str, Any] = {"role": "assistant", "tool_calls": [call]}
+        body: dict[str, Any] = {"choices": [{"finish_reason": "tool_calls", "message": message}]}
+        return lm15.Response(
+            id="r",
+            model=request.model,
+            message=lm15.Message.assistant((part,)),
+            finish_reason="tool_call",
+            usage=lm15.Usage(),
+            provider_data=body,
+        )
+
+
+def functions() -> list[Callable[..., str]]:
+    return [function(number) for number in range(10)]
+
+
+def function(number: int) -> Callable[..., str]:
+    def weather(city: str) -> str:
+        """Weather for a city."""
+        return city
+
+    weather.__name__ = f"tool_{number}"
+    return weather
+
+
+FORMS: dict[str, Callable[[], Sequence[Any]]] = {
+    "functions": functions,
+    "`dspy.Tool`s": lambda: [dspy.Tool(each) for each in functions()],
+    "`ToolDecls.to_dspy()`": lambda: ToolDecls(functions()).to_dspy(),
+}
+
+
+def walk(tools: Sequence[Any]) -> list[str]:
+    """The files of the package that are entered in one step of a second run, in order."""
+    entered: list[str] = []
+    requests: list[int] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(str(PACKAGE)):
+            entered.append(file)
+
+    agent = cast("Any", dspy).ReActV2("question -> answer", tools=[*tools], max_iters=20)
+    lm = dspy.LM("openai/x", engine=Scripted(lambda: requests.append(len(entered))), cache=False)
+    adapter = sigadapt.ChatAdapter(tool_calling="native")
+    with dspy.context(lm=lm, adapter=adapter, disable_history=True, trace=None):
+        agent(question="Weather?")
+        requests.clear()
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            agent(question="Weather?")
+        finally:
+            sys.setprofile(before)
+    first, second, *_ = requests
+    return entered[first:second]
+
+
+def sources_read(entered: list[str]) -> int:
+    return sum(file in READERS for file in entered)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_step_reads_no_tool_again(form: str) -> None:
     """call-cost: A step of an agent is walked."""
-    step = AGENTS.walk(AGENTS.forms()[form])
-    assert step.sources_read == 0
-    assert step.moves > 50  # so the walk saw the step
+    entered = walk(FORMS[form]())
+    assert sources_read(entered) == 0
+    assert sum(before != after for before, after in pairwise(entered)) > 50  # so the walk saw the step
 
 
 def test_a_walk_sees_a_tool_that_is_read() -> None:
     """call-cost: A step of an agent is walked."""
-    tools = AGENTS.forms()["functions"]
 
     def tool_0(city: str) -> str:
         """Weather for a city."""
@@ -29,4 +118,4 @@ def test_a_walk_sees_a_tool_that_is_read() -> None:
         """Weather for a city."""
         return city
 
-    assert AGENTS.walk([tool_0, tool_1, *tools[2:]]).sources_read > 0
+    assert sources_read(walk([tool_0, tool_1, *functions()[2:]])) > 0

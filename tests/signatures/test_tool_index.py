@@ -1,15 +1,12 @@
 """The index that the adapter's search looks words up in."""
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import ToolIndex
-from support import CORPUS, json_values
+from support import json_values
 
 Json = dict[str, Any]
 TOOLS: list[Json] = [
@@ -67,17 +64,3 @@ def test_any_words_of_any_tools_are_looked_up(tools: list[Json], query: str):
     assert found == index.best(query, 3)
     assert len(found) == len(set(found)) <= 3
     assert set(found) <= {tool["name"] for tool in tools}
-
-
-LARGE = Path(CORPUS or "", "bfcl", "large.jsonl.gz")
-
-
-@pytest.mark.skipif(not LARGE.is_file(), reason="needs the corpus")
-def test_the_benchmark_s_tools_are_found():
-    """tool-search: The public benchmark's tools are found."""
-    with gzip.open(LARGE, "rt", encoding="utf-8") as lines:
-        rows: list[Json] = [json.loads(line) for line in lines]
-    index = ToolIndex(row["tool"] for row in rows if "tool" in row)
-    questions = [row for row in rows if "question" in row]
-    hits = sum(row["gold"] in index.best(row["question"], 5) for row in questions)
-    assert hits >= 0.84 * len(questions)

@@ -2,7 +2,7 @@
 
 A conversation asks, calls, fails, pauses, moves to another provider, is cut, saved and loaded, and crashes
 between any two steps. Every question, text, call, result and thought is a word of its own, so that the body
-of each request tells what arrived, and in which order. `tasks.py talks` runs 1,000 of them, and CI some.
+of each request tells what arrived, and in which order. `tasks.py nightly` runs 1,000 of them, and CI some.
 """
 
 import base64

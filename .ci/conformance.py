@@ -1,0 +1,75 @@
+"""Run the independent checks, two at a time: `python3 tasks.py conformance` calls this with their folder.
+
+They are kept apart from the project's own tests, and aren't in this repository.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from environments import ROOT, say
+
+# Each must hold whole.
+CONFORMANCE = (
+    *("wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py", "safe.py", "text.py"),
+    *("answers.py", "ends.py", "talk.py", "users.py", "secure.py", "told.py", "quoted.py", "runs.py"),
+    *("large.py", "made.py", "logs.py", "seams.py", "combos.py", "agents.py", "context.py", "chats.py"),
+    # Its group `text` compares with a reading that ends an argument at the first `)` inside of a string.
+    "talks.py --only answers,streams,read,sent",
+    "outsider.py",
+)
+# These take times, which a busy machine spoils: each runs alone, and may try as often as this.
+TIMED = {"bench.py": 5, "steps.py": 3}
+# The one row in milliseconds; the others are ratios. It follows the machine, so it is printed, not judged.
+IN_MILLISECONDS = "SHORT   import sigadapt after dspy"
+
+
+def main(folder: str) -> None:
+    """Run all checks of a folder, and end with the names of those that aren't whole."""
+    lacking = [script for script in (*TIMED, *CONFORMANCE) if not Path(folder, script.split()[0]).is_file()]
+    if lacking:
+        sys.exit(f"SIGADAPT_CHECKS ({folder}) is no folder of the independent checks: it lacks {lacking[0]}")
+    short = short_of(partial(is_whole, folder))
+    if short:
+        sys.exit(f"not whole: {', '.join(short)}")
+
+
+def short_of(is_whole: Callable[[str], bool]) -> list[str]:
+    """Return the checks that don't hold, after another try of each that a check beside it may have slowed."""
+    with ThreadPoolExecutor(2) as pool:
+        verdicts = [*pool.map(is_whole, CONFORMANCE)]
+    again = {script: 1 for script, holds in zip(CONFORMANCE, verdicts, strict=True) if not holds}
+    tries = {**TIMED, **again}
+    return [script for script, most in tries.items() if not any(is_whole(script) for _ in range(most))]
+
+
+def is_whole(folder: str, script: str) -> bool:
+    """Run one check with its options, print what it prints, and return whether it holds."""
+    name, *options = script.split()
+    if script in TIMED:
+        forget_bytecode()
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    check = [sys.executable, str(Path(folder, name)), *options]
+    done = subprocess.run(check, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    say(f"$ {script}\n{done.stdout}{done.stderr}")
+    is_slow_machine = IN_MILLISECONDS in done.stdout and done.stdout.endswith("\n1 rows short\n")
+    return done.returncode == 0 or is_slow_machine
+
+
+def forget_bytecode() -> None:
+    """Remove the package's bytecode.
+
+    bench.py takes the time of later imports, which should find bytecode as on a user's machine. To start
+    without it keeps a full garbage collection of the script's own streams out of its row of 2 ms.
+    """
+    for cache in list((ROOT / "sigadapt").rglob("__pycache__")):
+        shutil.rmtree(cache)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

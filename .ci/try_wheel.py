@@ -1,0 +1,79 @@
+"""Try the wheel as a user has it: installed alone, outside of the checkout (`python3 tasks.py wheel`).
+
+It's done with this Python and, if the machine has it, with the oldest one that the package supports.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from environments import ROOT, command, output, run, say
+
+OLDEST = "3.10"  # of requires-python
+WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+# Imports every module of the installed package.
+IMPORTS = """
+import importlib, pkgutil, sigadapt
+for module in pkgutil.walk_packages(sigadapt.__path__, "sigadapt."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+# What the demo prints, on every wire and engine.
+DEMO_SHOWS = (
+    "class Assist(dspy.Signature):",
+    "What leaves, the tools of POST /",
+    '"get_weather"',
+    "get_weather(city='Paris')",
+    "get_weather(city='Rome', days=2)",
+    "Let me look.",
+    "Forty-two.",
+    "dspy.ChatAdapter      a good call, get_weather(",
+    "sigadapt.ChatAdapter  an error, ",
+)
+
+
+def try_wheel(python: str, away: Path) -> None:
+    """Install the wheel alone with a Python, import every module of it, and run the demo."""
+    run(python, "-m", "venv", away / "venv")
+    pip = (command(away / "venv", "python"), "-m", "pip")
+    run(*pip, "wheel", "-qq", "--no-deps", "--wheel-dir", away, ROOT)
+    run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *away.glob("*.whl"))
+    run(command(away / "venv", "python"), "-c", IMPORTS, cwd=away)
+    for options in (*(("--wire", wire) for wire in WIRES), ("--engine", "litellm")):
+        shown = output(command(away / "venv", "sigadapt"), "demo", *options, cwd=away)
+        missing = missing_of_demo(shown)
+        if missing:
+            sys.exit(f"the demo with {' '.join(options)} does not show {missing}:\n{shown}")
+
+
+def missing_of_demo(shown: str) -> list[str]:
+    """Return the lines that the demo should have printed and did not."""
+    return [line for line in DEMO_SHOWS if line not in shown]
+
+
+def interpreter(version: str) -> str | None:
+    """Return the path of another Python; None if this machine has none."""
+    name = shutil.which(f"python{version}")
+    if name is None:
+        return None
+    env = {**os.environ, "PYENV_VERSION": version}  # pyenv's commands are there for each version that it has
+    code = "import sys; print(sys.executable)"
+    done = subprocess.run((name, "-c", code), env=env, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def main() -> None:
+    """Try the wheel with each Python."""
+    oldest = interpreter(OLDEST)
+    if oldest is None:
+        say(f"this machine has no Python {OLDEST}, so the wheel is tried with this one alone")
+    for python in filter(None, (sys.executable, oldest)):
+        with tempfile.TemporaryDirectory() as name:
+            try_wheel(python, Path(name))
+
+
+if __name__ == "__main__":
+    main()
