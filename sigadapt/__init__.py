@@ -36,6 +36,7 @@ logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless 
 
 if TYPE_CHECKING:
     from sigadapt import adapters as adapters
+    from sigadapt import errors as errors
     from sigadapt import events as events
     from sigadapt import listeners as listeners
     from sigadapt import logs as logs

@@ -18,18 +18,24 @@ The tree:
 
 Each carries `code`, `field`, `tool`, `path` (a JSON Pointer), `reason` and `fix`; those that do not apply are
 None. An invalid call that raises nothing is an `InvalidToolCall` with one of the `CallCode`s below (one bad
-call). `Choice` stands above this file's floor, so `AnyChoice` has its attributes; other classes of
-floors above are typed as Any.
+call). What errors carry is defined on floors above, and imported here for its types alone.
 """
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import uuid4
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
+
+if TYPE_CHECKING:  # a door: tests/test_repository.py
+    from sigadapt.adapters.response.choice import Choice
+    from sigadapt.runs.run import Run
+    from sigadapt.signatures.calls import ToolCalls
+    from sigadapt.signatures.tool_results.results import ToolResults
+    from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 CallCode: TypeAlias = Literal[
     "invalid_json",
@@ -88,7 +94,7 @@ class SigadaptError(Exception):
     """
 
     code: str = "sigadapt_error"
-    run: Any = None
+    run: "Run[Any] | None" = None
     """The `sigadapt.Run` that the error left, if there was one."""
 
     def __init__(
@@ -187,22 +193,6 @@ class UnreadableResponse(SigadaptError):
     code = "unreadable_response"
 
 
-class AnyChoice(Protocol):
-    """What a type checker knows of the `Choice` that an error carries. `Choice` explains the attributes."""
-
-    text: str | None
-    tool_calls: Any
-    reasoning: str | None
-    finish_reason: str | None
-    finish_message: str | None
-    commentary: str | None
-    raw: Any
-    server_calls: tuple[Any, ...]
-    sources: Any
-    files: Any
-    rendered: Callable[..., Any]
-
-
 class UnusableAnswer(SigadaptError):
     """A turn that ended without an answer: refused, cut off, filtered, failed, paused or empty.
 
@@ -237,7 +227,7 @@ class UnusableAnswer(SigadaptError):
         fix: str | None = None,
     ) -> None:
         super().__init__(reason, code=code, field=field, fix=fix)
-        self.choice: AnyChoice = choice
+        self.choice: Choice = choice
 
 
 class EmptyAnswer(UnusableAnswer, AdapterParseError):
@@ -304,6 +294,7 @@ class InputNeeded(SigadaptError):
     """
 
     code = "input_needed"
+    requests: "ToolCalls"
 
     def __init__(  # noqa: PLR0917  (the library alone makes it)
         self,
@@ -323,13 +314,13 @@ class InputNeeded(SigadaptError):
         )
         self.id: str = f"run_{uuid4().hex}"
         """A random id: the key under which a program keeps the run."""
-        self.calls = calls
+        self.calls: ToolCalls = calls
         self.requests = requests
         self.history = history
         self.event = dict(event or {})
         self.field = field
         self.results_field = results_field
-        self.results: list[Any] = []
+        self.results: list[ToolResult] = []
         """The ToolResults that the turn has brought already."""
         self.progress: dict[str, Any] = {}
         """What was decided about calls that still wait, by their ids, so that no person is asked twice."""
@@ -393,7 +384,7 @@ class InputNeeded(SigadaptError):
         timeout: float | None = None,
         *,
         partial: bool = False,
-    ) -> Any:
+    ) -> "ToolResults":
         """Do the same as `resume`, and return the turn's `ToolResults`, for a loop written by hand."""
         from sigadapt.runs import waiting  # a door: tests/test_repository.py
 
@@ -406,7 +397,7 @@ class InputNeeded(SigadaptError):
         timeout: float | None = None,
         *,
         partial: bool = False,
-    ) -> Any:
+    ) -> "ToolResults":
         """Do the same as `results_of`, with the calls run as `ToolCalls.arun` runs them."""
         from sigadapt.runs import waiting  # a door: tests/test_repository.py
 
@@ -556,7 +547,7 @@ class ToolCallParseError(SigadaptError, AdapterParseError):
         signature: Any = None,
     ) -> None:
         SigadaptError.__init__(self, reason, code=code, field=field, tool=tool, path=path, fix=fix)
-        self.choice: AnyChoice = choice
+        self.choice: Choice = choice
         # What the model said. Optimizers show it.
         calls: list[Any] = [] if choice.tool_calls is None else choice.tool_calls.in_order()
         lines = [f"{call}: {call.message}" if hasattr(call, "message") else str(call) for call in calls]

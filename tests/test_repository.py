@@ -114,6 +114,14 @@ def test_scenario_titles_are_unique_and_short() -> None:
 # A method of a type that a program holds may open what runs it, and that is made of this type. Such a door
 # imports inside of the method. It is the only way up.
 DOORS = {
+    ("sigadapt/errors.py", "sigadapt/adapters/response/choice.py"): "the types of what errors carry",
+    ("sigadapt/errors.py", "sigadapt/runs/run.py"): "the types of what errors carry",
+    ("sigadapt/errors.py", "sigadapt/signatures/calls/__init__.py"): "the types of what errors carry",
+    ("sigadapt/errors.py", "sigadapt/signatures/tool_results/results.py"): "the types of what errors carry",
+    (
+        "sigadapt/errors.py",
+        "sigadapt/signatures/tool_results/tool_result.py",
+    ): "the types of what errors carry",
     ("sigadapt/errors.py", "sigadapt/runs/waiting.py"): "InputNeeded.resume",
     ("sigadapt/signatures/calls/tool_call.py", "sigadapt/signatures/turns/running.py"): "ToolCall.execute",
     ("sigadapt/signatures/calls/tool_calls.py", "sigadapt/signatures/turns/jobs.py"): "ToolCalls.run",

@@ -73,6 +73,9 @@ class ToolOptions(TypedDict, total=False):
     tool_errors: ToolErrors
 
 
+DEFAULT_REASKS = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of one adapter, `parallel_tool_calls` of DSPy's among them.
@@ -86,7 +89,7 @@ class Options:
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     on_invalid: OnInvalid | None = None
-    max_reasks: int = 1
+    max_reasks: int = DEFAULT_REASKS
     max_pauses: int = 8
     replay_reasoning: str | Mapping[str, str] | Literal[False] | None = None
     validate_args: bool = True
@@ -112,6 +115,7 @@ class Options:
             if type(value) is not int or value < 0:
                 raise InvalidOption(f"expected an int of 0 or more, got {value!r}", field=name)
         self._check_replay()
+        self._check_effects()
         most = self.max_tool_bytes
         if most is not None and (type(most) is not int or most < 1):
             reason = f"expected an int of 1 or more, or None, got {most!r}"
@@ -126,6 +130,17 @@ class Options:
         modes = self.tool_calling
         for mode in modes.values() if isinstance(modes, Mapping) else (modes,):
             _check_word("tool_calling", mode, get_args(ToolCalling))
+
+    def _check_effects(self) -> None:
+        """Refuse an option that another one keeps from having any effect."""
+        if self.max_reasks != DEFAULT_REASKS and self.on_invalid != "reask":
+            fix = "Add on_invalid='reask', or leave max_reasks out."
+            raise InvalidOption(
+                "without on_invalid='reask' nothing is asked again", field="max_reasks", fix=fix
+            )
+        if self.strict and self.tool_calling == "prompted":
+            fix = "Leave one of them out."
+            raise InvalidOption("no provider reads the schemas of prompted tools", field="strict", fix=fix)
 
     def _check_replay(self) -> None:
         """Refuse a key of reasoning that no OpenAI-compatible server has, for all models or for one."""

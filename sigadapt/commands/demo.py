@@ -109,7 +109,8 @@ def _ask(lm: dspy.LM, signature: Any, question: str) -> Json:
         try:
             answer: Any = dspy.Predict(signature)(question=question, tools=tools)
         except ToolCallParseError as error:
-            bad = error.choice.tool_calls.invalid[0]
+            calls = error.choice.tool_calls or ToolCalls()
+            bad = calls.invalid[0]
             return {"error": {"code": bad.code, "message": bad.message}}
         except Exception as error:  # what DSPy's adapter raises is shown
             if signature is Assist:  # a model that does not answer

@@ -6,7 +6,7 @@ A run that is open inside of another counts in both, and shares the outer one's 
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Generic
 
 import dspy
 from typing_extensions import Self
@@ -18,11 +18,14 @@ from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.rounds import Rounds, rounds
+from sigadapt.signatures.tool_functions.tool_context import Deps
 
 report_to_runs()
 
+_NO_DEPS: Any = None
 
-class Run:
+
+class Run(Generic[Deps]):
     """Everything that a program does inside of `with sigadapt.Run() as run:`.
 
     It covers this task or thread, and the tasks, `asyncio.to_thread`s, threads of DSPy and workers of
@@ -48,8 +51,10 @@ class Run:
         (1, 40, 4)
     """
 
+    deps: Deps
+
     def __init__(
-        self, limits: Limits | None = None, deps: Any = None, state: dict[str, Any] | None = None
+        self, limits: Limits | None = None, deps: Deps = _NO_DEPS, state: dict[str, Any] | None = None
     ) -> None:
         check_limits(limits)
         if state is not None and not isinstance(state, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -66,7 +71,7 @@ class Run:
         self._leave: Callable[[], None] | None = None
 
     @classmethod
-    def of_ledger(cls, ledger: Ledger) -> "Run":
+    def of_ledger(cls, ledger: Ledger) -> "Run[Any]":
         """Return a run that is over, as it was saved."""
         run = cls()
         run.ledger = ledger
@@ -153,7 +158,7 @@ class Run:
         self.state = saved["state"]
 
 
-def run_of(error: BaseException) -> Run:
+def run_of(error: BaseException) -> Run[Any]:
     """Return the run that an error left, also of an error of `dspy.LM` or of a cancelled task.
 
     Args:
@@ -172,7 +177,7 @@ def run_of(error: BaseException) -> Run:
     """
     cause: BaseException | None = error
     while cause is not None:
-        run = getattr(cause, "run", None)
+        run: Any = getattr(cause, "run", None)
         if isinstance(run, Run):
             return run
         cause = cause.__cause__ or cause.__context__

@@ -36,7 +36,7 @@ from sigadapt.signatures.tool_decl import (
     known_declarations,
     with_fields,
 )
-from sigadapt.signatures.tool_functions.hooks import check_hooks
+from sigadapt.signatures.tool_functions.hooks import Hook, check_hooks
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -285,22 +285,24 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
         entries = [asking_first(each, ask) if isinstance(each, ToolDecl) else each for each in self.entries]
         return ToolDecls(entries)
 
-    def with_hooks(self, *hooks: object) -> "ToolDecls":
+    def with_hooks(self, *hooks: Hook) -> "ToolDecls":
         """Return the same tools with hooks around each call, however it is run.
 
         Args:
-            hooks: objects with any of these methods, sync or async. The first hook that returns something
-                other than None decides.
+            hooks: objects with any of these methods, sync or async. They stand in a row, in this order.
 
-                `before_tool(call, context)` returns a ToolCall of the same name with other arguments, which
-                are checked, or the value of the call, and the tool does not run.
-                `after_tool(call, result, context)` gets what the function returned, and returns the value in
-                its place. `on_tool_error(call, error, context)` returns the value of a call that failed.
+                `before_tool(call, context)` sees the call as the hook before left it. It returns a ToolCall
+                of the same name with other arguments, which are checked, or the value of the call: then no
+                other `before_tool` is asked, and the tool does not run.
+                `on_tool_error(call, error, context)` returns the value of a call that failed; the first that
+                does so ends the asking.
+                `after_tool(call, result, context)` gets the value, wherever it came from, as the hook before
+                left it, and returns the value in its place.
 
-        A hook that raises fails the call, and the model reads the type of its exception alone. Bad calls
-        reach no hook, and one that takes longer than its `timeout` does not reach `on_tool_error`. A person
-        approves a call as the model made it. If `before_tool` changes an approved call, the person is asked
-        again.
+        A hook that raises fails the call, and the model reads the type of its exception alone. Bad calls and
+        rejected ones reach no hook, failed results reach no `after_tool`, and a call that takes longer than
+        its `timeout` does not reach `on_tool_error`. A person approves a call as the model made it. If
+        `before_tool` changes an approved call, the person is asked again.
 
         Raises:
             InvalidOption: for a class, or for an object without any of these methods.

@@ -24,7 +24,7 @@ from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
 from sigadapt.signatures.tool_decls import ListsTools, ResolvableTools, Sources, ToolDecls, Values, flat
-from sigadapt.signatures.tool_functions.hooks import check_hooks
+from sigadapt.signatures.tool_functions.hooks import Hook, check_hooks
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -275,7 +275,7 @@ class Toolset(Displayable, Immutable, ResolvableTools):
         """
         return replace(self, transforms=(*self.transforms, function))
 
-    def with_hooks(self, *hooks: object) -> "Toolset":
+    def with_hooks(self, *hooks: Hook) -> "Toolset":
         """Put hooks around the calls of whatever tools a request gets, as `ToolDecls.with_hooks` does.
 
         Raises:

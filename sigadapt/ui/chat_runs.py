@@ -484,7 +484,9 @@ class ChatRun:
         try:
             if isinstance(error, InputNeeded):
                 self._keeper.change(lambda: self._wait(error))
-                self._write(self._writer.on(run_events.Confirm(error.requests, step=self._writer.last_step)))
+                self._write(
+                    self._writer.on(run_events.Confirm([*error.requests], step=self._writer.last_step))
+                )
             elif isinstance(program, GoingOn) and error is program.refusal and not self._results:
                 self._keeper.change(self._keeper.chat.put_back)
                 self._write(self._writer.requests(program.error.requests))

@@ -343,7 +343,7 @@ def test_an_approval_is_no_result() -> None:
     with serving([turn(looks()), turn(orders(), looks())], confirm="raise"):
         error = refused(agent_of(tools), question=QUESTION)
     assert isinstance(error, sigadapt.InputNeeded)
-    assert [result for _, _, result in pairs(error.run)] == ["7 of Emma.", NOT_RUN, NOT_RUN]
+    assert [result for _, _, result in pairs(run_of(error))] == ["7 of Emma.", NOT_RUN, NOT_RUN]
     history = error.resume(tools, {error.requests[0].id: True})
     assert shop.ran == [("stock", "Emma"), ("order", "Emma", 2), ("stock", "Emma")]
     goes_on(history)

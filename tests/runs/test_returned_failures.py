@@ -14,11 +14,14 @@ LOOK = Call("look", {"title": "Emma"})
 CALLS = ToolCalls([{"id": "c1", "name": "look", "args": {"title": "Emma"}}])
 
 
-class Hook:
+class _Methods:
     """A hook of the functions that it is given."""
 
     def __init__(self, **methods: Any) -> None:
         self.__dict__.update(methods)
+
+
+Hook: Any = _Methods  # whatever methods it is given
 
 
 def refusing(call: ToolCall, *_: Any) -> ToolResult:

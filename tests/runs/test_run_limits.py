@@ -309,4 +309,4 @@ def test_a_reask_is_a_request(on_invalid: str) -> None:
     with serving([bad], on_invalid=on_invalid) as net, pytest.raises(LimitExceeded) as caught:
         agent(question="q")
     assert len(net.received) == 1
-    assert caught.value.run.history.messages[0]["question"] == "q"
+    assert run_of(caught.value).history.messages[0]["question"] == "q"

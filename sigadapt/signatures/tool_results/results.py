@@ -113,6 +113,9 @@ class ToolResults(Displayable, OwnErrors):
     def __iter__(self) -> Any:
         return (result for round_ in self.rounds for result in round_.results)
 
+    def __getitem__(self, index: int) -> ToolResult:
+        return [*self][index]
+
     def __len__(self) -> int:
         return sum(len(round_.results) for round_ in self.rounds)
 

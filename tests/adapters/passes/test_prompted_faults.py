@@ -17,7 +17,7 @@ from internals import FORMATS, writers
 from support import ENGINES, May, Must, lm_of, place_or_id
 
 import sigadapt
-from sigadapt import ToolCallParseError
+from sigadapt import ToolCallParseError, ToolCalls
 from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -153,7 +153,7 @@ def asked(
                 return ("missing", error.code, error.field, error.choice.finish_reason)
             except ToolCallParseError as error:
                 reason = error.reason
-                for call in error.choice.tool_calls.in_order():
+                for call in (error.choice.tool_calls or ToolCalls()).in_order():
                     reason = reason.replace(call.id, place_or_id(call))
                 said = (error.code, error.tool, error.path, reason, error.field)
                 return (said, seen(error.choice.tool_calls), len(provider.received))

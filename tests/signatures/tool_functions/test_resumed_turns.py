@@ -20,6 +20,7 @@ from sigadapt import (
     ToolDecl,
     ToolDecls,
     ToolResult,
+    run_of,
 )
 from sigadapt.errors import InvalidHistory, InvalidToolDecl
 from sigadapt.signatures.calls.tool_call import id_of_request
@@ -150,11 +151,10 @@ def test_a_second_stop_keeps_the_usage_and_the_state() -> None:
         error = waiting(lambda: agent(question="q"))
         with pytest.raises(InputNeeded) as caught:
             error.resume([ask_in_steps], {one(error).id: "a"})
-        assert caught.value.run is not None
-        assert caught.value.run.history == error.run.history
+        assert run_of(caught.value).history == run_of(error).history
         again = saved(caught.value)
         assert again.state == {"first": "a"}
-        assert again.run.usage.requests == 1
+        assert run_of(again).usage.requests == 1
         with Run(Limits(requests=2)) as run:
             agent(history=again.resume([ask_in_steps], {one(again).id: "b"}))
         assert (run.usage.requests, run.state) == (2, {"first": "a"})

@@ -148,6 +148,7 @@ def test_a_real_server_asks_and_the_client_is_killed(address: str, tmp_path: Pat
             return list(results), list(await DELETED.arun(tools))
 
     [result], [deleted] = asyncio.run(go_on())
+    assert why.schema is not None
     assert why.schema["properties"]["reason"]["minLength"] == 3
     assert (result.is_error, "deleted" in str(result.value)) == (declines, not declines)
     assert ("It is old." in str(deleted.value)) == (not declines)

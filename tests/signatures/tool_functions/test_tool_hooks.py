@@ -19,11 +19,14 @@ from sigadapt.errors import InvalidOption
 PAY = ToolCalls([{"id": "c1", "name": "pay", "args": {"to": "Ada", "eur": 500}}])
 
 
-class Hook:
+class _Methods:
     """A hook of the functions that it is given."""
 
     def __init__(self, **methods: Any) -> None:
         self.__dict__.update(methods)
+
+
+Hook: Any = _Methods  # whatever methods it is given
 
 
 class Shop:
@@ -42,7 +45,7 @@ class Shop:
         self.tools = ToolDecls([ToolDecl.of(pay, **options)])
 
 
-def changing(**args: Any) -> Hook:
+def changing(**args: Any) -> Any:
     return Hook(before_tool=lambda call, context: call.model_copy(update={"args": {**call.args, **args}}))
 
 
@@ -50,7 +53,7 @@ def test_the_first_answer_decides() -> None:
     """tool-context: The first hook that answers decides."""
     asked: list[str] = []
 
-    def hook(name: str, value: Any) -> Hook:
+    def hook(name: str, value: Any) -> Any:
         def before_tool(call: ToolCall, context: ToolContext) -> Any:
             asked.append(name)
             return value

@@ -13,12 +13,15 @@ from sigadapt.errors import InvalidHistory, InvalidOption, SigadaptError
 PAY = ToolCalls([{"id": "c1", "name": "pay", "args": {"eur": 500}}])
 
 
-class Hook:
+class _Methods:
     def __init__(self, **methods: Any) -> None:
         self.__dict__.update(methods)
 
 
-def changing(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Hook:
+Hook: Any = _Methods  # whatever methods it is given
+
+
+def changing(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     return Hook(
         before_tool=lambda call, context: call.model_copy(update={"args": {**call.args, **change(call.args)}})
     )
