@@ -37,7 +37,7 @@ from sigadapt.providers.provider import Reading
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.json_values import listed
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.signatures.tool_decls import made_once
 
 _LOG = logging.getLogger("sigadapt")
 _MOST_LOGGED = 8
@@ -194,11 +194,9 @@ def complete_history(lm: BaseLM, request: lm15.Request, record: RequestRecord, c
     body: dict[str, Any] = dict(record.request)
     rows: list[dict[str, Any]] = body.pop("messages")
     del body["model"]
-    tools: Any = body.get("tools")
-    if isinstance(tools, CanonicalTools):  # a copy for all entries: who changes it changes no declaration
-        if "history" not in tools.memo:
-            tools.memo["history"] = deepcopy(tools)
-        body["tools"] = tools.memo["history"]
+    if "tools" in body:  # a copy for all entries: who changes it changes no declaration
+        tools: Sequence[Any] = body["tools"]
+        body["tools"] = made_once(tools, "history", lambda: deepcopy(tools))
     for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
         if entry.get("request") is not request:
             continue
