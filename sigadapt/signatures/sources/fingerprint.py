@@ -43,7 +43,6 @@ _MOST_BYTES = DECLARATIONS_BUDGET // _WEIGHT
 class _Entry(Generic[_V]):
     fingerprint: _Fingerprint
     value: _V
-    is_plain: bool  # a function whose parts cannot change in place
 
 
 class DeclaredCache(Generic[_V]):
@@ -62,13 +61,9 @@ class DeclaredCache(Generic[_V]):
             data = _data_of(source)
             return None if data is None else self._by_data.get(data)
         entry = self._entries.get(_owner(source))
-        if entry is None:
+        if entry is None or not _are_same(_fingerprint(source), entry.fingerprint):
             return None
-        if entry.is_plain and type(source) is FunctionType:
-            fingerprint = _plain_parts(source), b""  # the same parts are as plain as they were
-        else:
-            fingerprint = _fingerprint(source)
-        return entry.value if _are_same(fingerprint, entry.fingerprint) else None
+        return entry.value
 
     def fingerprint(self, source: object) -> _Fingerprint | None:
         """Return the fingerprint of a source, to take before a value is made of it; None without one."""
@@ -84,8 +79,7 @@ class DeclaredCache(Generic[_V]):
         if type(source) is dict:
             self._by_data.put(before[1], value, weight=_WEIGHT * len(before[1]))
         else:
-            is_plain = type(source) is FunctionType and _is_plain(source)
-            self._entries.put(_owner(source), _Entry(before, value, is_plain))
+            self._entries.put(_owner(source), _Entry(before, value))
 
     def __len__(self) -> int:
         return len(self._entries)
