@@ -428,10 +428,6 @@ class InputNeeded(SigadaptError):
         return waiting.from_json(cls, text)
 
 
-ConfirmationNeeded = InputNeeded
-"""The name of InputNeeded before tools could ask."""
-
-
 class Declined(SigadaptError):
     """A person declined to answer a question of a tool. As a decision, it says so to `resume`.
 
