@@ -54,6 +54,8 @@ del runnable, tool_call, tool_calls, tool_decls, tool_function
 
 __version__ = "0.1.0"
 
+ConfirmationNeeded = InputNeeded  # the name that independent checks beside this repository use
+
 logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless a program asks
 
 if TYPE_CHECKING:

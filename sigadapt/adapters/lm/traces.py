@@ -1,13 +1,12 @@
 """Show a call to what watches DSPy: its history, its callbacks, and tracers, which use these.
 
 They were made for DSPy's own adapters, which call the language model with chat messages and parse every text.
-Here a model is called with a typed Request, and calls need no parsing. So four things are put where watchers
-look for them, the first three only while somebody watches:
+Here a model is called with a typed Request, and calls need no parsing. So three things are put where watchers
+look for them, the first two only while somebody watches:
 
  a. The model's event has the chat messages, the tools and the changes as inputs (`show_to_watchers`).
  b. An answer without a text to parse has a parse event all the same, with its calls or error (`report`).
- c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`tool_adapter.py`).
- d. An entry of DSPy's history has chat messages, the tools and the settings, and `changes`, what was changed
+ c. An entry of DSPy's history has chat messages, the tools and the settings, and `changes`, what was changed
     for the provider, beside lm15's own `adaptations` (`complete_history`). DSPy's own entry of a typed
     request has no tools, and calls in lm15's words, which `dspy.inspect_history` does not print. Python's
     `logging` gets the changes under `sigadapt`, at INFO, and never an argument of a call.
