@@ -347,7 +347,7 @@ WITH_ROOT = {"name": "f", "description": "F.", "parameters": ROOT}
 
 def test_the_check_tells_them(capsys: Any):
     """tool-check: Keywords that are lost at a schema's root are told."""
-    assert main(["check", f"{__name__}:WITH_ROOT", "--json"]) == 0
+    assert main(["show", "--tools", f"{__name__}:WITH_ROOT", "--json"]) == 0
     at_root = [
         finding
         for finding in json.loads(capsys.readouterr().out)["findings"]
