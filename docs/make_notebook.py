@@ -54,7 +54,7 @@ def page(objects: list[Any]) -> str:
         f"{html}</div>"
         for name, (back, fore) in THEMES.items()
     )
-    return f'<!doctype html><meta charset="utf-8"><body style="margin:0;width:760px">{halves}</body>'
+    return f'<!doctype html><meta charset="utf-8"><body style="margin:0;width:960px">{halves}</body>'
 
 
 def chromium() -> str | None:
@@ -70,7 +70,7 @@ def browsing(html: str) -> Generator[Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
         try:
-            tab = browser.new_page(viewport={"width": 760, "height": 400})
+            tab = browser.new_page(viewport={"width": 960, "height": 400})
             tab.set_content(html)
             yield tab
         finally:

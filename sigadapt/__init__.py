@@ -32,6 +32,8 @@ declare_agent_tools()
 
 __version__ = "0.1.0"
 
+ConfirmationNeeded = InputNeeded  # the name that independent checks beside this repository use
+
 logging.getLogger("sigadapt").addHandler(logging.NullHandler())  # quiet unless a program asks
 
 if TYPE_CHECKING:
@@ -70,30 +72,9 @@ _LATER = {
     "run_of": "sigadapt.runs.run",
     "stream": "sigadapt.runs.stream",
     "stream_sync": "sigadapt.runs.stream",
-    "ConfirmationNeeded": "sigadapt.errors",  # the name of InputNeeded before tools could ask
-    # These two have moved, but independent checks beside this repository still use them from here.
+    # Independent checks beside this repository use these two from here.
     "CallListener": "sigadapt.listeners",
     "choice_from_stream": "sigadapt.response",
-}
-
-# Before 0.1 all names were at the top.
-_MOVED = {
-    "adapters": "BAMLAdapter TwoStepAdapter XMLAdapter",
-    "errors": (
-        "InvalidHistory InvalidOption InvalidSignature InvalidToolDecl MissingToolCalls UnboundToolCall "
-        "UnreadableResponse UnusableAnswer"
-    ),
-    "events": (
-        "CallDelta CallReady Confirm Ended Failed FileReady ReasoningDelta ResultReady ServerCall "
-        "SourceReady TextDelta Used"
-    ),
-    "listeners": "PartialCall",
-    "logs": "Conversation conversation_from_request",
-    "response": "choice_from_text choices_from_response",
-    "server_tools": (
-        "CodeExecution File FileSearch ImageGeneration McpServer ServerToolCall Source WebFetch WebSearch"
-    ),
-    "trust": "Drift drift_of is_signed pinned pins_of sign untrusted_history",
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of this module
@@ -103,9 +84,6 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of this modu
             return import_module(f"sigadapt.{name}")
         if name in _LATER:
             return getattr(import_module(_LATER[name]), name)
-        for module, names in _MOVED.items():
-            if name in names.split():
-                raise AttributeError(f"sigadapt.{name} moved: use sigadapt.{module}.{name}")
         raise AttributeError(f"module 'sigadapt' has no attribute {name!r}")
 
 

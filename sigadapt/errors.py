@@ -94,7 +94,7 @@ class SigadaptError(Exception):
     """
 
     code: str = "sigadapt_error"
-    run: "Run[Any] | None" = None
+    run: "Run | None" = None
     """The `sigadapt.Run` that the error left, if there was one."""
 
     def __init__(
@@ -425,10 +425,6 @@ class InputNeeded(SigadaptError):
         from sigadapt.runs import waiting  # a door: tests/test_repository.py
 
         return waiting.from_json(cls, text)
-
-
-ConfirmationNeeded = InputNeeded
-"""The name of InputNeeded before tools could ask."""
 
 
 class Declined(SigadaptError):

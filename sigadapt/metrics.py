@@ -15,6 +15,7 @@ every optimizer; for GEPA they say in words what differs. `Trajectory` is one ov
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 import dspy
@@ -468,30 +469,24 @@ def _as_json(call: ToolCall, name: str) -> Any:
 
 def _in_order(first: Sequence[Hashable], second: Sequence[Hashable]) -> dict[int, int]:
     """Pair the things of a longest common subsequence; None is equal to nothing."""
-    # Bit m of a row is 0 where the longest subsequence of first[:n] and second grows at m, so that a row is
-    # one step on integers. H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited" (2004).
-    positions: dict[Hashable, int] = {}
-    for m, key in enumerate(second):
-        if key is not None:
-            positions[key] = positions.get(key, 0) | 1 << m
-    all_bits = (1 << len(second)) - 1
-    rows = [all_bits]
-    for key in first:
-        row = rows[-1]
-        matches = row & positions.get(key, 0)
-        rows.append((row + matches | row - matches) & all_bits)
+    lengths = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]  # of first[:n] and second[:m]
+    for (n, key), (m, other) in product(enumerate(first, 1), enumerate(second, 1)):
+        if key is not None and key == other:
+            lengths[n][m] = lengths[n - 1][m - 1] + 1
+        else:
+            lengths[n][m] = max(lengths[n - 1][m], lengths[n][m - 1])
     pairs: dict[int, int] = {}
     n = len(first)
     m = len(second)
     while n and m:
-        if rows[n] >> m - 1 & 1:
+        if lengths[n][m] == lengths[n][m - 1]:
             m -= 1
-        elif rows[n - 1] >> m - 1 & 1:
+        elif lengths[n][m] == lengths[n - 1][m]:
+            n -= 1
+        else:
             n -= 1
             m -= 1
             pairs[n] = m
-        else:
-            n -= 1
     return pairs
 
 

@@ -56,7 +56,7 @@ def test_the_page_shows_what_the_command_prints(
 def test_the_page_has_every_verb() -> None:
     """command-line: Every verb says what it does."""
     assert len(SHOWN) >= 3
-    for verb in ("demo", "show", "read", "check"):
+    for verb in ("demo", "show", "read"):
         assert f"`sigadapt {verb}`" in COMMAND
 
 

@@ -18,10 +18,7 @@ assert any(isinstance(each, MlflowCallback) for each in dspy.settings.callbacks)
 
 @pytest.mark.slow
 def test_the_tracers_of_the_page_run() -> None:
-    """adapter-plug-in: OpenInference shows messages, tools, calls, results, codes and changes.
-
-    adapter-plug-in: MLflow shows messages, tools, calls, results, codes and changes.
-    """
+    """adapter-plug-in: MLflow shows messages, tools, calls, results, codes and changes."""
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.+?)^```", text, re.MULTILINE | re.DOTALL)
     program = "\n".join([*blocks, AFTER])
@@ -29,6 +26,3 @@ def test_the_tracers_of_the_page_run() -> None:
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
     done = run_python("-c", program, env={**os.environ, **quiet})
     assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.splitlines()
-    assert any(line.startswith("LM.__call__ {") for line in lines), done.stdout
-    assert any(line.startswith("ChatAdapter.__call__") for line in lines), done.stdout

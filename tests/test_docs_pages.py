@@ -27,7 +27,7 @@ OWN_TESTS = (
     "symptoms.md",  # test_docs_symptoms.py runs each block alone
 )
 NOT_RUN = {
-    "guides/observability.md": ["changes DSPy for the whole process"] * 2,
+    "guides/observability.md": ["changes DSPy for the whole process"],
     "guides/types.md": ["nine mistakes for a type checker"],
 }
 """The reasons of the blocks that do not run, by page. Keep it short."""

@@ -38,21 +38,6 @@ MODULES = {
 }
 """The modules that only export. `errors`, `metrics`, `testing` and `ui` define what they have."""
 
-ERRORS = (
-    "InvalidHistory InvalidOption InvalidSignature InvalidToolDecl MissingToolCalls UnboundToolCall "
-    "UnreadableResponse UnusableAnswer"
-)
-IN_PACKAGE = "Event CallListener choice_from_stream"
-NEW = "AnswerUsage Progress"
-"""Names that are in the package, too, and those that were never in another place."""
-
-MOVED = {
-    name: module
-    for module, names in {**MODULES, "errors": ERRORS}.items()
-    for name in names.split()
-    if name not in {*TOP.split(), *IN_PACKAGE.split(), *NEW.split()}
-}
-
 
 def test_the_public_names_are_these() -> None:
     """adapter-plug-in: The package shows its names and its modules."""
@@ -72,17 +57,6 @@ def test_the_public_modules_have_these_names() -> None:
         assert [name for name in place.__all__ if not hasattr(place, name)] == [], module
         twice = {*place.__all__} & {*sigadapt.__all__}
         assert [name for name in twice if getattr(place, name) is not getattr(sigadapt, name)] == [], module
-
-
-def test_a_name_that_moved_says_where_it_is() -> None:
-    """adapter-plug-in: A name that moved says where it is."""
-    for name, module in MOVED.items():
-        message = f"^sigadapt.{name} moved: use sigadapt.{module}.{name}$"
-        with pytest.raises(AttributeError, match=message):
-            getattr(sigadapt, name)
-        assert hasattr(import_module(f"sigadapt.{module}"), name)
-    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
-        sigadapt.Nothing  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: B018
 
 
 @pytest.mark.slow

@@ -4,10 +4,9 @@ A signature without tool fields is handed to DSPy's adapter unchanged (opt-in). 
 from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its text marks an output field.
 """
 
-from functools import partial
 from typing import Any, ClassVar, cast
 
-from dspy import Adapter, BaseLM
+from dspy import BaseLM
 from dspy.signatures.signature import Signature
 from dspy.utils import callback
 from dspy.utils.exceptions import AdapterParseError
@@ -28,9 +27,6 @@ from sigadapt.signatures.awaiting import arun, run
 
 _ADAPTERS_OWN = frozenset(ToolOptions.__annotations__) - {"tool_choice", "parallel_tool_calls"}
 """The options that no request has, so that `config={...}` cannot mean a setting of the provider."""
-
-# Tracers wrap methods with `wrapt`, whose wrappers are functions of (wrapped, instance, args, kwargs).
-_TRACER = "_self_wrapper"
 
 
 class _CanonicalFormat:
@@ -88,11 +84,9 @@ class ToolAdapter(OutputFormat):
         if plan is None:
             dspys: Any = super()
             return dspys.__call__(lm, lm_kwargs, signature, demos, inputs)
-        flow = partial(self._call, plan)
-        tracer: Any = getattr(Adapter.__call__, _TRACER, None)
-        if tracer is not None:
-            return tracer(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
-        return flow(lm, lm_kwargs, signature, demos, inputs)
+        call = self._adapter_call(plan, lm, lm_kwargs, (signature, demos, inputs))
+        run_flow = self._run_planned if self._asks_capabilities(call) else self._run
+        return run_flow(lm, lm_kwargs, call)
 
     async def acall(  # noqa: D102
         self,
@@ -106,11 +100,9 @@ class ToolAdapter(OutputFormat):
         if plan is None:
             dspys: Any = super()
             return await dspys.acall(lm, lm_kwargs, signature, demos, inputs)
-        flow = partial(self._acall, plan)
-        tracer: Any = getattr(Adapter.acall, _TRACER, None)
-        if tracer is not None:
-            return await tracer(flow, self, (lm, lm_kwargs, signature, demos, inputs), {})
-        return await flow(lm, lm_kwargs, signature, demos, inputs)
+        call = self._adapter_call(plan, lm, lm_kwargs, (signature, demos, inputs))
+        run_flow = self._arun_planned if self._asks_capabilities(call) else self._arun
+        return await run_flow(lm, lm_kwargs, call)
 
     def _adapter_call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], arguments: Any) -> AdapterCall:
         (signature, demos, inputs) = arguments
@@ -119,16 +111,6 @@ class ToolAdapter(OutputFormat):
             fix = f"Give it to the adapter: {type(self).__name__}({name}=...)."
             raise InvalidOption("is an option of the adapter, not of a request", field=name, fix=fix)
         return AdapterCall(self, lm, settings, signature, plan, demos, inputs, facts_of(lm, settings))
-
-    def _call(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *arguments: Any) -> Outputs:
-        call = self._adapter_call(plan, lm, lm_kwargs, arguments)
-        run_flow = self._run_planned if self._asks_capabilities(call) else self._run
-        return run_flow(lm, lm_kwargs, call)
-
-    async def _acall(self, plan: Plan, lm: BaseLM, lm_kwargs: dict[str, Any], *arguments: Any) -> Outputs:
-        call = self._adapter_call(plan, lm, lm_kwargs, arguments)
-        run_flow = self._arun_planned if self._asks_capabilities(call) else self._arun
-        return await run_flow(lm, lm_kwargs, call)
 
     def _asks_capabilities(self, call: AdapterCall) -> bool:
         """Return whether this call asks DSPy what its model can do, which costs async calls a thread."""

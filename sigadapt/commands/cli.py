@@ -16,7 +16,6 @@ from dspy.utils.exceptions import LMError
 
 from sigadapt import __version__
 from sigadapt.commands.arguments import sentence
-from sigadapt.commands.check import check
 from sigadapt.commands.demo import demo
 from sigadapt.commands.printing import complain
 from sigadapt.commands.read import read
@@ -33,7 +32,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 # Typer writes bold and boxes into its help under `NO_COLOR`, too.
 _MARKUP_MODE: Literal["rich"] | None = None if os.environ.get("NO_COLOR") else "rich"
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=_MARKUP_MODE)
-for _verb in (demo, show, read, check):
+for _verb in (demo, show, read):
     app.command()(_verb)
 
 

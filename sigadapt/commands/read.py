@@ -118,10 +118,6 @@ def read(
             autocompletion=lambda: list(DIALECTS),
         ),
     ] = None,
-    dialect: Annotated[
-        str | None,
-        typer.Option(help="The same as --wire.", hidden=True, autocompletion=lambda: list(DIALECTS)),
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Read an answer into calls, good and bad.
@@ -131,10 +127,9 @@ def read(
     # With --tools, the calls are checked against the declarations. Text needs them. Exits with 1 if there is
     # a bad call, or if the provider answered with an error.
     decls = decls_of(tools, mcp) if tools or mcp else None
-    for option, name in (("wire", wire), ("dialect", dialect)):
-        if name is not None:
-            provider_named(name, option)  # the error names the option that was typed
-    result = read_from(content_of(file), decls, wire or dialect)
+    if wire is not None:
+        provider_named(wire, "wire")
+    result = read_from(content_of(file), decls, wire)
     if as_json:
         emit("read", kind=result.kind, wire=result.wire, choices=[choice_document(c) for c in result.choices])
     else:

@@ -1,6 +1,7 @@
 """Show the exact request that each provider would get, what was changed on the way, and what it weighs.
 
-Nothing leaves the machine: `sending.py` catches each request.
+Nothing leaves the machine: `sending.py` catches each request. Of tools alone, without a program, it says what
+each provider would refuse or change (`tool_report.py`).
 """
 
 import re
@@ -25,6 +26,7 @@ from sigadapt.commands.arguments import (
 from sigadapt.commands.printing import CODE, AsJson, emit, layout, quiet, say, waiting
 from sigadapt.commands.programs import Program, program_of
 from sigadapt.commands.sending import sent_to
+from sigadapt.commands.tool_report import report
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.signatures.native_tools import NativeTool
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -149,8 +151,9 @@ _TypeOption: TypeAlias = Annotated[
 
 def show(
     signature: Annotated[
-        str, typer.Argument(help="module:Signature, a dspy.Module as module:name, or 'question -> answer'.")
-    ],
+        str | None,
+        typer.Argument(help="module:Signature, a dspy.Module as module:name, or 'question -> answer'."),
+    ] = None,
     tools: ToolsOption = None,
     mcp: McpOption = None,
     model: _ModelOption = None,
@@ -167,9 +170,13 @@ def show(
 ) -> None:
     """Show the exact request that each provider would get.
 
-    It also shows each change with its reason, and the size of each part. Nothing is sent.
+    It also shows each change with its reason, and the size of each part. Nothing is sent. Without a
+    signature, it lists what each provider would refuse or change in the tools.
     """
     quiet()
+    if signature is None:
+        report(tools or (), mcp or (), as_json=as_json)
+        return
     target = signature_of(signature)
     decls = decls_of(tools, mcp)
     options = {"model_type": model_type}

@@ -36,7 +36,7 @@ from sigadapt.providers.wire.turn_state import TurnBlock
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, json_like
 from sigadapt.signatures.server.work import NO_WORK, ServerWork
-from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.signatures.tool_decls import made_once
 
 RawCall: TypeAlias = tuple[Any, Any, Any]
 """A call as the provider sent it: `(id, name, arguments)`, each of any type.
@@ -214,11 +214,7 @@ class Provider:
         fields: Json = {}
         tools: Sequence[Json] = request.get("tools") or ()
         if tools:
-            memo: dict[Any, Any] = tools.memo if isinstance(tools, CanonicalTools) else {}
-            key = "written", self.name
-            if key not in memo:
-                memo[key] = self.tools([*tools])
-            fields["tools"] = memo[key]
+            fields["tools"] = made_once(tools, ("written", self.name), lambda: self.tools([*tools]))
         if "tool_choice" in request or "parallel_tool_calls" in request:
             choice = request.get("tool_choice")
             fields |= self.tool_choice(choice, parallel=request.get("parallel_tool_calls"))

@@ -78,8 +78,8 @@ class ReAct(ReActV2):
         limits: Limits | None = None,
     ) -> None:
         check_limits(limits)
-        if type(max_iters) is not int or max_iters < 0:  # pyright: ignore[reportUnnecessaryComparison]
-            raise InvalidOption(f"expected an int of 0 or more, got {max_iters!r}", field="max_iters")
+        if type(max_iters) is not int or max_iters < 1:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InvalidOption(f"expected an int of 1 or more, got {max_iters!r}", field="max_iters")
         super().__init__(signature, tools_for_agent(tools), max_iters)
         refuse_invented_work(self.signature)
         self.limits = limits

@@ -177,7 +177,7 @@ def run_of(error: BaseException) -> Run[Any]:
     """
     cause: BaseException | None = error
     while cause is not None:
-        run: Any = getattr(cause, "run", None)
+        run: Run[Any] | None = getattr(cause, "run", None)
         if isinstance(run, Run):
             return run
         cause = cause.__cause__ or cause.__context__

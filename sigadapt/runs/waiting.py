@@ -19,7 +19,7 @@ from sigadapt.errors import InputNeeded, InvalidHistory, InvalidToolDecl
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
 from sigadapt.runs.run import Run
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, listed, pointer, short_hash
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, listed, pointer
 from sigadapt.signatures import awaiting
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
@@ -49,36 +49,29 @@ class _RunRecord(pydantic.BaseModel):
     counted_in: list[str] = []  # the ids of the ledgers that counted it
     seconds: float = 0.0  # and how long it took
     failed_turns: int = 0  # in a row
-    id: str | None = None
+    id: str
     results: list[ToolResult] = []
     progress: dict[str, CallProgress] = {}
     state: dict[str, Any] = {}
     one_by_one: bool = False
 
 
-_SAVED = ("calls", "requests", "history", "field", "results_field")
-_UNLESS_DEFAULT = ("results", "progress", "state", "one_by_one")
-"""Members that earlier versions do not have: without them, a text is signed as those versions signed it."""
+_KEPT = ("id", "results", "progress", "state", "one_by_one")
+_SAVED = ("calls", "requests", "history", "field", "results_field", *_KEPT)
 
 
 def to_json(error: InputNeeded) -> str:
     """Return the error as JSON text."""
     _check_state(error.state)
-    fields = {name: getattr(error, name) for name in (*_SAVED, *_UNLESS_DEFAULT, "id")}
-    unknown = {name for name in _UNLESS_DEFAULT if fields[name] == _RunRecord.model_fields[name].default}
-    if error.run is None:
-        unknown |= {"usage", "counted_in", "seconds", "failed_turns"}
-    else:
+    fields = {name: getattr(error, name) for name in _SAVED}
+    if error.run is not None:
         ledger = error.run.ledger
         fields |= {"usage": ledger.usage, "counted_in": sorted(ledger.ids), "seconds": ledger.seconds}
         fields["failed_turns"] = ledger.failed_turns
     try:
         fields["history"] = _with_number_texts(error.history)
         event = _with_number_texts(dspy.History(messages=[error.event]))
-        record = _RunRecord(**fields, event=event)
-        if error.id == _id_of_earlier_version(record, unknown):
-            unknown.add("id")
-        return record.model_dump_json(exclude=unknown)
+        return _RunRecord(**fields, event=event).model_dump_json()
     except ValueError as fault:
         reason = f"the run that waits cannot be saved: {cut(str(fault))}"
         fix = "Give inputs and a state that JSON can hold, or pickle the error."
@@ -109,11 +102,6 @@ def _text_unless_finite(value: Any) -> Any:
     return str(value) if is_no_json else value
 
 
-def _id_of_earlier_version(record: _RunRecord, unknown: set[str]) -> str:
-    """Return the id of a run that was saved before runs had one."""
-    return f"run_{short_hash(record.model_dump_json(exclude={*unknown, 'id'}))}"
-
-
 def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
     """Return the error that was saved."""
     try:
@@ -126,7 +114,7 @@ def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
         reason = f"it is no saved InputNeeded: {cut(_without_input(fault))}"
         fix = "Give what error.model_dump_json() wrote."
         raise InvalidHistory(reason, code="unreadable_history", fix=fix) from fault
-    for name in _UNLESS_DEFAULT:
+    for name in _KEPT:
         setattr(error, name, getattr(record, name))
     if record.usage is not None:
         ledger = Ledger.of_earlier_run(record.usage, record.seconds, record.history, record.counted_in)
@@ -134,13 +122,6 @@ def from_json(kind: type[InputNeeded], text: str | bytes) -> InputNeeded:
         if error.results_field is None:
             ledger.turn = AgentTurn.of_waiting(error)
         error.run = Run.of_ledger(ledger)
-    if record.id is None:
-        unknown = {name for name in _UNLESS_DEFAULT if name not in record.model_fields_set}
-        if record.usage is None:
-            unknown |= {"usage", "counted_in", "seconds", "failed_turns"}
-        error.id = _id_of_earlier_version(record, unknown)
-    else:
-        error.id = record.id
     return error
 
 

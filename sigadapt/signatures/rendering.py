@@ -1,10 +1,10 @@
-"""Render calls, results, declarations and answers as small tables, for notebooks (HTML) and terminals (rich).
+"""Render calls, results, declarations and answers as small tables, for terminals and notebooks.
 
-A `Rendering` is what a `Displayable` object shows, without its form. No text has a fixed colour on the
-page's own background, so that it can be read on light and dark. Rich is imported only to print.
+A `Rendering` is what a `Displayable` object shows, without its form. Rich prints it, and writes the same as
+HTML for a notebook. Rich is imported only to show something.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from sigadapt.schemas.json_values import compact, cut, is_array, is_object, listed
@@ -21,18 +21,28 @@ _MOST_PARAMETERS = 12
 _TEXT_WIDTH = 110
 _FLAGS = ("strict", "long_running", "requires_confirmation")
 
-_LINE = "border:1px solid rgba(128,128,128,.5);padding:.2em .6em;text-align:left;vertical-align:top"
-_TABLE = "border-collapse:collapse;margin:.3em 0;color:inherit;background:transparent"
-_CODE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:"
-_PLACE = "background:#ffd54f;color:#000;padding:0 .1em"
-_BADGES = {
-    "good": "background:#1b6e3c;color:#fff;padding:0 .5em;border-radius:.6em",
-    "bad": "background:#b3261e;color:#fff;padding:0 .5em;border-radius:.6em",
-    "dim": "opacity:.75",
-    "id": "opacity:.75",
+_STYLES = {
+    "good": "bold green",
+    "bad": "bold red",
+    "dim": "dim",
+    "id": "dim",
+    "fault": "bold red",
+    "place": "bold red",
+    "": "",
 }
-_STYLES = {"good": "bold green", "bad": "bold red", "dim": "dim", "id": "dim", "": ""}
-_ONE_LINE = 40  # characters of code that stay on one line, as the name of a tool
+"""For a terminal, whose colours fit its background."""
+_PAGE_STYLES = {
+    **dict.fromkeys(("dim", "id", ""), ""),
+    "good": "bold #ffffff on #1b6e3c",
+    "bad": "bold #ffffff on #b3261e",
+    "fault": "bold",
+    "place": "bold #000000 on #ffd54f",
+}
+"""For a notebook: no text has a colour on the page's own background, so that light and dark ones do."""
+_PAGE = (
+    '<div class="sigadapt"><pre style="font-family:monospace;line-height:1.3;color:inherit;'
+    'background:transparent;overflow-x:auto">{code}</pre></div>'
+)
 _ID_ENDS = 10, 9  # characters of a long id that a terminal shows, from its beginning and from its end
 _NARROW = 24  # cells that an excerpt asks for
 
@@ -43,32 +53,18 @@ class Cell(NamedTuple):
     text: str
     mark: Mark = ""  # a sign before the text, such as that of a bad call
     excerpt: Excerpt | None = None  # the place of a fault in its text
-    code: bool = False  # whether the text is set as code
 
-    def html(self) -> str:
-        """Write the piece as HTML."""
-        if self.excerpt is not None:
-            head, flaw, tail = map(_escape, self.excerpt)
-            marked = f'<mark style="{_PLACE}">{flaw or "&#8248;"}</mark>'
-            return f'<code style="{_CODE}anywhere">{head}{marked}{tail}</code>'
-        text = _escape(self.text)
-        if self.code:
-            wrap = "break-word" if len(self.text) <= _ONE_LINE else "anywhere"
-            style = f"{_CODE}{wrap};background:transparent;color:inherit"
-            return f'<code style="{style}">{text}</code>'
-        return f'<span style="{_BADGES[self.mark]}">{text}</span>' if self.mark else text
-
-    def rich(self) -> "RenderableType":
-        """Write the piece for a terminal."""
+    def rich(self, styles: Mapping[str, str]) -> "RenderableType":
+        """Return the piece as rich prints it."""
         from rich.text import Text
 
         if self.excerpt is not None:
-            return _TerminalExcerpt(self.excerpt)
+            return _ExcerptInCell(self.excerpt, styles)
         text = self.text
         first, last = _ID_ENDS
         if self.mark == "id" and len(text) > first + 1 + last:
             text = f"{text[:first]}…{text[-last:]}"
-        return Text(printable(text), _STYLES[self.mark])
+        return Text(printable(text), styles[self.mark])
 
 
 Row: TypeAlias = Sequence[Sequence[Cell]]
@@ -86,21 +82,13 @@ class Rendering(NamedTuple):
 
     def html(self) -> str:
         """Return HTML for a notebook, with everything that somebody else wrote escaped."""
-        warning = f'<span style="{_BADGES["bad"]}">!</span> ' if self.bad else ""
-        blocks = [f"<div>{warning}<b>{_escape(cut(self.title))}</b></div>"]
-        for label, text in self.lines:
-            name = f'<span style="opacity:.75">{_escape(label)}</span>'
-            blocks.append(f"<div>{name} {_escape(cut(text))}</div>")
-        if self.rows:
-            heads = "".join(f'<th style="{_LINE}">{_escape(head)}</th>' for head in self.heads)
-            rows = ""
-            for row in self.rows:
-                cells = ("".join(f"<div>{piece.html()}</div>" for piece in cell) for cell in row)
-                columns = "".join(f'<td style="{_LINE}">{pieces}</td>' for pieces in cells)
-                rows += f"<tr>{columns}</tr>"
-            table = f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>"
-            blocks.append(f'<table style="{_TABLE}">{table}</table>')
-        return f'<div class="sigadapt">{"".join(blocks)}</div>'
+        from io import StringIO
+
+        from rich.console import Console
+
+        console = Console(file=StringIO(), width=_TEXT_WIDTH, record=True, legacy_windows=False)
+        console.print(self.rich(_PAGE_STYLES))
+        return console.export_html(inline_styles=True, code_format=_PAGE)
 
     def text(self) -> str:
         """Return it as text of a fixed width, for `print`."""
@@ -113,23 +101,23 @@ class Rendering(NamedTuple):
             console.print(self.rich())
         return "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
 
-    def rich(self) -> "RenderableType":
-        """Return a renderable of rich. Its colours are those that the terminal has for its background."""
+    def rich(self, styles: Mapping[str, str] = _STYLES) -> "RenderableType":
+        """Return a renderable of rich."""
         from rich import box
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        style = "bold red" if self.bad else "bold"
+        style = styles["fault"] if self.bad else "bold"
         blocks: list[RenderableType] = [Text(printable(cut(self.title)), style)]
         for label, text in self.lines:
-            blocks.append(Text.assemble((label, "dim"), "  ", printable(cut(text))))
+            blocks.append(Text.assemble((label, styles["dim"]), "  ", printable(cut(text))))
         if self.rows:
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style=styles["dim"])
             for head in self.heads:
                 table.add_column(head, overflow="fold")
             for row in self.rows:
-                table.add_row(*(Group(*(piece.rich() for piece in cell)) for cell in row))
+                table.add_row(*(Group(*(piece.rich(styles) for piece in cell)) for cell in row))
             blocks.append(table)
         return Group(*blocks)
 
@@ -147,12 +135,6 @@ class Displayable:
 
     def __rich__(self) -> "RenderableType":
         return self._rendering().rich()
-
-
-def _escape(text: str) -> str:
-    from html import escape
-
-    return escape(printable(text))
 
 
 # ---- what is shown ----
@@ -194,7 +176,7 @@ def rendered_results(pairs: Sequence[tuple[Any, str]]) -> Rendering:
     def row(pair: tuple[Any, str]) -> Row:
         result, text = pair
         outcome = Cell("failed", "bad") if result.is_error else Cell("ok", "good")
-        return [outcome], [Cell(cut(result.name), code=True), Cell(result.call_id, "id")], [_code(text)]
+        return [outcome], [_cut(result.name), Cell(result.call_id, "id")], [_cut(text)]
 
     failures = sum(result.is_error for result, _ in pairs)
     title = f"ToolResults: {_count(len(pairs), 'result')}" + _also(failures, "failed")
@@ -210,8 +192,8 @@ def rendered_rounds(rounds: Sequence[Sequence[tuple[Any, Any, str]]]) -> Renderi
     def row(item: tuple[int, Any, Any, str]) -> Row:
         number, call, result, text = item
         arguments = call.arguments if hasattr(call, "code") else compact(call.args)
-        outcome = [Cell("failed", "bad"), _code(text)] if result.is_error else [_code(text)]
-        return [Cell(str(number), "dim")], [_code(call.name or "?")], [_code(arguments)], outcome
+        outcome = [Cell("failed", "bad"), _cut(text)] if result.is_error else [_cut(text)]
+        return [Cell(str(number), "dim")], [_cut(call.name or "?")], [_cut(arguments)], outcome
 
     failures = sum(result.is_error for _, _, result, _ in numbered)
     title = f"{_count(len(rounds), 'round')}, {_count(len(numbered), 'call')}" + _also(failures, "failed")
@@ -225,7 +207,7 @@ def rendered_decl(decl: Any) -> Rendering:
         name, schema = parameter
         has_description = is_object(schema) and "description" in schema
         description = cut(str(schema["description"])) if has_description else ""
-        return [_code(name)], [_code(_type(schema))], [Cell(description)]
+        return [_cut(name)], [_cut(_type(schema))], [Cell(description)]
 
     flags = ", ".join(name for name in _FLAGS if getattr(decl, name))
     lines = [("description", decl.description.strip()), ("marked", flags)]
@@ -260,23 +242,23 @@ def _name_of(thing: Any) -> str:
 def _call_row(call: Any, good: str) -> Row:
     marks = [Cell(f"({', '.join(call.altered)})", "dim")] if call.altered else []
     name = cut(call.name) if call.name else "(no name)"
-    tool = [Cell(name, code=True), Cell(call.id, "id")]
+    tool = [Cell(name), Cell(call.id, "id")]
     code: str | None = getattr(call, "code", None)
     if code is None:
         mark: Mark = "good" if good == "ok" else "dim"
-        return [Cell(good, mark)], tool, [_code(call.arguments or "{}"), *marks]
+        return [Cell(good, mark)], tool, [_cut(call.arguments or "{}"), *marks]
     path = [Cell(f"at {call.path or '/'}", "dim")] if call.path is not None else []
     excerpt = excerpt_of(call.arguments, code, call.path)
     text = "" if excerpt else cut(call.arguments)
     message = call.message.removesuffix(f": {cut(call.arguments)}")  # which the cell shows already
-    return [Cell(code, "bad"), *path], tool, [Cell(text, code=True, excerpt=excerpt), Cell(message), *marks]
+    return [Cell(code, "bad"), *path], tool, [Cell(text, excerpt=excerpt), Cell(message), *marks]
 
 
 def _decl_row(entry: Any) -> Row:
     if hasattr(entry, "kind"):  # a tool that the provider runs
         size = len(compact(entry.to_openai()).encode())
         owner = Cell("run by the provider", "dim")
-        return [Cell(str(entry.kind), code=True)], [owner], [Cell("")], [Cell(f"{size:,}")]
+        return [Cell(str(entry.kind))], [owner], [Cell("")], [Cell(f"{size:,}")]
     first_line = entry.description.strip().partition("\n")[0]
     summary = cut(first_line) if first_line else ""
     description = [Cell(summary)]
@@ -284,7 +266,7 @@ def _decl_row(entry: Any) -> Row:
         description.append(Cell(f"({flags})", "dim"))
     names = [f"{name}: {_type(schema)}" for name, schema in _parameters(entry)]
     parameters = listed(names, _MOST_PARAMETERS, ", ") if names else "none"
-    return [_code(entry.name)], description, [Cell(parameters, code=True)], [Cell(f"{entry.size:,}")]
+    return [_cut(entry.name)], description, [Cell(parameters)], [Cell(f"{entry.size:,}")]
 
 
 def _parameters(decl: Any) -> list[tuple[str, Any]]:
@@ -316,8 +298,8 @@ def _rows(items: Sequence[Any], row: Callable[[Any], Row]) -> list[Row]:
     return rows
 
 
-def _code(text: str) -> Cell:
-    return Cell(cut(text), code=True)
+def _cut(text: str) -> Cell:
+    return Cell(cut(text))
 
 
 def _also(number: int, noun: str) -> str:
@@ -328,13 +310,14 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-# ---- an excerpt in a terminal ----
+# ---- an excerpt ----
 
 
-class _TerminalExcerpt(NamedTuple):
-    """An excerpt in a terminal: cut around its place to the width of a column, carets under the place."""
+class _ExcerptInCell(NamedTuple):
+    """An excerpt in a cell: cut around its place to the width of a column, carets under the place."""
 
     excerpt: Excerpt
+    styles: Mapping[str, str]
 
     def __rich_measure__(self, *_: Any) -> Any:
         from rich.cells import cell_len
@@ -352,5 +335,5 @@ class _TerminalExcerpt(NamedTuple):
         while cell_len(head) > max(room, options.max_width // 2, 1):
             head = f"…{head[2:]}"
         under = " " * cell_len(head) + "^" * max(1, cell_len(flaw))
-        yield Text.assemble(head, (flaw, "bold red"), tail, no_wrap=True, overflow="ellipsis")
-        yield Text(under, "bold red", no_wrap=True, overflow="crop")
+        yield Text.assemble(head, (flaw, self.styles["place"]), tail, no_wrap=True, overflow="ellipsis")
+        yield Text(under, self.styles["fault"], no_wrap=True, overflow="crop")

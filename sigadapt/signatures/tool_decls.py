@@ -46,7 +46,6 @@ else:
 _MOST_NESTED = 16
 _MOST_NAMES = 20
 _MOST_COMPARED = 100  # names that a bad call's is compared with
-_STRICT = ("strict",)  # what a tool that is not a function counts as
 _T = TypeVar("_T")
 
 
@@ -128,16 +127,6 @@ class CanonicalTools(list[Json]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
-
-    @cached_property
-    def is_plain(self) -> bool:
-        """Whether every tool is plain."""
-        return all(map(is_plain, self))
-
-
-def is_plain(tool: Json) -> bool:
-    """Return whether a tool is a function with name, description and parameters, which every wire takes."""
-    return len(tool) == 2 and "strict" not in tool.get("function", _STRICT)
 
 
 def made_once(tools: Sequence[Json], key: Any, make: Callable[[], _T]) -> _T:

@@ -102,8 +102,7 @@ def drift_of(tools: Sources, pins: Pins) -> list[Drift]:
 
     Raises:
         InvalidToolDecl: as ToolDecls.
-        InvalidOption: `unreadable_pins`, for what is no pins of this version. Those of 64 bits, of an earlier
-            one, are refused too: half an hour of computing found two descriptions with one pin.
+        InvalidOption: `unreadable_pins`, for what is no pins.
 
     Example:
         >>> pins = pins_of([{"name": "read", "description": "Read a file."}])
@@ -114,7 +113,7 @@ def drift_of(tools: Sources, pins: Pins) -> list[Drift]:
 
 
 def _readable(pins: Pins) -> Pins:
-    """Return pins of this version; of another one, a change could not be told."""
+    """Return pins of this version: in what is none, a change could not be told."""
     if not is_mapping(pins) or not all(map(is_mapping, pins.values())):
         raise _unreadable(f"expected what pins_of returned, got {cut(repr(pins))}")
     for fields in pins.values():

@@ -2,14 +2,8 @@
 
 A mark is an HMAC of the canonical JSON of one part, and of what it belongs to: its kind, the context, and, of
 a result, the call that it answers. All of it is one JSON object, so no part can be taken for another, and no
-two can run together.
-
-| version | parts |
-|---|---|
-| v1 | calls, requests and results, as every release has written them |
-| v2 | turns with more than a text, such as provider state, each with a call; a whole run that waits |
-
-The version is in what is hashed. What only v2 covers has no mark of v1, so old marks cannot vouch for it.
+two can run together. The parts are calls, requests and results; turns with more than a text, such as
+provider state, each with a call; and a whole run that waits.
 """
 
 import hashlib
@@ -22,7 +16,7 @@ import dspy
 
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidOption
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, cut, is_iterable, is_object, is_sequence, is_unicode
+from sigadapt.schemas.json_values import Json, cut, is_iterable, is_sequence, is_unicode
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.calls.tool_call import was_sent
 from sigadapt.signatures.tool_decl import REQUEST
@@ -35,12 +29,10 @@ Signable: TypeAlias = ToolCalls | ToolResults | dspy.History | ToolCall | InputN
 Secret: TypeAlias = str | bytes
 Secrets: TypeAlias = Secret | Sequence[Secret]
 
-_FIRST = "v1"
-_SECOND = "v2"
+_VERSION = "v1"  # of the form of marks; it is in what is hashed
 _SHORTEST_SECRET = 16
-
-
-_LATER_FIELDS = ("altered", "note")
+_RARE_FIELDS = ("altered", "note")
+"""Fields of a result that its mark covers only where they say something."""
 
 
 class _Part(NamedTuple):
@@ -48,24 +40,23 @@ class _Part(NamedTuple):
 
     content: bytes  # the bytes that it covers
     subject: Any  # what it is of
-    version: str = _FIRST  # of the mark's form
 
 
 def sign(value: Signable | Sequence[Signable], secret: Secrets, *, context: str | None = None) -> list[str]:
     """Return a signature for each part of a value, for a client to send back with it.
 
     Args:
-        value: calls, results, a history, a request for confirmation, a InputNeeded, or a list of
+        value: calls, results, a history, a request for confirmation, an InputNeeded, or a list of
             these.
         secret: what only the server knows, at least 16 bytes; or a list of secrets, of which the first signs.
         context: where the signatures count, such as `"user 1, conversation 7"`. They verify with the same
             context only. Without one, what was signed for one user or conversation verifies in every other.
 
     Returns:
-        Marks, each a version (`v1:` or `v2:`) and HMAC-SHA256 in hex: one for each call and request, which
+        Marks, each a version (`v1:`) and HMAC-SHA256 in hex: one for each call and request, which
         covers its id, name and arguments; one for each result, which covers its call and everything that the
         result says; one for each call whose turn has provider state, shown reasoning or searches, which
-        covers the turn; and one for a InputNeeded, which covers all that it saves. The text beside the
+        covers the turn; and one for an InputNeeded, which covers all that it saves. The text beside the
         calls of a turn without state, and the other fields of a history, are the client's word.
 
     Raises:
@@ -126,12 +117,8 @@ def unsigned_parts(
             yield part.subject
 
 
-_Key: TypeAlias = "dict[str, hmac.HMAC]"
-"""A secret as an HMAC for each version, which has read the context."""
-
-
-def _keys(secret: object, context: object) -> list[_Key]:
-    """Return the key of each secret."""
+def _keys(secret: object, context: object) -> list[hmac.HMAC]:
+    """Return each secret as an HMAC that has read the context."""
     secrets = secret if is_sequence(secret) else [secret]
     octets = list[bytes]()
     for text in secrets:
@@ -143,24 +130,18 @@ def _keys(secret: object, context: object) -> list[_Key]:
         raise _short_secret()
     if context is not None and not (isinstance(context, str) and is_unicode(context)):
         raise InvalidOption(f"a context is a text, not {cut(repr(context))}", field="context")
-    heads = dict[str, bytes]()
-    for version in (_FIRST, _SECOND):
-        heads[version] = canonical({"sigadapt": version, "context": context}) + b"\n"
-    return [_key(secret_octets, heads) for secret_octets in octets]
-
-
-def _key(secret: bytes, heads: Mapping[str, bytes]) -> _Key:
-    return {version: hmac.new(secret, head, hashlib.sha256) for version, head in heads.items()}
+    head = canonical({"sigadapt": _VERSION, "context": context}) + b"\n"
+    return [hmac.new(key, head, hashlib.sha256) for key in octets]
 
 
 def _short_secret() -> InvalidOption:
     return InvalidOption(f"a secret has at least {_SHORTEST_SECRET} bytes", field="secret")
 
 
-def _mark(part: _Part, key: _Key) -> str:
-    digest = key[part.version].copy()
+def _mark(part: _Part, key: hmac.HMAC) -> str:
+    digest = key.copy()
     digest.update(part.content)
-    return f"{part.version}:{digest.hexdigest()}"
+    return f"{_VERSION}:{digest.hexdigest()}"
 
 
 def _parts_of(value: object, request_kind: str = "request") -> Iterator[_Part]:
@@ -229,10 +210,9 @@ def _result_part(result: Any, call_hashes: Mapping[str, str]) -> _Part:
     if result.call_id not in call_hashes:
         reason = f"a result of call {cut(repr(result.call_id))} has no such call"
         raise _not_signable(reason, "Give it with its call.")
-    # All fields, also those that a later version adds: none may be left out of a signature by oversight.
-    # What is empty of the fields that came after the first marks is left out, so that these verify.
+    # All fields, also those that are added one day: none may be left out of a signature by oversight.
     fields = dict(result) if isinstance(result, ToolResult) else result.model_dump(mode="json")
-    for name in _LATER_FIELDS:
+    for name in _RARE_FIELDS:
         if not fields.get(name):
             fields.pop(name, None)
     content = {"kind": "result", "call": call_hashes[result.call_id], "result": fields}
@@ -251,11 +231,11 @@ def _turn_parts(turns: list[tuple[str | None, Turn]]) -> Iterator[_Part]:
             hashes[id(turn)] = None if is_plain else hashlib.sha256(_canonical(fields)).hexdigest()
         turn_hash = hashes[id(turn)]
         if turn_hash is not None:
-            yield _Part(_canonical({"kind": "turn", "call": call_hash, "turn": turn_hash}), turn, _SECOND)
+            yield _Part(_canonical({"kind": "turn", "call": call_hash, "turn": turn_hash}), turn)
 
 
 def _turn_fields(turn: Turn) -> Json:
-    """Return what a turn holds, without what is empty, so that a later field leaves old marks as they are."""
+    """Return what a turn holds, without what is empty."""
     # The state as a value: storage may change the order of its keys.
     fields: Json = turn.model_dump(exclude={"state", "before"})
     fields |= {"state": turn.state, "before": [*map(_turn_fields, turn.before)]}
@@ -268,15 +248,7 @@ def _run(error: InputNeeded) -> _Part:
         record: Json = json.loads(error.model_dump_json())
     except InvalidHistory as fault:
         raise _not_signable(fault.reason, "Give inputs that JSON can hold.") from fault
-    # What is empty is left out, so that a later member leaves old marks as they are.
-    run: Json = {}
-    for name, value in record.items():
-        content = value
-        if is_object(value):
-            content = {key: member for key, member in value.items() if member is not None}
-        if content:
-            run[name] = content
-    return _Part(_canonical({"kind": "run", "run": run}), error, _SECOND)
+    return _Part(_canonical({"kind": "run", "run": record}), error)
 
 
 def _call_content(call: ToolCall | InvalidToolCall, request_kind: str) -> Json:

@@ -17,7 +17,7 @@ from support import bytes_of
 from sigadapt import __version__
 from sigadapt.testing import Answer, Call
 
-VERBS = ("demo", "show", "read", "check")
+VERBS = ("demo", "show", "read")
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,7 +73,7 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("sigadapt ", "check"), ("sigadapt demo --wire ", "anthropic"), ("sigadapt read --dialect ", "cohere")],
+    [("sigadapt ", "show"), ("sigadapt demo --wire ", "anthropic"), ("sigadapt read --wire ", "cohere")],
 )
 def test_a_shell_completes_verbs_and_values(words: str, offered: str, tmp_path: Path) -> None:
     """command-line: A shell completes verbs and values."""
@@ -92,10 +92,10 @@ def test_the_completion_script_is_printed(monkeypatch: pytest.MonkeyPatch, capsy
     assert "_SIGADAPT_COMPLETE" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["demo", "show", "read", "check"])
+@pytest.mark.parametrize("verb", ["demo", "show", "read"])
 def test_json_is_one_document(verb: str, answer: Path, capsys: Any) -> None:
     """command-line: JSON is one document on stdout."""
-    words = {"show": [ASSIST, "-t", TOOLS], "read": [str(answer)], "check": [TOOLS]}.get(verb, [])
+    words = {"show": [ASSIST, "-t", TOOLS], "read": [str(answer)]}.get(verb, [])
     assert main([verb, *words, "--json"]) == 0
     captured = capsys.readouterr()
     document = json.loads(captured.out)
@@ -107,17 +107,18 @@ KEYS = {
     "demo": {"where", "path", "tools", "asked", "sent", "faulty"},
     "show": {"signature", "tools", "placeholders", "left_out", "tokens_are", "requests"},
     "read": {"kind", "wire", "choices"},
-    "check": {"ok", "fingerprint", "routes", "tools", "findings"},
 }
 
 
 @pytest.mark.parametrize("verb", list(KEYS))
 def test_the_page_names_the_members_of_each_document(verb: str, answer: Path, capsys: Any) -> None:
     """command-line: JSON is one document on stdout."""
-    words = {"show": [ASSIST, "-t", TOOLS], "read": [str(answer)], "check": [TOOLS]}.get(verb, [])
+    words = {"show": [ASSIST, "-t", TOOLS], "read": [str(answer)]}.get(verb, [])
     main([verb, *words, "--json"])
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {"command", "version", *KEYS[verb]}
+    main(["show", "--tools", TOOLS, "--json"])
+    document |= json.loads(capsys.readouterr().out)
     page = (ROOT / "docs" / "guides" / "command.md").read_text("utf-8")
     assert [key for key in document if f"`{key}`" not in page] == []
 
@@ -140,7 +141,8 @@ def test_a_pipe_and_no_color_get_plain_text(answer: Path) -> None:
 def test_json_stands_alone_whatever_a_module_prints(tmp_path: Path) -> None:
     """command-line: JSON stands alone on stdout."""
     (tmp_path / "noisy.py").write_text(f"print('hello')\nfrom {TOOLS.partition(':')[0]} import *\n", "utf-8")
-    for words in (("check", "noisy:TOOLS"), ("show", "noisy:Assist", "-t", "noisy:TOOLS", "-m", "gemini/g")):
+    tools = ("--tools", "noisy:TOOLS")
+    for words in (("show", *tools), ("show", "noisy:Assist", *tools, "-m", "gemini/g")):
         done = shell(*words, "--json", cwd=tmp_path)
         assert json.loads(done.stdout)["command"] == words[0]
         assert "hello" in done.stderr
@@ -163,7 +165,7 @@ def test_one_is_not_plural(module: Any, capsys: pytest.CaptureFixture[str]) -> N
         "NONE, ONE = [], [{'name': 'f', 'description': 'F.'}]\nTWO = [*ONE, {'name': 'g'}]",
     )
     for name, told in (("NONE", "0 tools, 0 bytes, "), ("ONE", "1 tool, "), ("TWO", "2 tools, ")):
-        main(["check", f"numbers_of_tools:{name}"])
+        main(["show", "--tools", f"numbers_of_tools:{name}"])
         assert capsys.readouterr().out.startswith(told)
 
 
@@ -179,12 +181,12 @@ def test_a_terminal_that_lacks_characters_gets_escapes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["check", TOOLS], 0),
-        (["check", "commands.programs:UNDESCRIBED"], 1),
-        (["check", "nowhere:TOOLS"], 2),
+        (["show", "--tools", TOOLS], 0),
+        (["show", "--tools", "commands.programs:UNDESCRIBED"], 1),
+        (["show", "--tools", "nowhere:TOOLS"], 2),
         (["read", "{answer}"], 0),
         (["read", "{answer}", "--tools", TOOLS], 1),
-        (["read", "{answer}", "--dialect", "telegraph"], 2),
+        (["read", "{answer}", "--wire", "telegraph"], 2),
         (["show", ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini"], 0),
         (["show", ASSIST, "-t", TOOLS, "-m", "nonsense"], 1),
         (["show", "nowhere:Assist"], 2),
@@ -198,7 +200,7 @@ def test_the_exit_code_says_what_happened(words: list[str], code: int, answer: P
 def test_a_users_module_that_fails_is_one_sentence(tmp_path: Path) -> None:
     """command-line: An error is one line, and never a traceback."""
     (tmp_path / "faulty_module.py").write_text("1 / 0", "utf-8")
-    done = shell("check", "faulty_module:TOOLS", cwd=tmp_path)
+    done = shell("show", "--tools", "faulty_module:TOOLS", cwd=tmp_path)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert "ZeroDivisionError" in line
@@ -220,24 +222,24 @@ def test_an_unexpected_error_is_one_sentence(
 ) -> None:
     """command-line: An error is one line, and never a traceback."""
     module("unexpected_fault", FAULTY)
-    assert main(["check", "unexpected_fault:TOOLS"]) == 1
+    assert main(["show", "--tools", "unexpected_fault:TOOLS"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("sigadapt check: unexpected RuntimeError: a fault")
+    assert line.startswith("sigadapt show: unexpected RuntimeError: a fault")
     monkeypatch.setenv("SIGADAPT_DEBUG", "1")
     with pytest.raises(RuntimeError):
-        main(["check", "unexpected_fault:TOOLS"])
+        main(["show", "--tools", "unexpected_fault:TOOLS"])
 
 
 def test_an_interrupt_is_one_sentence(module: Any, capsys: pytest.CaptureFixture[str]) -> None:
     module("an_interrupt", "raise KeyboardInterrupt")
-    assert main(["check", "an_interrupt:TOOLS"]) == 1
-    assert capsys.readouterr().err == "sigadapt check: stopped\n"
+    assert main(["show", "--tools", "an_interrupt:TOOLS"]) == 1
+    assert capsys.readouterr().err == "sigadapt show: stopped\n"
 
 
 def test_the_installed_command_is_this_one(tmp_path: Path) -> None:
     """command-line: A module of the working directory is found."""
     (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", "utf-8")
-    done = shell("check", "mine:TOOLS", cwd=tmp_path)
+    done = shell("show", "--tools", "mine:TOOLS", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("1 tool,")
 
@@ -250,13 +252,9 @@ def test_a_terminal_sees_what_is_waited_for(tmp_path: Path) -> None:
     assert "asking" not in piped.stdout + piped.stderr
 
 
-@pytest.mark.parametrize("option", ["wire", "dialect"])
-def test_an_unknown_wire_names_the_option_that_was_typed(
-    option: str, answer: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_wire_names_the_option(answer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """command-line: A wire has one name."""
-    assert main(["read", str(answer), f"--{option}", "x"]) == 2
+    assert main(["read", str(answer), "--wire", "x"]) == 2
     said = capsys.readouterr().err
-    assert option in said
+    assert "wire" in said
     assert "anthropic" in said
-    assert ("dialect" in said) == (option == "dialect")

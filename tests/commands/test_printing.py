@@ -18,7 +18,7 @@ def is_plain(text: str) -> bool:
 @pytest.mark.parametrize(
     "words",
     [
-        ["check", HOSTILE],
+        ["show", "--tools", HOSTILE],
         ["show", ASSIST, "-t", HOSTILE, "-m", "openai/gpt-4o-mini"],
         ["show", ASSIST, "-t", HOSTILE, "-m", "gemini/gemini-2.5-flash"],
         ["show", ASSIST, "-t", HOSTILE, "-m", "openai/gpt-4o-mini", "--tool-calling", "prompted"],

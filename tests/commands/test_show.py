@@ -335,7 +335,7 @@ def test_a_request_that_cannot_be_made_is_a_finding(capsys: pytest.CaptureFixtur
         (["tools -> answer", "--react"], "dspy.ReActV2 refuses this"),
         ([ASSIST, "--adapter", "telegraph"], "not one of 'chat', 'json', 'xml'"),
         ([ASSIST, "--model-type", "telegraph"], "not one of 'chat', 'responses'"),
-        ([], "Missing argument"),
+        ([], "there is nothing to show"),
     ],
 )
 def test_what_cannot_be_shown_is_one_sentence(
@@ -374,5 +374,5 @@ def test_a_servers_token_is_not_shown(capsys: Any) -> None:
     shown = capsys.readouterr().out
     assert '"authorization_token": "***"' in shown
     assert programs.TOKEN not in shown
-    assert main(["check", "commands.programs:SERVERS"]) == 0
+    assert main(["show", "--tools", "commands.programs:SERVERS"]) == 0
     assert programs.TOKEN not in capsys.readouterr().out

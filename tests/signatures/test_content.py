@@ -1,8 +1,6 @@
 """Results with images, files and audio: what they are kept as, saved as, and said as."""
 
-import html
 import pickle
-import re
 from typing import Any, cast
 
 import dspy
@@ -35,9 +33,8 @@ def mcp_result(*content: dict[str, Any], structured: Any = None, failed: bool = 
 
 
 def text_of(result: ToolResult) -> str:
-    """A result as a notebook shows it, in text."""
-    shown: Any = ToolResults.of(CALLS, {"c": result})
-    return html.unescape(re.findall("<code[^>]*>(.*?)</code>", shown._repr_html_(), re.DOTALL)[-1])
+    """A result as it is printed."""
+    return str(ToolResults.of(CALLS, {"c": result})).partition(" -> ")[2]
 
 
 def response_of(value: Any) -> Any:

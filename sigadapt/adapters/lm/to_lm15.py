@@ -23,7 +23,7 @@ from sigadapt.providers.wire.result_blocks import text_in
 from sigadapt.providers.wire.values import named_part
 from sigadapt.providers.wire.writing import arguments_of, functions_chosen
 from sigadapt.schemas.json_values import Json, as_unicode
-from sigadapt.signatures.tool_decls import CanonicalTools, is_plain
+from sigadapt.signatures.tool_decls import made_once
 
 NO_TOKENS: Mapping[str, str] = MappingProxyType({})
 _OF_TURNS = frozenset({"turn", "tool_calls", "tool_call_id", "parts"})
@@ -143,19 +143,26 @@ class _Lm15Tools(NamedTuple):
 
 def _lm15_tools(tools: Sequence[Json]) -> _Lm15Tools:
     """Return tools in lm15's types, made once for tools that did not change."""
-    memo: dict[Any, Any] = tools.memo if isinstance(tools, CanonicalTools) else {}
-    if "lm15" not in memo:
-        functions: list[lm15.FunctionTool] = []
-        for tool in tools:
-            if "function" in tool:
-                function = tool["function"]
-                description = function.get("description")
-                parameters = function["parameters"]
-                functions.append(
-                    lm15.FunctionTool(name=function["name"], description=description, parameters=parameters)
-                )
-        memo["lm15"] = _Lm15Tools(tuple(functions), all(map(is_plain, tools)))
-    return memo["lm15"]
+
+    def make() -> _Lm15Tools:
+        functions = [tool["function"] for tool in tools if "function" in tool]
+        typed = [
+            lm15.FunctionTool(
+                name=function["name"],
+                description=function.get("description"),
+                parameters=function["parameters"],
+            )
+            for function in functions
+        ]
+        are_plain = len(functions) == len(tools) and all(map(_says_no_more, tools))
+        return _Lm15Tools(tuple(typed), are_plain)
+
+    return made_once(tools, "lm15", make)
+
+
+def _says_no_more(tool: Json) -> bool:
+    """Return whether a function has only what lm15's type of a tool has."""
+    return tool.keys() == {"type", "function"} and "strict" not in tool["function"]
 
 
 _NOT_CONFIG = frozenset({"model", "messages", "tools", "tool_choice", "parallel_tool_calls"})

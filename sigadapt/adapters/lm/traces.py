@@ -1,26 +1,20 @@
-"""Show a call to what watches DSPy: its history, callbacks, and tracers, which use these or wrap its methods.
+"""Show a call to what watches DSPy: its history, its callbacks, and tracers, which use these.
 
 They were made for DSPy's own adapters, which call the language model with chat messages and parse every text.
-Here a model is called with a typed Request, and calls need no parsing. So four things are put where watchers
-look for them, the first three only while somebody watches:
+Here a model is called with a typed Request, and calls need no parsing. So three things are put where watchers
+look for them, the first two only while somebody watches:
 
- a. The model's event has the chat messages, the tools and the changes as inputs (`show_to_watchers`). On a
-    span of OpenInference it has them as the attributes of this convention, and the answer's calls too.
+ a. The model's event has the chat messages, the tools and the changes as inputs (`show_to_watchers`).
  b. An answer without a text to parse has a parse event all the same, with its calls or error (`report`).
- c. Whoever wrapped `dspy.Adapter.__call__` gets the call (`tool_adapter.py`).
- d. An entry of DSPy's history has chat messages, the tools and the settings, and `changes`, what was changed
+ c. An entry of DSPy's history has chat messages, the tools and the settings, and `changes`, what was changed
     for the provider, beside lm15's own `adaptations` (`complete_history`). DSPy's own entry of a typed
     request has no tools, and calls in lm15's words, which `dspy.inspect_history` does not print. Python's
     `logging` gets the changes under `sigadapt`, at INFO, and never an argument of a call.
-
-The attributes are those of OpenInference's semantic conventions for language models.
 """
 
-import json
 import logging
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from itertools import chain
 from typing import Any, cast
@@ -30,20 +24,14 @@ from dspy import BaseLM, lm15
 from dspy.utils import callback
 
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.response.choice import readings_of
-from sigadapt.dspy_boundary.internals import CLIENT_KEYS
-from sigadapt.errors import UnreadableResponse
-from sigadapt.providers.provider import Reading
-from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.json_values import listed
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.signatures.tool_decls import made_once
 
 _LOG = logging.getLogger("sigadapt")
 _MOST_LOGGED = 8
 _MOST_LOOKED_AT = 256  # entries of other calls, made meanwhile on other threads
 _CHAT_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
-_OPENINFERENCE = "openinference.instrumentation.dspy"
 _NOBODY: AbstractContextManager[None] = nullcontext()
 _settings: Any = dspy.settings
 _context = cast("Any", dspy.context)
@@ -55,8 +43,8 @@ def watches(instance: Any) -> bool:
 
 
 def show_to_watchers(lm: Any, record: RequestRecord) -> AbstractContextManager[Any]:
-    """Return the context in which to call a model, so that its event shows what was sent and what came."""
-    if not watches(lm) and _OPENINFERENCE not in sys.modules:
+    """Return the context in which to call a model, so that its event shows what was sent."""
+    if not watches(lm):
         return _NOBODY
     return _context(callbacks=[_Callback(record), *_settings.get("callbacks", [])])
 
@@ -68,7 +56,7 @@ class _Callback(callback.BaseCallback):
         self._record = record
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        """Put messages, tools and changes into the inputs, and on the span."""
+        """Put messages, tools and changes into the inputs."""
         body: dict[str, Any] = dict(self._record.request)
         messages = chat_messages(body["messages"])
         # A copy: the declarations of later requests share the tools, and a callback may change what it gets.
@@ -77,75 +65,6 @@ class _Callback(callback.BaseCallback):
         inputs.update(prompt=None, messages=messages, kwargs={**rest, **inputs.get("kwargs", {})})
         if changes:
             inputs["changes"] = changes
-        span = _span()
-        if span is not None:
-            settings = {key: value for key, value in instance.kwargs.items() if key not in CLIENT_KEYS}
-            span.set_attributes(dict(_input_attributes(messages, settings | inputs["kwargs"], changes)))
-
-    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
-        """Put the answer on the span."""
-        span = _span()
-        if span is None or outputs is None:
-            return
-        with suppress(UnreadableResponse):
-            span.set_attributes(dict(_output_attributes(readings_of(outputs)[0])))
-
-
-def _span() -> Any:
-    """Return the running span if OpenInference made it for a language model, else None."""
-    tracing = sys.modules.get("opentelemetry.trace")
-    if tracing is None or _OPENINFERENCE not in sys.modules:
-        return None
-    span = tracing.get_current_span()
-    return span if "llm.model_name" in (getattr(span, "attributes", None) or ()) else None
-
-
-def _input_attributes(
-    messages: list[Any], settings: Mapping[str, Any], changes: list[Any]
-) -> Iterator[tuple[str, Any]]:
-    yield "llm.invocation_parameters", _json(settings)
-    yield "input.value", _json({"messages": messages, **settings})
-    for number, message in enumerate(messages):
-        yield from _message_attributes(f"llm.input_messages.{number}", message)
-    for number, tool in enumerate(settings.get("tools") or ()):
-        yield f"llm.tools.{number}.tool.json_schema", _json(tool)
-    if changes:
-        yield "sigadapt.changes", _json(changes)
-
-
-def _message_attributes(at: str, message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    yield f"{at}.message.role", message["role"]
-    if message.get("content") is not None:
-        yield f"{at}.message.content", _text(message["content"])
-    for name in ("tool_call_id", "name"):
-        if message.get(name):
-            yield f"{at}.message.{name}", message[name]
-    calls: list[Any] = message.get("tool_calls") or []
-    for number, call in enumerate(calls):
-        part = f"{at}.message.tool_calls.{number}.tool_call"
-        function = named_part(call)
-        yield f"{part}.id", str(call.get("id"))
-        yield f"{part}.function.name", str(function.get("name"))
-        yield f"{part}.function.arguments", _text(function.get("arguments", function.get("input")))
-
-
-def _output_attributes(reading: Reading) -> Iterator[tuple[str, Any]]:
-    calls = [
-        {"id": call_id, "function": {"name": name, "arguments": getattr(arguments, "sent", arguments)}}
-        for call_id, name, arguments in reading.calls
-    ]
-    message = {"role": "assistant", "content": reading.text or None, "tool_calls": calls}
-    yield from _message_attributes("llm.output_messages.0", message)
-    if reading.finish:
-        yield "llm.finish_reason", reading.finish
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else _json(value)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def report(
@@ -194,11 +113,9 @@ def complete_history(lm: BaseLM, request: lm15.Request, record: RequestRecord, c
     body: dict[str, Any] = dict(record.request)
     rows: list[dict[str, Any]] = body.pop("messages")
     del body["model"]
-    tools: Any = body.get("tools")
-    if isinstance(tools, CanonicalTools):  # a copy for all entries: who changes it changes no declaration
-        if "history" not in tools.memo:
-            tools.memo["history"] = deepcopy(tools)
-        body["tools"] = tools.memo["history"]
+    if "tools" in body:  # a copy for all entries: who changes it changes no declaration
+        tools: Sequence[Any] = body["tools"]
+        body["tools"] = made_once(tools, "history", lambda: deepcopy(tools))
     for entry in history[: -_MOST_LOOKED_AT - 1 : -1]:
         if entry.get("request") is not request:
             continue

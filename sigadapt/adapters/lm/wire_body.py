@@ -25,7 +25,7 @@ from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.values import name_in, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
-from sigadapt.signatures.tool_decls import CanonicalTools
+from sigadapt.signatures.tool_decls import made_once
 from sigadapt.signatures.tool_results.results import result_object
 
 _STUB_TEXT = "-"
@@ -110,13 +110,11 @@ class WireBody:
     def bytes_with(self, settings: bytes) -> bytes:
         """Return the body as bytes, given the bytes that lm15 wrote; those of unchanged tools are reused."""
         body = self.set_in(orjson.loads(settings))
-        tools = self._request.get("tools")
         try:
-            if isinstance(tools, CanonicalTools) and "tools" in body and not self._tokens:
+            if "tools" in body and not self._tokens:
+                tools = self._request.get("tools", ())
                 key = "bytes", self.provider.name
-                if key not in tools.memo:
-                    tools.memo[key] = orjson.dumps(body["tools"])
-                body["tools"] = orjson.Fragment(tools.memo[key])
+                body["tools"] = orjson.Fragment(made_once(tools, key, lambda: orjson.dumps(body["tools"])))
             return orjson.dumps(body)
         except TypeError:  # an integer over 64 bits
             return compact(self.set_in(orjson.loads(settings))).encode()

@@ -3,13 +3,10 @@
 What does not reach the provider is renamed, lowered (the same intent by other means) or dropped, or the call
 is refused if the program depends on it (nothing silent). Hooks get the record, and the model's history entry
 keeps it. A pass over the answer undoes what a pass over the request did, and is beside it in its file.
-
-Most requests and answers need none of it. `_goes_as_it_is` and `_comes_as_it_is` see that in one look, so
-name a new pass's case there, too (`tests/adapters/passes/test_order.py`).
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
@@ -50,13 +47,9 @@ from sigadapt.adapters.passes.tool_search import (
     offer_deferred_tools,
     separate_searches,
 )
-from sigadapt.adapters.request.aliases import aliases, names_in
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.sendable_tools import lost_at_root
 from sigadapt.providers.route import Route
-from sigadapt.schemas.json_values import is_unicode
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.tool_decls import CanonicalTools
 
 RequestPass: TypeAlias = Callable[[Request, RequestRecord], Request]
 AnswerPass: TypeAlias = Callable[[ToolCalls, CallRecord], ToolCalls]
@@ -110,16 +103,13 @@ ANSWER_PASSES: tuple[AnswerPass, ...] = (
 
 def write_request(record: RequestRecord) -> RequestRecord:
     """Make the Request of a record fit for its route, or raise the reason why it cannot be sent there."""
-    if not _goes_as_it_is(record):
-        for write in REQUEST_PASSES:
-            record.request = write(record.request, record)
+    for write in REQUEST_PASSES:
+        record.request = write(record.request, record)
     return record
 
 
 def read_calls(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Return the calls of an answer as the program gets them."""
-    if _comes_as_it_is(record):
-        return calls.validated(record.decls) if record.call.adapter.options.validate_args else calls
     for read in ANSWER_PASSES:
         calls = read(calls, record)
     return calls
@@ -128,50 +118,6 @@ def read_calls(calls: ToolCalls, record: CallRecord) -> ToolCalls:
 def lower(request: Request, route: Route) -> RequestRecord:
     """Make a Request fit for a route whose tools are offered as they are."""
     record = RequestRecord(canonical=request, request=request, route=route)
-    if not _goes_as_it_is(record):
-        for write in _ROUTE_PASSES:
-            record.request = write(record.request, record)
+    for write in _ROUTE_PASSES:
+        record.request = write(record.request, record)
     return record
-
-
-_SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
-
-
-def _comes_as_it_is(record: CallRecord) -> bool:
-    """Return whether one look shows that calls only have to be checked, as those of plain tools."""
-    sent = record.sent
-    options = record.call.adapter.options
-    if sent.names or sent.search or options.repair or options.unwrap or options.hooks:
-        return False
-    if "tool_choice" in sent.canonical or record.route.turns.writes_arguments:
-        return False
-    return all(decl.requires_confirmation is False for decl in record.decls.tools)
-
-
-def _goes_as_it_is(record: RequestRecord) -> bool:
-    """Return whether one look shows that nothing has to be changed, as in questions with plain tools."""
-    request = record.canonical
-    if record.calling.mode != "native" or not _SETTINGS.isdisjoint(request):
-        return False
-    for row in request["messages"]:
-        content = row.get("content")
-        is_late = row["role"] == "system" and row is not request["messages"][0]
-        if row["role"] not in ("user", "system") or is_late or type(content) is not str or "parts" in row:
-            return False
-        if not (content.isascii() or is_unicode(content)):
-            return False
-    tools: Any = request.get("tools")
-    if not tools:
-        return True
-    route = record.route
-    return type(tools) is CanonicalTools and route.caveat is None and _are_sendable(tools, route)
-
-
-def _are_sendable(tools: CanonicalTools, route: Route) -> bool:
-    """Return whether tools are plain functions with names that the route takes."""
-    key = route.names, route.tools.root_pattern
-    if key not in tools.memo:
-        names = names_in({"model": "", "messages": [], "tools": tools})
-        fit = tools.is_plain and not aliases(names, *route.names)
-        tools.memo[key] = fit and not any(lost_at_root(tool, route) for tool in tools)
-    return tools.memo[key]

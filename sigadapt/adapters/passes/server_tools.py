@@ -21,8 +21,6 @@ _NOT_OPTIONS = frozenset(("type", "tool", "options", "local"))
 
 def write_server_tools(request: Request, record: RequestRecord) -> Request:
     """Write server tools as the route takes them; a prompt has none."""
-    if getattr(request.get("tools"), "is_plain", "tools" not in request):
-        return request
     servers = [entry for entry in record.decls.entries if isinstance(entry, McpServer)]
     record.tokens = {each.name: each.token for each in servers if each.token is not None}
     route = record.route if record.is_native else None
@@ -34,7 +32,7 @@ def write_server_tools(request: Request, record: RequestRecord) -> Request:
 def with_server_tools(request: Request, route: Route | None) -> tuple[Request, tuple[Change, ...]]:
     """Return a request with its server tools as a route takes them; None for a prompt, which has none."""
     tools = request.get("tools", ())
-    if getattr(tools, "is_plain", False) or not any(tool.get("type") == SERVER_TOOL for tool in tools):
+    if not any(tool.get("type") == SERVER_TOOL for tool in tools):
         return request, ()
     changes: list[Change] = []
     entries, choices = _entries(tools, request["model"], route, changes)

@@ -34,7 +34,7 @@ _LISTED = {"description": "This tool is listed above, or is not there any more."
 def offer_deferred_tools(request: Request, record: RequestRecord) -> Request:
     """Leave deferred tools to the provider's search, or put the adapter's in their place."""
     tools: Sequence[Json] = request.get("tools") or ()
-    if record.is_recorded or getattr(tools, "is_plain", not tools):
+    if record.is_recorded or not tools:
         return request
     _note_answers(record)
     deferred = made_once(tools, "deferred", lambda: _deferred_functions(tools))

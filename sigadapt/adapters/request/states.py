@@ -51,8 +51,6 @@ def _refusal(where: str, fault: str) -> InvalidHistory:
 def _fault(state: dict[str, Any], route: Route) -> str | None:
     if not isinstance(state.get("dialect"), str):
         return "it names no dialect"
-    if "items" in state and "blocks" not in state:
-        return "it was saved by an earlier version of sigadapt, whose turns had another form"
     for key, kind, kind_name in _LISTS:
         default: list[Any] | None = None if key == "blocks" else []  # every state has blocks
         items = state.get(key, default)

@@ -43,7 +43,6 @@ _MOST_BYTES = DECLARATIONS_BUDGET // _WEIGHT
 class _Entry(Generic[_V]):
     fingerprint: _Fingerprint
     value: _V
-    is_plain: bool  # a function whose parts cannot change in place
 
 
 class DeclaredCache(Generic[_V]):
@@ -62,13 +61,9 @@ class DeclaredCache(Generic[_V]):
             data = _data_of(source)
             return None if data is None else self._by_data.get(data)
         entry = self._entries.get(_owner(source))
-        if entry is None:
+        if entry is None or not _are_same(_fingerprint(source), entry.fingerprint):
             return None
-        if entry.is_plain and type(source) is FunctionType:
-            fingerprint = _plain_parts(source), b""  # the same parts are as plain as they were
-        else:
-            fingerprint = _fingerprint(source)
-        return entry.value if _are_same(fingerprint, entry.fingerprint) else None
+        return entry.value
 
     def fingerprint(self, source: object) -> _Fingerprint | None:
         """Return the fingerprint of a source, to take before a value is made of it; None without one."""
@@ -84,8 +79,7 @@ class DeclaredCache(Generic[_V]):
         if type(source) is dict:
             self._by_data.put(before[1], value, weight=_WEIGHT * len(before[1]))
         else:
-            is_plain = type(source) is FunctionType and _is_plain(source)
-            self._entries.put(_owner(source), _Entry(before, value, is_plain))
+            self._entries.put(_owner(source), _Entry(before, value))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -136,8 +130,8 @@ def _data_of(source: Any) -> bytes | None:
 
 
 def _fingerprint(source: Any) -> _Fingerprint | None:
-    if type(source) is FunctionType and _is_plain(source):  # most tools are
-        return _plain_parts(source), b""
+    if type(source) is FunctionType and (parts := _plain_parts(source)) is not None:  # most tools are
+        return parts, b""
     if type(source) is dict:
         data = _data_of(source)
         return None if data is None else ((), data)
@@ -156,23 +150,20 @@ def _is_function(source: Any) -> bool:
     return type(source) in (FunctionType, MethodType, functools.partial)
 
 
-def _is_plain(function: FunctionType) -> bool:
-    """Return whether nothing that a function's own parts refer to can change."""
+def _plain_parts(function: FunctionType) -> tuple[Any, ...] | None:
+    """Return what a function is made of; None if something that its parts refer to can change."""
     if function.__dict__:
-        return False
+        return None
     keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
     defaults = (*(function.__defaults__ or ()), *keyword_defaults.values())
+    annotations = function.__annotations__.values()
     try:
-        has_fixed_types = FIXED_TYPES.issuperset(function.__annotations__.values())
+        has_fixed_types = FIXED_TYPES.issuperset(annotations)
     except TypeError:  # one is not hashable
-        return False
-    return has_fixed_types and ATOMS.issuperset(map(type, defaults))
-
-
-def _plain_parts(function: FunctionType) -> tuple[Any, ...]:
-    keyword_defaults: dict[str, Any] = function.__kwdefaults__ or {}
-    values = (*(function.__defaults__ or ()), *keyword_defaults.values(), *function.__annotations__.values())
-    return (*_heads(function), not function.__dict__, *values)
+        return None
+    if not has_fixed_types or not ATOMS.issuperset(map(type, defaults)):
+        return None
+    return (*_heads(function), *defaults, *annotations)
 
 
 def _heads(function: FunctionType) -> tuple[Any, ...]:
@@ -206,8 +197,9 @@ def _function_parts(source: Any) -> tuple[Any, ...]:
     is_bound = function is not source
     if type(function) is not FunctionType or (is_bound and function.__doc__ is None):
         raise UnknowableSchemaError  # a method without a docstring may inherit one
-    if _is_plain(function):
-        return (is_bound, *_plain_parts(function))
+    plain_parts = _plain_parts(function)
+    if plain_parts is not None:
+        return (is_bound, *plain_parts)
     inputs = SchemaInputs(function.__globals__)
     for annotation in function.__annotations__.values():
         inputs.add_annotation(annotation)

@@ -1,155 +1,22 @@
-"""What callbacks, OpenInference and MLflow see of a call, beside what they see under DSPy's own adapter."""
+"""What callbacks and MLflow see of a call, beside what they see under DSPy's own adapter."""
 
 import contextlib
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
 from dspy.utils.callback import BaseCallback
-from dspy.utils.dummies import DummyLM
-from openinference.instrumentation.dspy import DSPyInstrumentor
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from processes import run_python
-from support import ENGINES, May, Must, get_weather, lm_of
-from traced_program import ANSWER, CHANGE, CODE, QUESTION, RESULT, TEXT, run
+from support import May, Must, get_weather, lm_of
+from traced_program import CHANGE, CODE, RESULT, TEXT
 
 import sigadapt
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 HERE = Path(__file__).parent
 GOOD, BAD = Call("get_weather", {"city": "Paris"}), Call("get_weather", {"city": 42})
-
-
-OPENINFERENCE = DSPyInstrumentor.__module__
-MODULE = sys.modules.pop(OPENINFERENCE)  # the other tests of this process run without it
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    instrumentor: Any = DSPyInstrumentor()
-    wrapped: list[Any] = [dspy.Adapter, dspy.Module, dspy.Predict, dspy.LM, dspy.Tool, DummyLM, dspy.Retrieve]
-    wrapped += [*dspy.Predict.__subclasses__(), dspy.ColBERTv2]
-    before: list[tuple[Any, dict[str, Any]]] = [(each, dict(each.__dict__)) for each in wrapped]
-    monkeypatch.setitem(sys.modules, OPENINFERENCE, MODULE)
-    instrumentor.instrument(tracer_provider=provider)
-    yield exporter
-    instrumentor.uninstrument()  # which takes off DSPy's own decorators too
-    for each, held in before:
-        now: dict[str, Any] = dict(each.__dict__)
-        for name in [name for name, value in now.items() if held.get(name, each) is not value]:
-            setattr(each, name, held[name]) if name in held else delattr(each, name)
-
-
-def named(exporter: InMemorySpanExporter, name: str) -> list[dict[str, Any]]:
-    """The attributes of the spans whose names begin so."""
-    return [
-        dict(span.attributes or {}) for span in exporter.get_finished_spans() if span.name.startswith(name)
-    ]
-
-
-def names(exporter: InMemorySpanExporter) -> list[str]:
-    return [span.name for span in exporter.get_finished_spans()]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_openinference_shows_the_whole_conversation(spans: InMemorySpanExporter, engine: str):
-    """adapter-plug-in: OpenInference shows messages, tools, calls, results, codes and changes."""
-    assert run("ours", engine).answer == ANSWER
-    first, second, third = named(spans, "LM.__call__")
-    assert first["llm.input_messages.1.message.content"].endswith(QUESTION)
-    tools = [json.loads(first[f"llm.tools.{number}.tool.json_schema"]) for number in (0, 1)]
-    assert [tool["function"]["name"] for tool in tools] == ["add", "submit"]
-    assert [tool["function"] for tool in json.loads(first["llm.invocation_parameters"])["tools"]] == [
-        tool["function"] for tool in tools
-    ]
-    said = "llm.output_messages.0.message"
-    assert first[f"{said}.content"] == TEXT
-    assert first[f"{said}.tool_calls.0.tool_call.function.name"] == "add"
-    assert json.loads(first[f"{said}.tool_calls.0.tool_call.function.arguments"]) == {"a": "one", "b": 2}
-    told = "llm.input_messages.2.message.tool_calls.0.tool_call"
-    assert (second[f"{told}.id"], second[f"{told}.function.name"]) == (
-        first[f"{said}.tool_calls.0.tool_call.id"],
-        "add",
-    )
-    assert second["llm.input_messages.3.message.tool_call_id"] == second[f"{told}.id"]
-    assert "do not fit" in second["llm.input_messages.3.message.content"]
-    assert CHANGE in second["sigadapt.changes"]
-    assert RESULT in third["llm.input_messages.5.message.content"]
-    assert CODE in named(spans, "ChatAdapter.__call__")[0]["output.value"]
-
-
-def test_openinference_shows_no_less_than_under_dspys_adapter(spans: InMemorySpanExporter):
-    """adapter-plug-in: Traces show no less than under DSPy's adapter."""
-    shown: dict[str, list[Any]] = {}
-    for which in ("theirs", "ours"):
-        run(which)
-        shown[which] = [(span.name, dict(span.attributes or {})) for span in spans.get_finished_spans()]
-        spans.clear()
-    kinds = {which: [name for name, _ in found] for which, found in shown.items()}
-    ran_bad = kinds["theirs"].index("add.__call__")  # DSPy runs the tool with the bad call, which fails
-    assert [name for n, name in enumerate(kinds["theirs"]) if n != ran_bad] == kinds["ours"]
-    theirs, ours = ([keys for name, keys in shown[which] if name == "LM.__call__"] for which in shown)
-    for before, now in zip(theirs, ours, strict=True):
-        # the last message of DSPy's adapter, a user's, is nobody's
-        missing = {key for key in before if "input_messages" not in key} - now.keys()
-        assert missing == set()
-        roles = [now[key] for key in sorted(now) if key.endswith(".message.role")]
-        assert [before[key] for key in sorted(before) if key.endswith(".message.role")][: len(roles)]
-
-
-async def test_openinference_shows_what_is_awaited_and_streamed(spans: InMemorySpanExporter):
-    """adapter-plug-in: OpenInference shows messages, tools, calls, results, codes and changes."""
-    with (
-        LoopbackProvider([Answer(calls=[GOOD])]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
-        await dspy.Predict(Must).acall(question="?", tools=[get_weather])
-        streamed: Any = dspy.streamify(dspy.Predict(Must))
-        _ = [item async for item in streamed(question="??", tools=[get_weather])]
-    assert [name for name in names(spans) if "dapter" in name] == [
-        "ChatAdapter.acall",
-        "ChatAdapter.__call__",
-    ]
-    assert len(named(spans, "LM.")) == 2
-    for attributes in named(spans, "LM."):
-        call = "llm.output_messages.0.message.tool_calls.0.tool_call.function"
-        assert attributes[f"{call}.name"] == "get_weather"
-        assert json.loads(attributes[f"{call}.arguments"]) == {"city": "Paris"}
-
-
-def test_a_span_shows_what_was_raised_and_cut_off(spans: InMemorySpanExporter):
-    """adapter-plug-in: OpenInference shows messages, tools, calls, results, codes and changes."""
-    cut = Answer(calls=[Call("get_weather", '{"city": "Par')], finish="length")
-    with (
-        LoopbackProvider([cut]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-        pytest.raises(sigadapt.ToolCallParseError),
-    ):
-        dspy.Predict(Must)(question="?", tools=[get_weather])
-    (model,) = named(spans, "LM.__call__")
-    assert model["llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments"] == '{"city": "Par'
-    (adapter,) = [span for span in spans.get_finished_spans() if span.name == "ChatAdapter.__call__"]
-    assert "truncated" in str([dict(event.attributes or {}) for event in adapter.events])
-
-
-def test_connection_settings_stay_out_of_spans(spans: InMemorySpanExporter):
-    """adapter-plug-in: OpenInference shows messages, tools, calls, results, codes and changes."""
-    with (
-        LoopbackProvider([Answer(calls=[GOOD])]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
-        dspy.Predict(Must)(question="?", tools=[get_weather], config={"api_key": "a-secret"})
-    (model,) = named(spans, "LM.__call__")
-    assert "a-secret" not in str(model)
-    assert "api_key" not in str(model)
 
 
 @pytest.mark.slow

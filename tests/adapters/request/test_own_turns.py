@@ -444,16 +444,6 @@ def test_litellms_responses_door_takes_the_whole_turn() -> None:
         assert served.changes == []
 
 
-def test_a_state_saved_before_there_were_blocks_is_refused() -> None:
-    """conversations: A saved turn is read, or refused with the reason."""
-    items: list[Json] = [{"type": "text", "text": "Hi."}, {"type": "call", "id": "t1"}]
-    call = {"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}
-    calls = ToolCalls([call], turn=Turn(text="Hi.", state={"dialect": "anthropic", "items": items}))
-    with wired("anthropic") as served, pytest.raises(InvalidHistory, match="earlier version") as caught:
-        served.turn(calls)
-    assert caught.value.code == "unreadable_state"
-
-
 def nested(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):

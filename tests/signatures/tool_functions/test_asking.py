@@ -5,7 +5,6 @@
 
 import asyncio
 import copy
-import json
 import pickle
 import random
 from collections import Counter
@@ -537,32 +536,6 @@ def test_some_decisions_come_later(
             assert result.is_error == call.args["fails"]
         else:
             assert result.value == f"result of {call.id}"
-
-
-def test_texts_and_marks_of_the_version_before() -> None:
-    """tool-context: Texts and marks of the version before hold."""
-
-    def pay(eur: int) -> str:
-        """Pay."""
-        return f"paid {eur}"
-
-    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
-    with serving(turn(Call("pay", {"eur": 5}, id="call_1"))):
-        error = waiting(lambda: agent_of("ReActV2", tools)(question="q"))
-    record = error.model_dump_json()
-    assert '"id":"run_' in record
-    old = json.loads(record)
-    del old["id"]
-    text = json.dumps(old)
-    loaded = InputNeeded.model_validate_json(text)
-    assert "id" not in json.loads(loaded.model_dump_json())
-    marks = sign(loaded, "a secret of the server")
-    again = InputNeeded.model_validate_json(text)
-    assert again.id == loaded.id
-    assert is_signed(again, marks, "a secret of the server")
-    assert not is_signed(error, marks, "a secret of the server")
-    [result] = again.results_of(tools, {one(again).id: True})
-    assert result.value == "paid 5"
 
 
 def test_a_signed_half_turn() -> None:

@@ -5,8 +5,8 @@ description. It is a note if a wire gets a changed declaration, or if a paramete
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import typer
 
@@ -14,8 +14,8 @@ from sigadapt import SigadaptError, ToolDecl, ToolDecls
 from sigadapt.adapters.passes.order import lower
 from sigadapt.adapters.passes.server_tools import with_server_tools
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.commands.arguments import McpOption, sources_of
-from sigadapt.commands.printing import AsJson, counted, emit, say, waiting
+from sigadapt.commands.arguments import sources_of
+from sigadapt.commands.printing import counted, emit, say, waiting
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import ROUTES
 from sigadapt.providers.route import Route
@@ -35,48 +35,21 @@ def _routes() -> dict[str, Route]:
     return routes
 
 
-ROUTE_NAMES: dict[str, Route] = _routes()
+_ROUTES: dict[str, Route] = _routes()
 """The routes that are checked, by the names that findings use."""
 
-_ENGINES = {"native", "litellm"}
 
-
-def _wires() -> list[str]:
-    return sorted({route.wire for route in ROUTE_NAMES.values()})
-
-
-def routes_of(providers: Sequence[str] = (), engines: Sequence[str] = ()) -> dict[str, Route]:
-    """Return the routes of some providers and engines, by the names that findings use; of none, all."""
-    if not _ENGINES.issuperset(engines):
-        raise InvalidOption(f"expected native or litellm, got {', '.join(engines)}", field="engine")
-    routes: dict[str, Route] = {}
-    for name, route in ROUTE_NAMES.items():
-        engine = "litellm" if route.client == "litellm" else "native"
-        if not engines or engine in engines:
-            routes[name] = route
-    provider_names = {name: {route.wire, route.wire.partition("-")[0]} for name, route in routes.items()}
-    for provider in providers:
-        if not any(provider in names for names in provider_names.values()):
-            of_engines = f" of the engine {', '.join(engines)}" if engines else ""
-            reason = f"{provider!r} is not a provider{of_engines}"
-            fix = f"Use one of {', '.join(_wires())}."
-            raise InvalidOption(reason, field="provider", fix=fix)
-    if not providers:
-        return routes
-    return {name: route for name, route in routes.items() if provider_names[name] & {*providers}}
-
-
-async def document_of(tools: Any, routes: Mapping[str, Route] = ROUTE_NAMES) -> Json:
+async def document_of(tools: Any) -> Json:
     """Return the document: the tools that were declared, and the findings."""
     findings: list[Json] = []
     decls = await _valid_decls(tools, findings)
     for decl in decls:
         findings += _description_findings(decl)
-    findings += _by_wire(decls, routes)
+    findings += _by_wire(decls)
     return {
         "ok": all(finding["level"] != "error" for finding in findings),
         "fingerprint": decls.fingerprint(),
-        "routes": list(routes),
+        "routes": list(_ROUTES),
         "tools": [{"name": decl.name, "bytes": decl.size} for decl in decls],
         "findings": findings,
     }
@@ -135,10 +108,10 @@ def _finding(level: str, tool: str | None, reason: str, wires: Sequence[str] = (
     return {"level": level, "tool": tool, "why": reason, "wires": list(wires)}
 
 
-def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Json]:
+def _by_wire(decls: ToolDecls) -> Iterator[Json]:
     """Yield what each wire refuses or changes; wires with the same finding share one."""
     wires_of: dict[tuple[str, str | None, str], list[str]] = {}
-    for wire, route in routes.items():
+    for wire, route in _ROUTES.items():
         for entry in decls.entries:
             request: Request = {"model": "any", "messages": [], "tools": [entry.to_openai()]}
             name = entry.name if isinstance(entry, ToolDecl) else entry.kind
@@ -153,40 +126,16 @@ def _by_wire(decls: ToolDecls, routes: Mapping[str, Route]) -> Iterator[Json]:
     return (_finding(*remark, wires) for remark, wires in wires_of.items())
 
 
-def check(
-    tools: Annotated[
-        str | None, typer.Argument(help="Tools as module:name; anything that a ToolDecls field accepts.")
-    ] = None,
-    mcp: McpOption = None,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--wire",
-            "--provider",
-            help="Check only this wire; may be repeated.",
-            autocompletion=_wires,
-        ),
-    ] = None,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option(help="Check only this engine.", autocompletion=lambda: list(_ENGINES)),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List what each provider would refuse or change in tools.
-
-    Nothing is sent.
-    """
-    routes = routes_of(provider or (), engine or ())
+def report(tools: Sequence[str], mcp: Sequence[str], *, as_json: bool) -> None:
+    """Print what each provider would refuse or change of tools, and exit with 1 if one cannot be used."""
     if not tools and not mcp:
-        fix = "Give them as module:name, or with --mcp."
-        raise InvalidOption("there are no tools to check", field="tools", fix=fix)
+        fix = "Give a signature, or tools as module:name with --tools or of a server with --mcp."
+        raise InvalidOption("there is nothing to show", field="signature", fix=fix)
     with waiting("checking ..."):
-        names = [tools] if tools else []
-        sources = asyncio.run(sources_of(names, mcp or ()))
-        document = asyncio.run(document_of(sources, routes))
+        sources = asyncio.run(sources_of(tools, mcp))
+        document = asyncio.run(document_of(sources))
     if as_json:
-        emit("check", **document)
+        emit("show", **document)
     else:
         for line in lines(document):
             style = "red" if line.startswith("  error:") else None

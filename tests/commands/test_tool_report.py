@@ -47,7 +47,7 @@ def checked(capsys: Any) -> Callable[[str], dict[str, Any]]:
     """What the command reports of tools of this module."""
 
     def check(name: str) -> dict[str, Any]:
-        code = main(["check", f"{__name__}:{name}", "--json"])
+        code = main(["show", "--tools", f"{__name__}:{name}", "--json"])
         document = json.loads(capsys.readouterr().out)
         assert code == (not document["ok"])
         return document
@@ -119,7 +119,7 @@ REPORTED = [ToolDecls([described, {"name": "a.b"}]), {"name": "g", "parameters":
 def test_the_report_tells_every_tool_and_its_size(capsys: pytest.CaptureFixture[str]):
     """tool-check: The size of every tool is told."""
     decls = ToolDecls(REPORTED[0])
-    assert main(["check", f"{__name__}:REPORTED"]) == 1
+    assert main(["show", "--tools", f"{__name__}:REPORTED"]) == 1
     first, *rest = capsys.readouterr().out.splitlines()
     assert first == f"2 tools, {sum(decl.size for decl in decls)} bytes, fingerprint {decls.fingerprint()}"
     assert f"described: {decls['described'].size} bytes" in rest
@@ -130,7 +130,7 @@ def test_the_report_tells_every_tool_and_its_size(capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("place", ["nowhere:x", "json:nothing", "json", "", ":x"])
 def test_a_place_that_is_none_is_refused(place: str, capsys: pytest.CaptureFixture[str]):
-    assert main(["check", place]) == 2
+    assert main(["show", "--tools", place]) == 2
     assert capsys.readouterr().out == ""
 
 
@@ -150,13 +150,13 @@ def test_the_exit_code_is_for_ci(
     (tmp_path / f"{name}.py").write_text(body, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert main(["check", f"{name}:TOOLS"]) == code
+    assert main(["show", "--tools", f"{name}:TOOLS"]) == code
     assert told in capsys.readouterr().out
 
 
 def test_the_command_refuses_a_place_that_is_none(capsys: pytest.CaptureFixture[str]):
     """tool-check: The exit code says whether anything is wrong."""
-    assert main(["check", "nowhere:TOOLS"]) == 2
+    assert main(["show", "--tools", "nowhere:TOOLS"]) == 2
     assert "nowhere" in capsys.readouterr().err
 
 
@@ -164,60 +164,23 @@ def test_the_command_refuses_a_place_that_is_none(capsys: pytest.CaptureFixture[
 def test_the_command_runs_from_a_shell(tmp_path: Path):
     (tmp_path / "mine.py").write_text("TOOLS = [{'name': 'f', 'description': 'F.'}]", encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(Path(sigadapt.__file__).parents[1])}
-    done = run_python("-m", "sigadapt", "check", "mine:TOOLS", cwd=tmp_path, env=env, check=True)
+    done = run_python("-m", "sigadapt", "show", "--tools", "mine:TOOLS", cwd=tmp_path, env=env, check=True)
     assert done.stdout.startswith("1 tool,")
 
 
 DOTTED = {"name": "a.b", "description": "X."}
 
 
-@pytest.mark.parametrize(
-    ("words", "wires"),
-    [
-        (["--wire", "anthropic"], ["anthropic", "litellm/anthropic"]),
-        (["--wire", "openai", "--engine", "native"], ["openai-chat", "openai-responses"]),
-        (["--wire", "gemini", "--engine", "native"], []),
-    ],
-)
-def test_only_what_is_asked_for_is_checked(words: list[str], wires: list[str], capsys: Any):
-    """tool-check: Only the providers and engines asked for are checked."""
-    assert main(["check", f"{__name__}:DOTTED", *words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert [finding["wires"] for finding in document["findings"]] == ([wires] if wires else [])
-    assert main(["check", f"{__name__}:DOTTED", "--json"]) == 0
-    routes = json.loads(capsys.readouterr().out)["routes"]
+def test_all_routes_are_checked(checked: Any):
+    """tool-check: What is wrong with declarations is reported for each provider."""
+    routes = checked("DOTTED")["routes"]
     assert {*NATIVE, *(f"litellm/{wire}" for wire in LITELLM)} <= {*routes}
     assert len({*routes}) == len(routes)
 
 
-@pytest.mark.parametrize(("provider", "engine"), [("telegraph", None), ("bedrock", "native")])
-def test_a_provider_without_a_route_is_refused(provider: str, engine: str | None, capsys: Any):
-    """tool-check: Only the providers and engines asked for are checked."""
-    words = ["--provider", provider, *(["--engine", engine] if engine else [])]
-    assert main(["check", f"{__name__}:DOTTED", *words]) == 2
-    assert f"'{provider}' is not a provider" in capsys.readouterr().err
-
-
-def test_the_command_checks_for_one_provider(tmp_path: Path, monkeypatch: Any, capsys: Any):
-    """tool-check: Only the providers and engines asked for are checked."""
-    (tmp_path / "dotted_tools.py").write_text("TOOLS = [{'name': 'a.b', 'description': 'X.'}]", "utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    assert main(["check", "dotted_tools:TOOLS", "--provider", "gemini", "--engine", "native"]) == 0
-    assert "note" not in capsys.readouterr().out
-    assert main(["check", "dotted_tools:TOOLS", "--provider", "anthropic", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["ok"] is True
-    assert document["routes"] == ["anthropic", "litellm/anthropic"]
-    (finding,) = document["findings"]
-    assert finding["wires"] == ["anthropic", "litellm/anthropic"]
-    assert main(["check", "dotted_tools:TOOLS", "--provider", "telegraph"]) == 2
-    assert "Use one of anthropic" in capsys.readouterr().err
-
-
 def test_the_result_of_list_tools_is_checked(capsys: Any):
     """command-line: Tools come from modules and from MCP servers."""
-    assert main(["check", "commands.programs:LISTED", "--json"]) == 1
+    assert main(["show", "--tools", "commands.programs:LISTED", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert [tool["name"] for tool in document["tools"]] == ["now"]
     assert [finding["why"] for finding in document["findings"]] == ["it has no description"]
@@ -228,14 +191,14 @@ def test_the_tools_of_an_mcp_server_are_checked(tmp_path: Path, capsys: Any):
     """command-line: Tools come from modules and from MCP servers."""
     (tmp_path / "server.py").write_text(SERVER, "utf-8")
     command = f"{sys.executable} {tmp_path / 'server.py'}"
-    assert main(["check", "--mcp", command]) == 0
+    assert main(["show", "--mcp", command]) == 0
     assert "add: " in capsys.readouterr().out
-    assert main(["check", "commands.programs:LISTED", "--mcp", command]) == 1
+    assert main(["show", "--tools", "commands.programs:LISTED", "--mcp", command]) == 1
     assert capsys.readouterr().out.startswith("2 tools")
 
 
 def test_something_must_be_named_to_be_checked(capsys: Any):
     """command-line: An error is one line, and never a traceback."""
-    assert main(["check"]) == 2
+    assert main(["show"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "there are no tools to check" in line
+    assert "there is nothing to show" in line
