@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import dspy
 
+from sigadapt.dspy_boundary.internals import OwnSignature
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, closest, is_object, listed
 from sigadapt.signatures.tool_decl import ToolDecl, with_fields
@@ -71,6 +72,8 @@ class ToolTexts(dspy.Module):
         >>> texts()["get_weather"].parameters["properties"]["city"]["description"]
         "The city's name, in English."
     """
+
+    __signature__ = OwnSignature()
 
     def __init__(self, tools: Sources, texts: Iterable[str] | None = None) -> None:
         super().__init__()

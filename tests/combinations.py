@@ -16,21 +16,22 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from threading import Thread
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, NamedTuple, TypeAlias, cast
 
 import dspy
 import pydantic
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
+import sigadapt
 from sigadapt import ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset
 from sigadapt.testing import Answer, Call, Received
 
 AGENTS = ("ReActV2", "ReAct", "an agent in an agent")
-HOMES = ("run", "execute", *AGENTS)
+HOMES = ("run", "execute", "sigadapt.ReAct", *AGENTS)
 WAYS = ("call", "acall", "stream", "stream_sync", "asyncify", "threads", "a notebook")
-EXTRAS = ("nothing", "ask", "async ask", "wait", "deferred", "prefixed", "image", "file")
+EXTRAS = ("nothing", "ask", "async ask", "wait", "deferred", "prefixed", "hooks", "image", "file")
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 ENGINES = ("auto", "litellm")
 
@@ -189,6 +190,59 @@ class BookRoom(BaseTool):
         return self.holder[0].book(city, nights)
 
 
+class BookLater(BaseTool):
+    """A tool of a class of its own that has a coroutine alone."""
+
+    name: str = "book"
+    description: str = "Book a room."
+    holder: tuple[Any, ...] = ()
+
+    def _run(self, city: str, nights: int) -> str:
+        raise NotImplementedError("async only")
+
+    async def _arun(self, city: str, nights: int) -> str:
+        return await self.holder[0].abook(city, nights)
+
+
+def with_call_id(ran: Ran) -> Any:
+    def book(city: str, nights: int, call_id: Annotated[str, InjectedToolCallId]) -> str:
+        return ran.book(city, nights) if call_id.isprintable() else "no id"
+
+    return langchain(book)
+
+
+class Box(NamedTuple):
+    """What the first of two hooks makes of a result."""
+
+    value: Any
+
+
+class Boxes:
+    """A hook that changes both ways; `Unboxes` behind it changes back what it is given."""
+
+    def before_tool(self, call: Any, context: Any) -> Any:
+        return call.model_copy(update={"args": with_city(call.args, str.upper)})
+
+    def after_tool(self, call: Any, result: Any, context: Any) -> Box:
+        return Box(result)
+
+
+class Unboxes:
+    def before_tool(self, call: Any, context: Any) -> Any:
+        assert context.decision is None
+        call.args.update(with_city(call.args, str.title))
+
+    def after_tool(self, call: Any, result: Box, context: Any) -> Any:
+        return result.value
+
+
+def with_city(args: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """The arguments of a call, nested or not, with another city."""
+    if "stay" in args:
+        return {"stay": with_city(args["stay"], change)}
+    return {**args, "city": change(args["city"])}
+
+
 def langchain(function: Callable[..., Any] | None, coroutine: Any = None) -> Any:
     return StructuredTool.from_function(function, coroutine, name="book", description="Book a room.")
 
@@ -247,6 +301,8 @@ KINDS: dict[str, Kind] = {
         lambda ran: [langchain(as_function(ran), as_async_function(ran))]
     ),
     "LangChain class": kind_of(lambda ran: [BookRoom(holder=(ran,))]),
+    "LangChain class with a coroutine alone": kind_of(lambda ran: [BookLater(holder=(ran,))]),
+    "LangChain tool with the id of its call": kind_of(lambda ran: [with_call_id(ran)]),
     "program": kind_of(lambda ran: [ToolDecl.of(Program(ran), name="book")]),
     "async program": kind_of(lambda ran: [ToolDecl.of(AsyncProgram(ran), name="book")]),
     "toolset of the request": Kind(of_request),
@@ -492,7 +548,8 @@ def program_of(cell: Cell, tools: Any) -> Any:
     signature: Any = cast("Any", dspy.Signature)("question -> answer", "Book what is asked for.")
     if cell.extra in ("image", "file"):
         signature = signature.append("medium", dspy.InputField(), type_=type(medium(cell)))
-    agent: Any = getattr(dspy, "ReAct" if cell.home == "ReAct" else "ReActV2")
+    agents = {"ReAct": dspy.ReAct, "sigadapt.ReAct": sigadapt.ReAct}
+    agent: Any = agents.get(cell.home, cast("Any", dspy).ReActV2)
     inner = agent(signature, tools=tools)
     if cell.home != AGENTS[2]:
         return inner

@@ -23,9 +23,11 @@ from combinations import (
     STAYS,
     WAYS,
     WIRES,
+    Boxes,
     Cell,
     Model,
     Ran,
+    Unboxes,
     answer_of,
     arguments,
     booked,
@@ -67,6 +69,8 @@ class Trial:
             return Toolset("all", [toolset, see_map]).deferred()
         if self.cell.extra == "prefixed":
             return toolset.prefixed("hotel_")
+        if self.cell.extra == "hooks":
+            return toolset.with_hooks(Boxes(), Unboxes())
         if self.cell.extra in ("ask", "async ask", "wait"):
             return toolset.prepared(lambda _, decls: self._guarded(decls))
         return toolset

@@ -10,6 +10,7 @@ Other files import these names from here. `tests/dspy_boundary/test_internals.py
 import asyncio
 import contextvars
 import copy
+import inspect
 import logging
 import sys
 from collections.abc import Callable, Mapping
@@ -113,6 +114,16 @@ SUBMIT = "submit"
 
 # What DSPy wraps its own tools' methods in, so that callbacks hear of them.
 with_callbacks: Callable[[Any], Any] = callback.with_callbacks
+
+
+class OwnSignature:
+    """The parameters of a module's class, as `__signature__`: DSPy's metaclass shows `(*args, **kwargs)`."""
+
+    def __get__(self, instance: object, owner: Any) -> inspect.Signature:
+        if instance is not None:  # to call a module is something else
+            raise AttributeError("__signature__")
+        own = inspect.signature(owner.__init__)
+        return own.replace(parameters=[*own.parameters.values()][1:], return_annotation=own.empty)
 
 
 def make_tools_of(source: type[Any], kind: type[Tool]) -> None:

@@ -15,7 +15,7 @@ from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.dspy_boundary.current_run import open_turn
-from sigadapt.dspy_boundary.internals import ReActV2, settings
+from sigadapt.dspy_boundary.internals import OwnSignature, ReActV2, settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.agent_calls import AgentCalls, AgentResults
 from sigadapt.runs.agent_tools import tools_for_agent
@@ -65,6 +65,8 @@ class ReAct(ReActV2):
         ...         agent(question="How many of Emma?").answer
         'Seven.'
     """
+
+    __signature__ = OwnSignature()
 
     ends_by_itself = True
     """Whether a turn with a call that waits continues, although the model submits in it."""

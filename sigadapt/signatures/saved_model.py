@@ -5,7 +5,7 @@ as PostgreSQL's `jsonb`. In another order, a request begins with other bytes tha
 provider's prompt cache misses.
 """
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jiter
 import orjson
@@ -14,6 +14,11 @@ from typing_extensions import Self
 
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import cut, equal_json, without_halves
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(pydantic.BaseModel)
 
 _UNLESS_EMPTY = frozenset(
     ("altered", "repeats", "offered", "before", "searches", "routed", "found", "note", "request_hash")
@@ -32,7 +37,20 @@ class Immutable:
         return self
 
 
-class OwnErrors(pydantic.BaseModel):
+_SAVING = frozenset(("model_dump", "model_dump_json", "model_validate", "model_validate_json"))
+
+
+class OwnMembers(ModelMetaclass):
+    """Let `dir` and `help` of a class show what sigadapt defines: pydantic's members take 400 lines each."""
+
+    def __dir__(self) -> list[str]:
+        """Return the names of sigadapt's own members, and of pydantic's those that save and load."""
+        own = [vars(base) for base in self.__mro__ if base.__module__.startswith("sigadapt.")]
+        names = {name for members in own for name in members if not name.startswith("_")}
+        return sorted({*names, *_SAVING, "__doc__", "__init__", "__module__"})
+
+
+class OwnErrors(pydantic.BaseModel, metaclass=OwnMembers):
     """A frozen model whose constructor raises `InvalidHistory`. Validating it in a field is pydantic's."""
 
     model_config = pydantic.ConfigDict(frozen=True)

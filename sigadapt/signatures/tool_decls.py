@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from types import FunctionType, GenericAlias
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import ref
 
 import dspy
@@ -24,7 +24,7 @@ from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterabl
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.native_tools import MCP_APPROVAL, NativeTool, is_native
 from sigadapt.signatures.rendering import Displayable, rendered_decls
-from sigadapt.signatures.saved_model import Immutable
+from sigadapt.signatures.saved_model import Immutable, OwnMembers
 from sigadapt.signatures.server.tools import ServerTool, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
@@ -37,11 +37,6 @@ from sigadapt.signatures.tool_decl import (
     with_fields,
 )
 from sigadapt.signatures.tool_functions.hooks import Hook, check_hooks
-
-if TYPE_CHECKING:
-    from pydantic._internal._model_construction import ModelMetaclass
-else:
-    ModelMetaclass = type(pydantic.BaseModel)
 
 _MOST_NESTED = 16
 _MOST_NAMES = 20
@@ -80,7 +75,7 @@ class ResolvableTools(SeveralTools):
         raise NotImplementedError
 
 
-class _TakesSources(ModelMetaclass):
+class _TakesSources(OwnMembers):
     """Make `isinstance(value, ToolDecls)` true for every value that a ToolDecls field accepts.
 
     DSPy's Predict runs `isinstance` on every input before any adapter runs, and logs a warning if it is
