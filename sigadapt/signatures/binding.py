@@ -34,11 +34,15 @@ from sigadapt.schemas.json_values import (
 )
 from sigadapt.signatures.sources import callables, models, programs
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable
+from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_decl import LostFunction, ToolDecl
 
 _MOST_ERRORS = 8
 _MOST_JUDGED = 40_000
 """How often pydantic may judge parts of a call. That is a second's work if every alternative fails."""
+
+_TYPES: DeclaredCache[callables.Types] = DeclaredCache()
+"""The annotations of a function, for as long as the function stays as it is."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _OF_ALTERNATIVES = ("literal_error", "missing", "extra_forbidden", "enum")
@@ -171,7 +175,14 @@ def types_of_function(func: Any) -> callables.Types:
     if models.accepts(func):
         fields = _fields_of(func).items()
         return callables.Types({key: func.model_fields[name].annotation for key, name in fields})
-    return programs.types_of(func) if programs.accepts(func) else callables.types_of(func)
+    if programs.accepts(func):
+        return programs.types_of(func)
+    types = _TYPES.get(func)
+    if types is None:
+        before = _TYPES.fingerprint(func)
+        types = callables.types_of(func)
+        _TYPES.put(func, types, before)
+    return types
 
 
 def _by_annotation(types: callables.Types, args: Json) -> tuple[Json, list[ErrorDetails]]:

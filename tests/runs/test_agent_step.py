@@ -20,6 +20,10 @@ READERS = {str(PACKAGE / "signatures" / "sources" / f"{kind}.py") for kind in KI
 """The files that read tools. The others beside them recognize a tool that was read, or run one."""
 
 
+RECOGNIZE = ("accepts", "jsonable")
+"""Functions of these files that read no tool: what runs a call asks them."""
+
+
 class Scripted:
     """An engine that answers at once: two calls, one after the other, then `submit`."""
 
@@ -75,7 +79,7 @@ def walk(tools: Sequence[Any]) -> list[str]:
 
     def note(frame: Any, event: str, _: Any) -> None:
         file = frame.f_code.co_filename
-        if event == "call" and file.startswith(str(PACKAGE)):
+        if event == "call" and file.startswith(str(PACKAGE)) and frame.f_code.co_name not in RECOGNIZE:
             entered.append(file)
 
     agent = cast("Any", dspy).ReActV2("question -> answer", tools=[*tools], max_iters=20)

@@ -310,3 +310,79 @@ def test_a_reask_is_a_request(on_invalid: str) -> None:
         agent(question="q")
     assert len(net.received) == 1
     assert run_of(caught.value).history.messages[0]["question"] == "q"
+
+
+def locked(title: str) -> str:
+    """Fail."""
+    raise ValueError(f"the shelf of {title} is locked")
+
+
+FAILURES: dict[str, tuple[Any, str]] = {
+    "a tool that raises": (Call("locked", {"title": "Emma"}), "is locked"),
+    "arguments that do not fit": (Call("locked", {"title": 7}), "/title"),
+    "arguments that are no JSON": (Call("locked", '{"title": '), "JSON"),
+    "an undeclared tool": (Call("vault", {}), "vault"),
+    "a submit that does not fit": (Call("submit", {}), "answer"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_failed_turns_in_a_row_end_a_run(name: str, agent: Any) -> None:
+    """agent-runs: Failed turns in a row end a run."""
+    call, last = FAILURES[name]
+    tools = [*ToolDecls([locked])]
+    refused = pytest.raises(LimitExceeded, match="failures")
+    with serving([turn(call)] * 9) as net, refused as caught, Run(Limits(failures=3)):
+        agent("question -> answer", tools=tools)(question="q")
+    assert (caught.value.code, caught.value.used, caught.value.limit) == ("failures", 3, 3)
+    assert last in str(caught.value)
+    assert (len(net.received), len(run_of(caught.value).rounds)) == (3, 3)
+
+
+def test_a_call_that_succeeds_begins_the_count_anew() -> None:
+    """agent-runs: Failed turns in a row end a run."""
+    shop = Shop()
+    fails, works = Call("locked", {"title": "Emma"}), looks()
+    script = [turn(fails), turn(fails), turn(works), turn(fails, works), turn(fails), turn(fails), submits()]
+    with serving(script), Run(Limits(failures=3)):
+        agent = sigadapt.ReAct("question -> answer", tools=[locked, shop.stock])
+        assert agent(question="q").answer == "Done."
+
+
+def test_a_rejected_call_is_no_failure() -> None:
+    """agent-runs: Failed turns in a row end a run."""
+    shop = Shop()
+    tools = ToolDecls([ToolDecl.of(shop.order, requires_confirmation=True)])
+    with serving([turn(orders()), turn(orders()), turn(orders()), submits()], confirm="raise"):
+        agent = sigadapt.ReAct("question -> answer", tools=tools)
+        with Run(Limits(failures=1)):
+            history = None
+            for _ in range(3):
+                with pytest.raises(sigadapt.InputNeeded) as caught:
+                    agent(question="q") if history is None else agent(history=history)
+                history = caught.value.resume(tools, {caught.value.requests[0].id: False})
+            assert agent(history=history).answer == "Done."
+    assert shop.ran == []
+
+
+def test_failed_turns_are_counted_across_a_wait() -> None:
+    """agent-runs: Failed turns in a row end a run."""
+    shop = Shop()
+    tools = ToolDecls([ToolDecl.of(shop.order, requires_confirmation=True), locked])
+    fails = turn(Call("locked", {"title": "Emma"}))
+    with serving([fails, turn(orders(), Call("vault", {})), fails], confirm="raise"):
+        agent = sigadapt.ReAct("question -> answer", tools=tools, limits=Limits(failures=2))
+        with pytest.raises(sigadapt.InputNeeded) as caught:
+            agent(question="q")
+        error = sigadapt.InputNeeded.model_validate_json(caught.value.model_dump_json())
+        history = error.resume(tools, {error.requests[0].id: False})
+        with pytest.raises(LimitExceeded, match="failures"):
+            agent(history=history)
+    assert shop.ran == []
+
+
+@pytest.mark.parametrize("value", [-1, True, "2", 1.5])
+def test_a_limit_of_failures_is_a_number(value: Any) -> None:
+    with pytest.raises(InvalidOption, match="failures"):
+        Limits(failures=value)

@@ -81,7 +81,7 @@ MARKS: dict[str, tuple[Any, list[str]]] = {
             "v1:444dddaf9a7fedb764ee82f04353c1cfea0f2a2e7084e456dd23b0bd3928cc9a",
             "v1:ceab9127502af920e42444a4e830473f99369156fe14a4906b69be23d23f1d27",
             "v1:6ec963dbf2855dab7cd348c3865d4b7c659044808f468e6c33325d60b74f48dc",
-            "v1:4e1c8f153cdf1dac2a725c88487fdf931977a3ecfc9ab43346e78974dbc0f3fc",
+            "v1:99110d212f532e2d9656c0f179827b5679ddbffb97b8e58e34d32e315017aaed",
         ],
     ),
 }

@@ -21,7 +21,7 @@ from typing import Any
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, until_error
 from sigadapt.adapters.response.response_bodies import body_of, body_of_parts, chat_body, text_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
-from sigadapt.adapters.response.typed_calls import typed_calls
+from sigadapt.adapters.response.typed_calls import repeats_in, typed_calls
 from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
@@ -193,7 +193,7 @@ def choice_of(
         # Claude Opus 4.7 did so in 7 % of its turns with calls, and a server whose parser drops a call does.
         # https://github.com/anthropics/claude-code/issues/63581
         reading = reading._replace(calls=[_MISSING_CALL])
-    calls = typed_calls(reading, made_id, earlier_ids)
+    calls = typed_calls(reading, made_id, earlier_ids, repeats_in(reading.calls))
     finish = "tool_calls" if calls is not None and reading.finish == "stop" else reading.finish
     return Choice(
         text=reading.text and without_halves(reading.text),

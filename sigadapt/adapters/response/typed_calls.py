@@ -45,6 +45,7 @@ Arguments: TypeAlias = "tuple[str, Json | Flaw]"
 C = TypeVar("C", ToolCall, InvalidToolCall)
 M = TypeVar("M", bound=pydantic.BaseModel)
 _ONLY_TEXTS = {str}
+_NO_REPEATS: Mapping[int, int] = {}
 _NO_PARTS = None, None, None, None, None
 _put = object.__setattr__
 
@@ -67,32 +68,41 @@ def arguments_of(raw: Any) -> Arguments:
 
 
 def typed_calls(
-    reading: Reading, made_id: Callable[[int], str] | None = None, earlier_ids: Collection[str] = ()
+    reading: Reading,
+    made_id: Callable[[int], str] | None = None,
+    earlier_ids: Collection[str] = (),
+    repeats: Mapping[int, int] = _NO_REPEATS,
 ) -> ToolCalls | None:
-    """Return the typed calls of one candidate."""
+    """Return the typed calls of one candidate.
+
+    Args:
+        reading: the candidate.
+        made_id: makes the id of a call without one, by its position.
+        earlier_ids: the ids that calls of earlier answers have.
+        repeats: `repeats_in` the answer.
+    """
     if not reading.calls:
         return None
     good: list[ToolCall] = []
     bad: list[InvalidToolCall] = []
     ids: list[Any] = [call[0] for call in reading.calls]
     new_ids: set[int] = set()
-    repeats: dict[int, int] = {}
     # Most answers give each call an id, all different, so that nothing has to be made.
     if earlier_ids or {*map(type, ids)} != _ONLY_TEXTS or len({*ids, ""}) <= len(ids):
-        repeats = _repeats(reading.calls)
         ids, new_ids = _own_ids(ids, repeats, made_id, earlier_ids)
     parts = reading.text, reading.reasoning, reading.state, reading.commentary, reading.offered
     has_turn = parts != _NO_PARTS
     turn = _turn(reading, ids) if has_turn else NO_TURN
-    for index, (_, name, raw) in enumerate(reading.calls):
-        if index in repeats:
+    for position, (_, name, raw) in enumerate(reading.calls):
+        if position in repeats:
             continue
+        index = len(good) + len(bad)
         text, args = (raw, parse_arguments(raw)) if type(raw) is str else arguments_of(raw)
-        altered = ("renumbered",) if index in new_ids else ()
-        if index in repeats.values():
+        altered = ("renumbered",) if position in new_ids else ()
+        if position in repeats.values():
             altered = (*altered, "repeated")
-        values: Json = {"id": ids[index], "name": name, "args": args, "arguments": text, "index": index}
-        if "\\u" in text or not f"{ids[index]}{name}{text}".isascii():
+        values: Json = {"id": ids[position], "name": name, "args": args, "arguments": text, "index": index}
+        if "\\u" in text or not f"{ids[position]}{name}{text}".isascii():
             if _sent_half(raw):
                 altered = (*altered, "unicode")
             values = without_halves(values)
@@ -106,8 +116,10 @@ def typed_calls(
     return build_unvalidated(ToolCalls, values)
 
 
-def _repeats(calls: Sequence[RawCall]) -> dict[int, int]:
+def repeats_in(calls: Sequence[RawCall]) -> Mapping[int, int]:
     """Return the positions of calls that an answer sends again, each with that of the first: servers do."""
+    if len({call[0] for call in calls if isinstance(call[0], str)}) == len(calls):
+        return _NO_REPEATS
     first: dict[tuple[str, str], list[int]] = {}
     repeats: dict[int, int] = {}
     for index, (call_id, name, raw) in enumerate(calls):

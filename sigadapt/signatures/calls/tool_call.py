@@ -220,7 +220,8 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
         call = self._requested_call()
         if self.kind != "approval":
             raise self._no_confirmation()
-        mark_approved(call, self.args.get("pin"))
+        pin: object = self.args.get("pin")
+        mark_approved(call, pin if isinstance(pin, str) else None)
         return call
 
     def rejected(self, reason: str = REJECTED) -> ToolResult:

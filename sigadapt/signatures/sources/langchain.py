@@ -57,10 +57,10 @@ class _Invocation:
     def _input(self, arguments: Json) -> Json:
         if self._tool.response_format != "content_and_artifact" and self._call_id is None:
             return arguments
-        # For a call, LangChain fills in its id, and returns a ToolMessage, which has the artifact too.
-        args = {name: value for name, value in arguments.items() if name != self._call_id}
+        # For a call, LangChain returns a ToolMessage, which has the artifact too. It fills in the call's id if
+        # the tool has a schema of its own; otherwise the arguments have it.
         call_id = arguments.get(self._call_id or "", "")
-        return {"type": "tool_call", "id": call_id, "name": self._tool.name, "args": args}
+        return {"type": "tool_call", "id": call_id, "name": self._tool.name, "args": arguments}
 
 
 class _WithCallId:
@@ -108,9 +108,10 @@ def _call_id_argument(source: Any) -> str | None:
     found: str | None = None
     for name in fields.keys() - shown.keys():
         kinds = [mark if isinstance(mark, type) else type(mark) for mark in fields[name].metadata]
-        if not any(issubclass(kind, call_id) for kind in kinds):
+        if any(issubclass(kind, call_id) for kind in kinds):
+            found = name
+        elif fields[name].is_required():  # otherwise its default stands for what nobody injects
             raise _injected(source.name, name)
-        found = name
     return found
 
 

@@ -39,7 +39,7 @@ def data_of(source: Any) -> bytes | None:
 # https://github.com/modelcontextprotocol/ext-apps/blob/main/specification/draft/apps.mdx
 def is_for_model(source: Any) -> bool:
     """Return whether a server shows a tool to models, and not to the app of its page alone."""
-    meta: Json = source.meta or {}
+    meta: Json = getattr(source, "meta", None) or {}
     ui: object = meta.get("ui")
     visibility: object = ui.get("visibility") if is_object(ui) else None
     return not is_array(visibility) or "model" in visibility

@@ -442,8 +442,9 @@ def test_a_call_without_a_name_is_a_bad_one_and_not_the_answer(body: str, signat
 
 def test_ids_that_repeat_are_renumbered_as_natively() -> None:
     """prompted-calling: Faults have the codes of native calling."""
-    calls = [Call("now", {}, id="a"), Call("now", {}, id="a")]
-    text = '<tool_call>\n{"id":"a","name":"now","arguments":{}}\n</tool_call>\n' * 2
+    calls = [Call("now", {}, id="a"), Call("get_weather", {"city": "Rome"}, id="a")]
+    text = '<tool_call>\n{"id":"a","name":"now","arguments":{}}\n</tool_call>\n'
+    text += '<tool_call>\n{"id":"a","name":"get_weather","arguments":{"city":"Rome"}}\n</tool_call>\n'
     native = asked(Answer(calls=calls), tool_calling="native", **KEPT)
     assert asked(Answer(text=text), tool_calling="prompted", **KEPT) == native
     assert len({call[0] for call in native[0][0]}) == 2

@@ -68,12 +68,35 @@ IDS: dict[str, tuple[list[Any], list[str], list[int]]] = {
 @pytest.mark.parametrize(("sent", "ids", "renumbered"), IDS.values(), ids=IDS)
 def test_ids(sent: list[Any], ids: list[str], renumbered: list[int]) -> None:
     """response-choice: A repeated id is renumbered and says so"""
-    calls = typed(*[(call_id, "now", "{}") for call_id in sent])
+    calls = typed(*[(call_id, "now", f'{{"n":{n}}}') for n, call_id in enumerate(sent)])
     assert [call.id for call in calls] == ids
     assert [call.index for call in calls if call.altered == ("renumbered",)] == renumbered
     assert [call.index for call in calls if not call.altered] == [
         n for n in range(len(ids)) if n not in renumbered
     ]
+
+
+REPEATS: dict[str, tuple[list[Any], list[Any]]] = {
+    "one call twice": ([("a", "f", "{}")] * 2, [("a", ("repeated",))]),
+    "three times, beside others": (
+        [("a", "f", "{}"), ("b", "f", "{}"), ("a", "f", "{}"), ("a", "f", "{}"), ("c", "f", "{}")],
+        [("a", ("repeated",)), ("b", ()), ("c", ())],
+    ),
+    "a bad one twice": ([("a", "f", "{")] * 2, [("a", ("repeated",))]),
+    "other arguments": ([("a", "f", "{}"), ("a", "f", '{"n":1}')], [("a", ()), ("call_2", ("renumbered",))]),
+    "another tool": ([("a", "f", "{}"), ("a", "g", "{}")], [("a", ()), ("call_2", ("renumbered",))]),
+    "no id": ([(None, "f", "{}")] * 2, [("call_1", ()), ("call_2", ())]),
+    "an empty id": ([("", "f", "{}")] * 2, [("call_1", ()), ("call_2", ())]),
+}
+
+
+@pytest.mark.parametrize("name", REPEATS)
+def test_a_call_that_is_sent_again_is_one(name: str) -> None:
+    """response-choice: A call that an answer sends twice is one"""
+    sent, came = REPEATS[name]
+    calls = typed(*sent).in_order()
+    assert [(call.id, call.altered) for call in calls] == came
+    assert [call.index for call in calls] == [*range(len(came))]
 
 
 def test_bad_calls_have_ids_of_their_own_too() -> None:
