@@ -18,7 +18,7 @@ from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.events import Progress
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
-OBJECT = {"type": "object", "properties": {}}
+OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 GOOD: dict[str, Any] = {"name": "good", "inputSchema": OBJECT}
 UNUSABLE: dict[str, Any] = {
     "a text for required": {"type": "object", "properties": {"a": {"type": "string"}}, "required": "a"},
