@@ -57,8 +57,8 @@ class _Invocation:
     def _input(self, arguments: Json) -> Json:
         if self._tool.response_format != "content_and_artifact" and self._call_id is None:
             return arguments
-        # For a call, LangChain returns a ToolMessage, which has the artifact too. It fills in the call's id if
-        # the tool has a schema of its own; otherwise the arguments have it.
+        # For a call, LangChain returns a ToolMessage, which has the artifact too. It fills in the call's id
+        # if the tool has a schema of its own; otherwise the arguments have it.
         call_id = arguments.get(self._call_id or "", "")
         return {"type": "tool_call", "id": call_id, "name": self._tool.name, "args": arguments}
 

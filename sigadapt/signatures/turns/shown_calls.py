@@ -37,10 +37,12 @@ def check_shown(request: ToolCall, calls: Iterable[ToolCall], progress: CallProg
 
 
 def _shows_approval(request: ToolCall, args: Json) -> bool:
-    """Return whether a request shows what runs after a yes: its id is made of the arguments, defaults too."""
-    if request.id != id_of_request(request.call, request.call.args):
-        return False
-    return _is_changed(request) or has_all(request.call.args, args)
+    """Return whether a request shows what runs after a yes."""
+    if equal_json(request.call.args, args):
+        return True
+    # It shows defaults, too, or what a hook made of the call. Its id is a hash of what was shown at first.
+    is_as_asked = request.id == id_of_request(request.call, request.call.args)
+    return is_as_asked and (_is_changed(request) or has_all(request.call.args, args))
 
 
 def _shows(request: ToolCall, args: Json) -> bool:
