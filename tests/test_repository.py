@@ -123,6 +123,10 @@ DOORS = {
         "sigadapt/signatures/tool_results/tool_result.py",
     ): "the types of what errors carry",
     ("sigadapt/errors.py", "sigadapt/runs/waiting.py"): "InputNeeded.resume",
+    (
+        "sigadapt/adapters/tool_adapter.py",
+        "sigadapt/adapters/json_adapter.py",
+    ): "the fallback",
     ("sigadapt/signatures/calls/tool_call.py", "sigadapt/signatures/turns/running.py"): "ToolCall.execute",
     ("sigadapt/signatures/calls/tool_calls.py", "sigadapt/signatures/turns/jobs.py"): "ToolCalls.run",
     ("sigadapt/signatures/calls/tool_calls.py", "sigadapt/signatures/turns/running.py"): "ToolCalls.run",

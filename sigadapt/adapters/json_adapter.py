@@ -12,7 +12,6 @@ from typing_extensions import Unpack
 from sigadapt.adapters.chat_adapter import ChatAdapter
 from sigadapt.adapters.options import ToolOptions, lists_options
 from sigadapt.adapters.plan import prompt_cache
-from sigadapt.adapters.tool_adapter import ToolAdapter
 
 
 class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
@@ -75,11 +74,6 @@ class JSONAdapter(ChatAdapter, dspy.JSONAdapter):
         if schema is None:
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "response", "schema": schema}}
-
-
-# As in DSPy, the other adapters fall back to this one. They cannot import it, because it imports them.
-ToolAdapter.fallback = JSONAdapter
-JSONAdapter.fallback = None
 
 
 def _schema_of(signature: type[Signature]) -> dict[str, Any] | None:

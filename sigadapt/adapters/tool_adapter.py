@@ -50,9 +50,6 @@ class ToolAdapter(OutputFormat):
     fills_tool_fields: ClassVar[bool] = True
     """Tells `ToolDecls.description` that this is not DSPy's own adapter."""
 
-    fallback: "ClassVar[type[ToolAdapter] | None]" = None
-    """The adapter that asks again if a text does not parse; `json_adapter.py` sets it."""
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # Replaces DSPy's own, which wraps inherited methods a second time, so that callbacks fire twice.
         for name in ("format", "parse"):
@@ -150,13 +147,17 @@ class ToolAdapter(OutputFormat):
     _arun_planned = planned(_arun)
 
     def _fallback(self, error: AdapterParseError, plan: Plan, *, emitted: bool) -> "ToolAdapter | None":
-        """Return the adapter to ask again with; None after a bad call or if there is no fallback."""
+        """Return the adapter to ask again with, as in DSPy; None after a bad call, and for JSON itself."""
+        from sigadapt.adapters.json_adapter import JSONAdapter  # a door: tests/test_repository.py
+
         # A stream that has shown text is not begun anew. One of an empty answer has shown nothing.
         if not plan.texts or isinstance(error, ToolCallParseError):
             return None
-        if (emitted and error.lm_response) or not self.use_json_adapter_fallback or self.fallback is None:
+        if (emitted and error.lm_response) or not self.use_json_adapter_fallback:
             return None
-        adapter = self.fallback()
+        if isinstance(self, JSONAdapter):
+            return None
+        adapter = JSONAdapter()
         adapter.options = self.options
         return adapter
 

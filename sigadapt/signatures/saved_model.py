@@ -37,6 +37,7 @@ class Immutable:
         return self
 
 
+_PACKAGE = __name__.partition(".")[0]
 _SAVING = frozenset(("model_dump", "model_dump_json", "model_validate", "model_validate_json"))
 
 
@@ -45,7 +46,7 @@ class OwnMembers(ModelMetaclass):
 
     def __dir__(self) -> list[str]:
         """Return the names of sigadapt's own members, and of pydantic's those that save and load."""
-        own = [vars(base) for base in self.__mro__ if base.__module__.startswith("sigadapt.")]
+        own = [vars(base) for base in self.__mro__ if base.__module__.partition(".")[0] == _PACKAGE]
         names = {name for members in own for name in members if not name.startswith("_")}
         return sorted({*names, *_SAVING, "__doc__", "__init__", "__module__"})
 

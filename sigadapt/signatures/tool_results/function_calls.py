@@ -161,8 +161,9 @@ def takes_context_first(function: object) -> bool:
 def with_first(function: Callable[..., Any], value: Any) -> Callable[..., Any]:
     """Return a function, and its async form if it has one, with its first argument given."""
     bound: Any = partial(function, value)
-    if hasattr(function, "acall"):
-        bound.acall = partial(cast("Any", function).acall, value)
+    async_form = getattr(function, "acall", None)
+    if async_form is not None:
+        bound.acall = partial(async_form, value)
     return bound
 
 
