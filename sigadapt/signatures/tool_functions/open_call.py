@@ -148,6 +148,8 @@ def attempt_of(call: Any) -> OpenCall | None:
     outer = hooked_call.get()
     if outer is None or (outer.call.id, outer.call.name) != (call.id, call.name):
         return None
+    if outer.call.turn != call.turn:  # of a program that the hook runs: servers use ids again
+        return None
     return outer.attempt(call)
 
 
