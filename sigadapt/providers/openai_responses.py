@@ -50,7 +50,15 @@ from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
-from sigadapt.providers.wire.result_blocks import data_uri, file_name, text_in
+from sigadapt.providers.wire.result_blocks import (
+    OFFICE,
+    PDF,
+    PICTURES,
+    TEXTS,
+    data_uri,
+    file_name,
+    text_in,
+)
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
@@ -644,7 +652,8 @@ _ROUTE = Route(
     "lm15",
     models=RouteModels(adapter="OpenAILM"),
     turns=TurnRules(takes=frozenset({NAME}), developer_role="developer"),
-    results=ResultRules(inside=result_block),
+    # Source: the guides "Images and vision" and "File inputs" of developers.openai.com; read on 2026-11-28.
+    results=ResultRules(inside=result_block, images=PICTURES, files=rf"{PDF}|{TEXTS}|{OFFICE}"),
     choices=ChoiceRules(forms=ALL_CHOICES | {"own", "custom"}),
     tools=ToolRules(
         # Sources: the guides "Function calling" and "Tool search" of developers.openai.com;

@@ -23,7 +23,6 @@ from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
-from sigadapt.errors import InvalidHistory
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
@@ -68,7 +67,7 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
     route = record.route
     controls = record.controls
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
-        prompt = "\n\n".join(_text(row["content"]) for row in sent.request["messages"])
+        prompt = "\n\n".join(_text(row.get("blocks", row["content"])) for row in sent.request["messages"])
         settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
         candidates: list[CandidateAnswer] = []
         for keywords in executions_of(controls):
@@ -138,12 +137,6 @@ def _model(lm: BaseLM, outgoing: Outgoing, record: RequestRecord, route: Route, 
 def _text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
-    if any("text" not in part for part in content):
-        raise InvalidHistory(
-            "a question holds an image, a file or audio, and a text-completion model takes text alone",
-            code="unsendable_content",
-            fix="Use a chat model, or give the content as text.",
-        )
     return "\n".join(part["text"] for part in content)
 
 
