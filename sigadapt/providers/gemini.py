@@ -728,9 +728,7 @@ PROVIDER = Gemini(
         models=RouteModels(prefixes=frozenset({NAME, "vertex_ai"})),
         turns=_ROUTE.turns._replace(writes_arguments=True),
         # LiteLLM downloads what a URL leads to, and fails at the id of a file.
-        results=_ROUTE.results._replace(
-            inside=_chat_part, behind=chat_block, sources=frozenset({"data"})
-        ),
+        results=_ROUTE.results._replace(inside=_chat_part, behind=chat_block, sources=frozenset({"data"})),
         choices=_ROUTE.choices._replace(forms=NO_SUBSET),
         # LiteLLM takes name, description and parameters, and leaves these server tools out beside functions,
         # without a word (measured on 1.106).

@@ -48,6 +48,9 @@ class TurnRules(NamedTuple):
     developer_role: str = "system"
     takes_instructions: bool = True  # whether instructions inside of a conversation have a role of their own
     writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
+    # Returns whether a model, by its name, gives its reasoning encrypted if it is asked to, so that it can go
+    # back although the provider stored nothing; None on a wire on which nothing is ever stored.
+    encrypts: Callable[[str], bool] | None = None
     # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,
     # given the turn's state and the model's name.
     stand_in: Callable[[Json | None, str], Json | None] | None = None

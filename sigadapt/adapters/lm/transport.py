@@ -84,10 +84,12 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint}")
     model = partial(_model, lm, outgoing, sent, route)
     candidates = []
+    is_stored = route.turns.encrypts is None or sent.request.get("store") is not False
+    answer_of = partial(CandidateAnswer, endpoint=route.endpoint, is_stored=is_stored)
     subscribe_to: Callable[[Any], CallTap | None] = partial(subscribe, record)
     for keywords in executions_of(controls):
         asking = show_to_watchers(lm, sent), _Ask(model, request, keywords)
-        answer = yield from _answer(*asking, route.endpoint, subscribe_to)
+        answer = yield from _answer(*asking, answer_of, subscribe_to)
         subscribe_to = CallTap  # listeners get the first candidate
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
@@ -99,17 +101,17 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
 def _answer(
     callbacks: AbstractContextManager[Any],
     ask: _Ask,
-    endpoint: str,
+    answer_of: Callable[..., CandidateAnswer],
     subscribe: Callable[[Any], CallTap | None],
 ) -> Steps[CandidateAnswer]:
     stream = settings.send_stream
     has_stop = bool(ask.sent.config.stop)
     if stream is None:
         with callbacks:
-            return CandidateAnswer((yield ask), endpoint, has_stop=has_stop)
+            return answer_of((yield ask), has_stop=has_stop)
     tap = subscribe(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
-        answer = CandidateAnswer((yield ask), endpoint, has_stop=has_stop)
+        answer = answer_of((yield ask), has_stop=has_stop)
     if tap.recorder is not None:
         answer.provider = tap.recorder.provider
         answer.events = tap.recorder.events

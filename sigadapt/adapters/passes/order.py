@@ -43,7 +43,13 @@ from sigadapt.adapters.passes.settings import (
     note_tool_settings,
     refuse_unchosen_calls,
 )
-from sigadapt.adapters.passes.states import add_stand_ins, check_states, note_lost_state
+from sigadapt.adapters.passes.states import (
+    add_stand_ins,
+    ask_for_reasoning,
+    check_states,
+    leave_unstored_reasoning,
+    note_lost_state,
+)
 from sigadapt.adapters.passes.tool_fields import drop_searches, fit_tools
 from sigadapt.adapters.passes.tool_search import (
     count_tools_as_declared,
@@ -69,6 +75,8 @@ _ROUTE_PASSES: tuple[RequestPass, ...] = (
     replace_halves,
     write_questions,
     check_states,
+    ask_for_reasoning,
+    leave_unstored_reasoning,
     write_custom_calls,
     choose_aliases,
     note_lost_state,
@@ -134,7 +142,7 @@ def lower(request: Request, route: Route) -> RequestRecord:
     return record
 
 
-_SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format"})
+_SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format", "store"})
 
 
 def _comes_as_it_is(record: CallRecord) -> bool:
