@@ -40,7 +40,7 @@ _SECOND = "v2"
 _SHORTEST_SECRET = 16
 
 
-_LATER_FIELDS = ("altered", "note")
+_LATER_FIELDS = ("altered", "note", "error_type")
 
 
 class _Part(NamedTuple):
