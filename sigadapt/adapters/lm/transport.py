@@ -21,6 +21,7 @@ from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
+from sigadapt.adapters.request.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
 from sigadapt.providers import provider_named
@@ -84,7 +85,7 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint}")
     model = partial(_model, lm, outgoing, sent, route)
     candidates = []
-    is_stored = route.turns.encrypts is None or sent.request.get("store") is not False
+    is_stored = route.turns.encrypts is None or not stores_nothing(sent.request)
     answer_of = partial(CandidateAnswer, endpoint=route.endpoint, is_stored=is_stored)
     subscribe_to: Callable[[Any], CallTap | None] = partial(subscribe, record)
     for keywords in executions_of(controls):

@@ -142,7 +142,7 @@ def lower(request: Request, route: Route) -> RequestRecord:
     return record
 
 
-_SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format", "store"})
+_SETTINGS = frozenset({"tool_choice", "parallel_tool_calls", "response_format", "store", "extra_body"})
 
 
 def _comes_as_it_is(record: CallRecord) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
+from sigadapt.adapters.request.states import refuse_unreadable_states, state_of, stores_nothing
 from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.route import Route
@@ -25,7 +25,7 @@ def check_states(request: Request, record: RequestRecord) -> Request:
 def ask_for_reasoning(request: Request, record: RequestRecord) -> Request:
     """Ask for encrypted reasoning where the provider stores nothing, so that it can go back."""
     encrypts = record.route.turns.encrypts
-    if encrypts is None or not record.is_native or request.get("store") is not False:
+    if encrypts is None or not record.is_native or not stores_nothing(request):
         return request
     settings: Mapping[str, Any] = request
     included = list[str](settings.get("include") or ())
@@ -49,7 +49,7 @@ def leave_unstored_reasoning(request: Request, record: RequestRecord) -> Request
         state = state_of(row)
         if state is None or not route.replays(state):
             continue
-        is_stored = request.get("store") is not False and state.get("stored") is not False
+        is_stored = not stores_nothing(request) and state.get("stored") is not False
         kept = state if is_stored else BY_WIRE[route.wire].unstored(state)
         if kept is not state:
             why = (

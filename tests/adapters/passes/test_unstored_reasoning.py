@@ -146,6 +146,13 @@ def test_what_the_program_includes_is_sent_once(engine: str):
     assert [sorted(body["include"]) for body in bodies] == [["message.output_text.logprobs", ENCRYPTED]] * 2
 
 
+def test_a_setting_inside_of_the_body_counts():
+    """conversations: Reasoning that was not stored goes back encrypted."""
+    bodies, _ = sent_by([{"engine": "litellm", "extra_body": {"store": False}}])
+    assert [body["include"] for body in bodies] == [[ENCRYPTED]] * 2
+    assert [len(reasoning_in(body)) for body in bodies] == [0, 1]
+
+
 def test_a_model_that_reasons_by_its_settings_is_asked():
     """conversations: Reasoning that was not stored goes back encrypted."""
     bodies, _ = sent_by([{**UNKNOWN, "reasoning_effort": "low"}])
