@@ -38,7 +38,15 @@ from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
-from sigadapt.providers.wire.result_blocks import IMAGES, PDF, chat_block, decoded_text, text_in
+from sigadapt.providers.wire.result_blocks import (
+    IMAGES,
+    PDF,
+    PICTURES,
+    TEXTS,
+    chat_block,
+    decoded_text,
+    text_in,
+)
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
@@ -535,13 +543,16 @@ class Anthropic(Provider):
         return {"tool_choice": written}
 
 
+_SPELLED = {"image/jpg": "image/jpeg"}
+
+
 def block_of(part: Json, model: str) -> Json | None:
     """Return a part of a result as a content block; None if Claude takes no such part."""
     # Source: Anthropic's Messages reference (`tool_result.content` of text, image and document; sources
     # base64, url, file, and the text of a plain document), read 2026-11-21. With `is_error`, Anthropic
     # refuses all but text in a result.
     text = text_in(part)
-    mime = part.get("mime_type")
+    mime = _SPELLED.get(part.get("mime_type", ""), part.get("mime_type"))
     if text is not None:
         return {"type": "text", "text": text}
     kind = "image" if part["type"] == "image" else "document"
@@ -616,6 +627,9 @@ def _chat_block(part: Json, model: str) -> Json | None:
     return None if block is None or is_plain else chat_block(part, model)
 
 
+# Sources: the guides "Vision", "PDF support" and "Files API" on platform.claude.com; read on 2026-11-21.
+_DOCUMENTS = rf"{PDF}|{TEXTS}"
+
 # Sources: the tool reference, "Strict tool use" and "Tool search" on platform.claude.com, and `ToolParam` of
 # Anthropic's SDK 2.11; read on 2026-11-21.
 _FIELDS = frozenset(
@@ -642,7 +656,14 @@ _ROUTE = Route(
     "lm15",
     models=RouteModels(adapter="AnthropicLM"),
     turns=TurnRules(takes=frozenset({NAME}), takes_instructions=False),
-    results=ResultRules(marks_failed=True, text_failures=True, inside=block_of, behind=block_of),
+    results=ResultRules(
+        marks_failed=True,
+        text_failures=True,
+        inside=block_of,
+        behind=block_of,
+        images=PICTURES,
+        files=_DOCUMENTS,
+    ),
     choices=ChoiceRules(forms=NO_SUBSET | {"own"}, forces_with_thinking=False),
     tools=ToolRules(fields=_FIELDS, strict=True, strict_rules=_STRICT),
     search=SearchRules(
@@ -661,7 +682,7 @@ PROVIDER = Anthropic(
         as_chat=True,
         models=RouteModels(prefixes=frozenset({NAME})),
         turns=_ROUTE.turns._replace(writes_arguments=True),
-        results=ResultRules(inside=_chat_block, behind=_chat_block),
+        results=ResultRules(inside=_chat_block, behind=_chat_block, images=PICTURES, files=_DOCUMENTS),
         choices=_ROUTE.choices._replace(forms=NO_SUBSET),
         tools=ToolRules(  # not `strict`: LiteLLM leaves the flag out (measured on litellm 1.106)
             fields=_FIELDS,

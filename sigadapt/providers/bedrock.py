@@ -29,7 +29,7 @@ from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording, Where
-from sigadapt.providers.wire.result_blocks import chat_block
+from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     an_object,
@@ -248,10 +248,9 @@ def _part(block: Json) -> Json | None:
 
 def result_block(part: Json, model: str) -> Json | None:
     """Return a part of a result as LiteLLM takes it in a tool message; None if it does not reach Bedrock."""
-    # LiteLLM leaves out audio without a word, and downloads what a URL leads to. Source: the Converse
-    # reference, ToolResultContentBlock (text, image, document), read 2026-11-21.
-    has_place = part["type"] in ("text", "json") or (part["type"] != "audio" and "data" in part)
-    return chat_block(part, model) if has_place else None
+    # LiteLLM leaves out audio without a word. Source: the Converse reference, ToolResultContentBlock (text,
+    # image, document), read 2026-11-21.
+    return None if part["type"] == "audio" else chat_block(part, model)
 
 
 def _caveat(request: Json) -> str:
@@ -262,6 +261,11 @@ def _caveat(request: Json) -> str:
     return "LiteLLM leaves out redacted_thinking on the way to Bedrock" if has_redacted else ""
 
 
+_DOCUMENTS = (
+    rf"{PDF}|text/(plain|html|csv|markdown)|application/(msword|vnd\.ms-excel"
+    r"|vnd\.openxmlformats-officedocument\.(wordprocessingml\.document|spreadsheetml\.sheet))"
+)
+
 PROVIDER = BedrockConverse(
     Route(
         NAME,
@@ -269,7 +273,11 @@ PROVIDER = BedrockConverse(
         as_chat=True,
         models=RouteModels(prefixes=frozenset({"bedrock"})),
         turns=TurnRules(takes=frozenset({anthropic.NAME}), writes_arguments=True, takes_instructions=False),
-        results=ResultRules(inside=result_block),
+        # Source: ImageBlock and DocumentBlock of the Converse reference, read 2026-11-21.
+        # LiteLLM downloads what a URL leads to, and fails at the id of a file.
+        results=ResultRules(
+            inside=result_block, images=PICTURES, files=_DOCUMENTS, sources=frozenset({"data"})
+        ),
         choices=ChoiceRules(
             forms=frozenset({"auto", "required", "named"}), parallel=False, forces_with_thinking=False
         ),

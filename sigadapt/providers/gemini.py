@@ -672,7 +672,15 @@ _ROUTE = Route(
     "lm15",
     models=RouteModels(adapter="GeminiLM"),
     turns=TurnRules(takes=frozenset({NAME}), stand_in=stand_in, takes_instructions=False),
-    results=ResultRules(marks_failed=True, as_objects=True, inside=result_part, behind=content_part),
+    results=ResultRules(
+        marks_failed=True,
+        as_objects=True,
+        inside=result_part,
+        behind=content_part,
+        # Source: the guides on images, audio, video and documents of ai.google.dev; read on 2026-11-28.
+        images=r"image/(png|jpe?g|webp|hei[cf])",
+        files=r"application/pdf|text/.+|video/.+",
+    ),
     choices=ChoiceRules(forms=ALL_CHOICES | {"validated"}, parallel=False, formats_beside_tools=False),
     tools=ToolRules(
         native=True,
@@ -719,7 +727,8 @@ PROVIDER = Gemini(
         as_chat=True,
         models=RouteModels(prefixes=frozenset({NAME, "vertex_ai"})),
         turns=_ROUTE.turns._replace(writes_arguments=True),
-        results=_ROUTE.results._replace(inside=_chat_part, behind=chat_block),
+        # LiteLLM downloads what a URL leads to, and fails at the id of a file.
+        results=_ROUTE.results._replace(inside=_chat_part, behind=chat_block, sources=frozenset({"data"})),
         choices=_ROUTE.choices._replace(forms=NO_SUBSET),
         # LiteLLM takes name, description and parameters, and leaves these server tools out beside functions,
         # without a word (measured on 1.106).

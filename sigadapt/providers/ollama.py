@@ -17,7 +17,7 @@ from sigadapt.providers.wire.ends import finish_word, mark_last_cut_off
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.recorded import Recording
-from sigadapt.providers.wire.result_blocks import chat_image
+from sigadapt.providers.wire.result_blocks import PICTURES, chat_image
 from sigadapt.providers.wire.values import (
     an_object,
     calls_of,
@@ -138,7 +138,7 @@ def _caveat(request: Json) -> str:
     return "LiteLLM writes tools into the prompt of ollama/ models; use the native engine, or ollama_chat/"
 
 
-_RESULTS = ResultRules(behind=chat_image)
+_RESULTS = ResultRules(behind=chat_image, images=PICTURES, sources=frozenset({"data"}))
 _NO_CHOICES = ChoiceRules(forms=frozenset(), parallel=False, formats_beside_tools=False)
 _OVER_LITELLM = Route(
     NAME,

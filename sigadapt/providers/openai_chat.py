@@ -48,7 +48,7 @@ from sigadapt.providers.wire.ends import (
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written, named_chat_block, only
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
-from sigadapt.providers.wire.result_blocks import chat_block, chat_text
+from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
 from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
@@ -647,7 +647,9 @@ _ROUTE = Route(
     "lm15",
     models=RouteModels(adapter="OpenAIChatLM"),
     turns=TurnRules(takes=frozenset({NAME})),
-    results=ResultRules(behind=chat_block),
+    # Source: the guides "Images and vision" and "File inputs" of developers.openai.com (of files, PDF alone);
+    # read on 2026-11-28. Servers like it take no more, as far as they say.
+    results=ResultRules(behind=chat_block, images=PICTURES, files=PDF),
     choices=ChoiceRules(forms=ALL_CHOICES | {"custom"}),
     tools=ToolRules(strict=True, custom=True),
     ids=IdentifierRules(UNSIGNED, 40),

@@ -50,7 +50,15 @@ from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
 from sigadapt.providers.wire.recorded import Recording
-from sigadapt.providers.wire.result_blocks import data_uri, file_name, text_in
+from sigadapt.providers.wire.result_blocks import (
+    OFFICE,
+    PDF,
+    PICTURES,
+    TEXTS,
+    data_uri,
+    file_name,
+    text_in,
+)
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
@@ -104,6 +112,7 @@ _ENDS_OF_OUTPUTS = ("_output", "_approval_response")
 _OTHERS = frozenset(("encoding_format", "dimensions", "voice"))
 _OTHER_MODELS = re.compile("embed|moderation|tts|whisper", re.IGNORECASE)
 _SEARCHING = re.compile(r"openai/gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)")
+_REASONING = re.compile(r"(^|[/.])(o\d|codex|gpt-([5-9]|\d\d)(?!.*chat)|grok-([4-9]|\d\d))")
 # Sources: the guide of each tool on developers.openai.com and the types of OpenAI's SDK 2.54; read on
 # 2026-11-23.
 _DOMAINS = {name: f"${name}" for name in ("allowed_domains", "blocked_domains")}
@@ -173,6 +182,14 @@ def _call(item: Json) -> RawCall:
 
 def _without(item: Json, *keys: str) -> Json:
     return {key: value for key, value in item.items() if key not in keys}
+
+
+def _unnamed(item: Json) -> Json:
+    """Return an item of the model without the id by which OpenAI would look for the reasoning before it."""
+    kind = kind_of(item)
+    if kind == "message":
+        return _without(item, "id", "status")
+    return _without(item, "id") if kind in ("function_call", "custom_tool_call") else item
 
 
 def _input_item(item: Json) -> Json:
@@ -340,6 +357,8 @@ class OpenAIResponses(Provider):
             text_of(item.get("content")) or text_of(item.get("summary")) for item in thoughts
         )
         saved_state = state(NAME, map(self.describe, items))
+        if saved_state is not None and body.get("store") is False:  # also where the account keeps nothing
+            saved_state["stored"] = False
         work = NO_WORK if saved_state is None else self.work(items)
         return [Reading(text, thinking, calls, finish, saved_state, why, commentary, error, work=work)]
 
@@ -480,6 +499,21 @@ class OpenAIResponses(Provider):
                 arguments = text_of_arguments(call)
                 items.append({"type": "function_call", **item, **fields, "arguments": arguments})
         return items
+
+    # What was not stored is not found by its id, and what followed it is refused by its own id without it:
+    # https://developers.openai.com/api/docs/guides/reasoning#encrypted-reasoning-items
+    def unstored(self, state: Json) -> Json:
+        blocks: list[Json] = state["blocks"]
+        kept = [block for block in blocks if not self.is_thinking(block) or block.get("encrypted_content")]
+        if len(kept) == len(blocks):
+            return state
+        return {**state, "blocks": [*map(_unnamed, kept)]}
+
+    # {"store": false, "include": ["reasoning.encrypted_content"]}
+    # https://developers.openai.com/api/reference/resources/responses/methods/create
+    def fields(self, request: Mapping[str, Any], route: Route) -> Json:
+        fields = super().fields(request, route)
+        return {**fields, "include": [*request["include"]]} if request.get("include") else fields
 
     # {"type": "function_call_output", "call_id": "call_1", "output": "18 C"}
     # https://developers.openai.com/api/docs/guides/function-calling#handling-function-calls
@@ -639,12 +673,18 @@ def _searches(model: str) -> bool:
     return _SEARCHING.match(model) is not None
 
 
+def _encrypts(model: str) -> bool:
+    """Return that a model reasons; OpenAI refuses to encrypt what others do not have (read 2026-11-28)."""
+    return _REASONING.search(model) is not None
+
+
 _ROUTE = Route(
     NAME,
     "lm15",
     models=RouteModels(adapter="OpenAILM"),
-    turns=TurnRules(takes=frozenset({NAME}), developer_role="developer"),
-    results=ResultRules(inside=result_block),
+    turns=TurnRules(takes=frozenset({NAME}), developer_role="developer", encrypts=_encrypts),
+    # Source: the guides "Images and vision" and "File inputs" of developers.openai.com; read on 2026-11-28.
+    results=ResultRules(inside=result_block, images=PICTURES, files=rf"{PDF}|{TEXTS}|{OFFICE}"),
     choices=ChoiceRules(forms=ALL_CHOICES | {"own", "custom"}),
     tools=ToolRules(
         # Sources: the guides "Function calling" and "Tool search" of developers.openai.com;

@@ -187,6 +187,10 @@ class Provider:
         """Return whether a block is thinking."""
         return self.describe(block).kind in self.thinking
 
+    def unstored(self, state: Json) -> Json:
+        """Return a state without what only names what the provider stores; itself if nothing does."""
+        return state
+
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
         for kind, more, _, _ in map(self.describe, state["blocks"]):

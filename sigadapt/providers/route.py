@@ -3,6 +3,7 @@
 A provider's file lists its routes. What stands there was measured on dspy 3.4.1 and litellm 1.106.
 """
 
+import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -47,9 +48,16 @@ class TurnRules(NamedTuple):
     developer_role: str = "system"
     takes_instructions: bool = True  # whether instructions inside of a conversation have a role of their own
     writes_arguments: bool = False  # whether the client writes arguments as text that came as an object
+    # Returns whether a model, by its name, gives its reasoning encrypted if it is asked to, so that it can go
+    # back although the provider stored nothing; None on a wire on which nothing is ever stored.
+    encrypts: Callable[[str], bool] | None = None
     # Returns the fields that the provider asks for in place of the state that a turn's first call lacks,
     # given the turn's state and the model's name.
     stand_in: Callable[[Json | None, str], Json | None] | None = None
+
+
+_PICTURE = {"type": "image", "mime_type": "image/png", "data": ""}
+"""What every route whose results hold blocks has a block for."""
 
 
 class ResultRules(NamedTuple):
@@ -62,6 +70,35 @@ class ResultRules(NamedTuple):
     # name; None if there is no such block.
     inside: Callable[[Json, str], Json | None] = _no_block
     behind: Callable[[Json, str], Json | None] = _no_block  # behind the turn's results, or in a question
+    # The patterns for the MIME types of images and files whose data the provider takes; of all that has a
+    # block, unless the provider documents which.
+    images: str = ".*"
+    files: str = ".*"
+    # What a part may hold: data, or an address that goes out as one, so that nobody here downloads anything.
+    sources: frozenset[str] = frozenset({"data", "url", "file_id"})
+    own_blocks: bool = True  # whether results that hold pictures hold a program's own blocks, too
+
+    def takes(self, part: Json) -> bool:
+        """Return whether the provider takes a part, by the type of its data or by its address."""
+        if part["type"] in ("text", "json"):
+            return True
+        if "data" not in part:
+            return not self.sources.isdisjoint(part)
+        pattern = {"image": self.images, "file": self.files}.get(part["type"], ".*")
+        mime: str = part["mime_type"].partition(";")[0].strip().lower()
+        return re.fullmatch(pattern, mime) is not None
+
+    def block_inside(self, part: Json, model: str) -> Json | None:
+        """Return the block of a part inside a result; None if none can hold it."""
+        if part["type"] == "block":
+            return part["value"] if self.own_blocks and self.inside(_PICTURE, model) else None
+        return self.inside(part, model) if self.takes(part) else None
+
+    def block_behind(self, part: Json, model: str) -> Json | None:
+        """Return the block of a part behind the results or in a question; None if none can hold it."""
+        if part["type"] == "block":
+            return None
+        return self.behind(part, model) if self.takes(part) else None
 
 
 class ChoiceRules(NamedTuple):
@@ -138,7 +175,7 @@ def _same_part(part: Json, model: str) -> Json | None:
 OWN_ENGINE = Route(
     "lm15",
     "engine",
-    results=ResultRules(marks_failed=True, inside=_same_part),
+    results=ResultRules(marks_failed=True, inside=_same_part, own_blocks=False),
     names=IdentifierRules(ANY, 1_000_000),
     ids=IdentifierRules(UNSIGNED, 1_000_000),
     question_block=as_part,

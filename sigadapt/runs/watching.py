@@ -570,4 +570,4 @@ def _tool_result(call: AnyCall, value: Any, error: Exception | None) -> ToolResu
             return result_of(call, value)
     except Exception as unreadable:  # noqa: BLE001  (the tool has run; what it gave cannot be a result)
         error = unreadable
-    return ToolResult.failed(call, message_of(error))
+    return ToolResult.failed(call, message_of(error), error)

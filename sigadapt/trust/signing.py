@@ -31,7 +31,7 @@ Secrets: TypeAlias = Secret | Sequence[Secret]
 
 _VERSION = "v1"  # of the form of marks; it is in what is hashed
 _SHORTEST_SECRET = 16
-_RARE_FIELDS = ("altered", "note")
+_RARE_FIELDS = ("altered", "note", "error_type")
 """Fields of a result that its mark covers only where they say something."""
 
 

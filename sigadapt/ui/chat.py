@@ -64,6 +64,8 @@ class ChatTurn(_StoredModel):
     events: Events = []
     denied: dict[str, str | None] = {}
     """The calls that the user rejected, by their ids on the page, with the reason."""
+    error_types: dict[str, str] = {}
+    """The types of exceptions that failed calls, by their ids on the page: an agent's history lacks them."""
     decided: list[str] = []
     """The ids of requests that were decided."""
     other_calls: list[OtherCall] = []

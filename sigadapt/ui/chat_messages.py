@@ -164,7 +164,8 @@ class ShownChat:
         elif self._is_running and result.is_error and result.value in _NO_RESULT_YET:
             part.state = "running"
         else:
-            self._show_result(part, result)
+            kind = result.error_type or turn.error_types.get(part.page_id)
+            self._show_result(part, result.model_copy(update={"error_type": kind}))
 
     def _show_result(self, part: CallPart, result: ToolResult) -> None:
         if result.is_error:

@@ -275,6 +275,7 @@ class ChatRun:
         self._results: dict[str, ToolResult] = {}  # of the turn that waited
         self._calls: dict[str, OtherCall] = {}  # by the id of the call: those that came last
         self._good_calls: list[OtherCall] = []
+        self._error_types: dict[str, str] = {}  # of calls that failed, by their ids on the page
         self._earlier_ids = deepcopy(keeper.chat.turns[-1].page_ids)
         self._main_turn: Any = None  # the ledger's, of the agent that got the message
         self._is_lost = threading.Event()
@@ -365,6 +366,8 @@ class ChatRun:
         self._note_end_of_turn()
         if isinstance(event, run_events.Failed):
             return  # raised next
+        if isinstance(event, run_events.ResultReady) and event.result.error_type:
+            self._error_types[self._writer.page_id_of(event.call_id)] = event.result.error_type
         rows: list[Json] = []
         if not isinstance(event, run_events.Confirm):  # written when it is saved
             rows = [*self._writer.on(event)]
@@ -403,6 +406,7 @@ class ChatRun:
 
     def _keep_progress(self) -> None:
         chat = self._keeper.chat
+        chat.turns[-1].error_types |= self._error_types
         if self._is_going_on():
             if chat.run is not None:
                 chat.run.results = [*self._results.values()]

@@ -41,18 +41,15 @@ def test_a_text_of_an_error_that_fails_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "kind", "words"),
     [
-        ("ConnectionError: postgres://me:secret@db", "ConnectionError"),
-        (
-            "Execution error in f: \nTraceback (most recent call last):\n  File \"x\"\nKeyError: 's'",
-            "KeyError",
-        ),
-        ("my password is secret", "ToolError"),
-        ({"error": "secret"}, "ToolError"),
+        ("ConnectionError: postgres://me:secret@db", "ConnectionError", "ConnectionError"),
+        ("ConnectionError: postgres://me:secret@db", None, "ToolError"),
+        ("Hunter2", None, "ToolError"),
+        ({"error": "secret"}, None, "ToolError"),
     ],
 )
-def test_a_failed_tool_is_written_by_its_type(value: object, words: str) -> None:
+def test_a_failed_tool_is_written_by_its_type(value: object, kind: str | None, words: str) -> None:
     """watching-runs: An error is written by its type"""
-    result = ToolResult(call_id="c", name="f", value=value, is_error=True)
+    result = ToolResult(call_id="c", name="f", value=value, is_error=True, error_type=kind)
     assert words_of_failure(result, lambda error: type(error).__name__) == words

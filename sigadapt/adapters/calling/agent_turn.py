@@ -26,7 +26,7 @@ from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.open_call import OpenCall, open_call
 from sigadapt.signatures.tool_functions.pending import need_of
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallStop, LaterCallStop
-from sigadapt.signatures.tool_results.failures import FailedResult, message_in, message_of
+from sigadapt.signatures.tool_results.failures import FailedResult, message_in, message_of, type_of_error
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
@@ -71,6 +71,7 @@ class AgentTurn:
         self._waiting: dict[str, ToolCall] = {}  # the calls that have not begun, by id
         self._results: dict[str, dspy.ToolCallResults.ToolCallResult] = {}
         self._stops: dict[str, CallStop] = {}  # of the calls that wait, by id
+        self._error_types: dict[str, str | None] = {}  # of the calls that failed, which DSPy's rows lack
         self._refusal: Callable[[str], SigadaptError] | None = None
 
     @classmethod
@@ -114,6 +115,7 @@ class AgentTurn:
             self._waiting.pop(result.call_id, None)
             self._stops.pop(result.call_id, None)
             self._results[result.call_id] = agent_result(result)
+            self._error_types[result.call_id] = result.error_type
 
     def cancel(self, call: dspy.ToolCalls.ToolCall) -> None:
         """Note that a call was cancelled with its turn."""
@@ -198,7 +200,7 @@ class AgentTurn:
             self.count_calls(-1)
             self.stop(call, stop)
         except Exception as error:
-            self.end(call, self.failure_value(name, error), is_error=True)
+            self._fail(call, error)
             raise
         except BaseException as error:
             outcome = outcome_at_cancel(error)
@@ -247,7 +249,8 @@ class AgentTurn:
             history = with_events(history) if self.keeps_tracebacks else without_tracebacks(history)
             rows = [row for row in self._results.values() if row.name != SUBMIT]
             progress = {call_id: stop.progress for call_id, stop in self._stops.items()}
-            turn = TurnResults(self._calls, [*map(_tool_result, rows)], requests, progress)
+            results = [_tool_result(row, self._error_types.get(row.call_id or "")) for row in rows]
+            turn = TurnResults(self._calls, results, requests, progress)
             place = {"event": self._event, "field": self._field}
             return turn.input_needed(history, parallel=not self.is_one_by_one, **place)
 
@@ -276,7 +279,12 @@ class AgentTurn:
             self.end(call, outcome.value, is_error=False)
         elif isinstance(outcome.error, Exception):
             _LOG.debug("the tool %s failed", call.name, exc_info=outcome.error)
-            self.end(call, self.failure_value(call.name, outcome.error), is_error=True)
+            self._fail(call, outcome.error)
+
+    def _fail(self, call: dspy.ToolCalls.ToolCall, error: Exception) -> None:
+        """Keep the exception that a call failed with."""
+        self._error_types[call.id or ""] = type_of_error(error)
+        self.end(call, self.failure_value(call.name, error), is_error=True)
 
     def failure_value(self, name: str, error: Exception) -> Any:
         """Return what the history has of a tool that failed: what the model reads."""
@@ -338,11 +346,14 @@ def _as_failure(row: dspy.ToolCallResults.ToolCallResult) -> dspy.ToolCallResult
     return row.model_copy(update={"value": message_of(row.value.error), "is_error": True})
 
 
-def _tool_result(row: dspy.ToolCallResults.ToolCallResult) -> ToolResult:
+def _tool_result(row: dspy.ToolCallResults.ToolCallResult, error_type: str | None) -> ToolResult:
     """Return a result as the agent has it, without the traceback of a failed one."""
     name = row.name or "unnamed"
     value = message_in(row.value, name) if row.is_error else row.value
-    return ToolResult(call_id=row.call_id or "", name=name, value=value, is_error=bool(row.is_error))
+    call_id = row.call_id or ""
+    return ToolResult(
+        call_id=call_id, name=name, value=value, is_error=bool(row.is_error), error_type=error_type
+    )
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_WIRE, CHAT, ROUTES
-from sigadapt.providers.route import OWN_ENGINE, Route
+from sigadapt.providers.route import OWN_ENGINE, ResultRules, Route
+from sigadapt.providers.wire.questions import only
 from sigadapt.schemas.caches import WeakCache
 
 NOTHING: Mapping[str, Any] = {}
@@ -75,6 +76,8 @@ def route_of(
     """Return the Route of a language model, from the table of providers."""
     facts = facts or facts_of(lm, settings)
     route: Route = facts.fact("route", lambda: _route_of(lm, settings))
+    if is_completion(lm):  # its prompt is one text
+        return route._replace(results=ResultRules(), question_block=only("text"))
     may_change = generation and route.client == "lm15" and getattr(lm, "engine", None) == "auto"
     if may_change and litellm_only(generation):
         # DSPy takes the route over LiteLLM for every provider but one that the user declared.

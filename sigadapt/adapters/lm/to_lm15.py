@@ -68,6 +68,7 @@ def to_lm15(
     names_functions = "tool_choice" not in request or functions_chosen(request["tool_choice"]) is not None
     is_plain_talk = _OF_TURNS.isdisjoint(chain.from_iterable(messages))
     is_whole = lm15_tools.are_plain and names_functions and is_plain_talk and not alone
+    is_whole = is_whole and "include" not in request
     body = WireBody(request, groups, route, alone=alone, cache=cache, tokens=tokens)
     return Outgoing(lm15_request, body, is_whole)
 
@@ -176,7 +177,8 @@ def _config(request: Request, route: Route) -> tuple[dict[str, Any], lm15.Config
     if request.keys() - _NOT_CONFIG:
         generation = {key: value for key, value in request.items() if key not in _NOT_CONFIG}
         alone = litellm_only(generation) if route.client == "litellm" else {}
-        settings = {key: value for key, value in generation.items() if key not in alone}
+        written = {"include"} if route.turns.encrypts is not None else set[str]()  # by the provider's file
+        settings = {key: value for key, value in generation.items() if key not in {*alone, *written}}
         config = _generation_config(settings) if settings else _DEFAULT
     choice = _tool_choice(request.get("tool_choice"), parallel=request.get("parallel_tool_calls"))
     return alone, config if choice is None else replace(config, tool_choice=choice)

@@ -21,9 +21,9 @@ from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
+from sigadapt.adapters.request.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
-from sigadapt.errors import InvalidHistory
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
@@ -68,7 +68,7 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
     route = record.route
     controls = record.controls
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
-        prompt = "\n\n".join(_text(row["content"]) for row in sent.request["messages"])
+        prompt = "\n\n".join(_text(row.get("blocks", row["content"])) for row in sent.request["messages"])
         settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
         candidates: list[CandidateAnswer] = []
         for keywords in executions_of(controls):
@@ -85,10 +85,12 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint}")
     model = partial(_model, lm, outgoing, sent, route)
     candidates = []
+    is_stored = route.turns.encrypts is None or not stores_nothing(sent.request)
+    answer_of = partial(CandidateAnswer, endpoint=route.endpoint, is_stored=is_stored)
     subscribe_to: Callable[[Any], CallTap | None] = partial(subscribe, record)
     for keywords in executions_of(controls):
         asking = show_to_watchers(lm, sent), _Ask(model, request, keywords)
-        answer = yield from _answer(*asking, route.endpoint, subscribe_to)
+        answer = yield from _answer(*asking, answer_of, subscribe_to)
         subscribe_to = CallTap  # listeners get the first candidate
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
@@ -100,17 +102,17 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
 def _answer(
     callbacks: AbstractContextManager[Any],
     ask: _Ask,
-    endpoint: str,
+    answer_of: Callable[..., CandidateAnswer],
     subscribe: Callable[[Any], CallTap | None],
 ) -> Steps[CandidateAnswer]:
     stream = settings.send_stream
     has_stop = bool(ask.sent.config.stop)
     if stream is None:
         with callbacks:
-            return CandidateAnswer((yield ask), endpoint, has_stop=has_stop)
+            return answer_of((yield ask), has_stop=has_stop)
     tap = subscribe(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
-        answer = CandidateAnswer((yield ask), endpoint, has_stop=has_stop)
+        answer = answer_of((yield ask), has_stop=has_stop)
     if tap.recorder is not None:
         answer.provider = tap.recorder.provider
         answer.events = tap.recorder.events
@@ -138,12 +140,6 @@ def _model(lm: BaseLM, outgoing: Outgoing, record: RequestRecord, route: Route, 
 def _text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
-    if any("text" not in part for part in content):
-        raise InvalidHistory(
-            "a question holds an image, a file or audio, and a text-completion model takes text alone",
-            code="unsendable_content",
-            fix="Use a chat model, or give the content as text.",
-        )
     return "\n".join(part["text"] for part in content)
 
 

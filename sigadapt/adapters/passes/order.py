@@ -40,7 +40,13 @@ from sigadapt.adapters.passes.settings import (
     note_tool_settings,
     refuse_unchosen_calls,
 )
-from sigadapt.adapters.passes.states import add_stand_ins, check_states, note_lost_state
+from sigadapt.adapters.passes.states import (
+    add_stand_ins,
+    ask_for_reasoning,
+    check_states,
+    leave_unstored_reasoning,
+    note_lost_state,
+)
 from sigadapt.adapters.passes.tool_fields import drop_searches, fit_tools
 from sigadapt.adapters.passes.tool_search import (
     count_tools_as_declared,
@@ -62,6 +68,8 @@ _ROUTE_PASSES: tuple[RequestPass, ...] = (
     replace_halves,
     write_questions,
     check_states,
+    ask_for_reasoning,
+    leave_unstored_reasoning,
     write_custom_calls,
     choose_aliases,
     note_lost_state,

@@ -6,22 +6,26 @@ its calls in that form, behind its text. The results of a turn are one user mess
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sigadapt.adapters.calling.calling import Calling
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes.custom_tools import PARAMETERS
 from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.adapters.request.content.left_out import loss_of, words_for
 from sigadapt.adapters.request.states import state_of
 from sigadapt.adapters.response.text_choice import with_calls_of_text
-from sigadapt.errors import InvalidHistory, InvalidOption
+from sigadapt.errors import InvalidOption
 from sigadapt.providers.provider import Reading
-from sigadapt.providers.wire.result_blocks import chat_block
+from sigadapt.providers.route import Route
+from sigadapt.providers.wire.result_blocks import chat_block, decoded_text
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import Json, closest, compact, cut
-from sigadapt.signatures.tool_results.content import MEDIA, name_of
+from sigadapt.schemas.json_values import Json, closest, compact
+from sigadapt.signatures.tool_results.content import PLACED, name_of
+from sigadapt.signatures.tool_results.dspy_media import Part
 
 if TYPE_CHECKING:
     from sigadapt.text.contract import Writer
@@ -69,7 +73,7 @@ def write_prompt(request: Request, record: RequestRecord) -> Request:
     if record.is_native or not ("tools" in request or has_calls):
         return request
     record.offered_tools = request.get("tools") or ()
-    prompt, changes = prompted_request(request, calling.call_format)
+    prompt, changes = prompted_request(request, calling.call_format, record.route)
     if calling.because:
         record.note("/tools", "lowered", calling.because)
     record.extend(changes)
@@ -94,11 +98,12 @@ def read_calls_in_text(
     return (result, True) if result.calls else (reading, False)
 
 
-def prompted_request(request: Request, call_format: str) -> tuple[Request, tuple[Change, ...]]:
+def prompted_request(request: Request, call_format: str, route: Route) -> tuple[Request, tuple[Change, ...]]:
     """Return the Request with its tools and calls as text, and a record of what changed."""
-    changes = list(_changes(request))
+    changes = list(_changes(request, route))
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in _functions(request)}
-    rows = list(_rows(request["messages"], call_format, schemas))
+    media = partial(_media, route=route, model=request["model"])
+    rows = list(_rows(request["messages"], call_format, schemas, media))
     words = _instructions(request, call_format)
     if words and rows and rows[0]["role"] == "system" and isinstance(rows[0]["content"], str):
         rows[0] = {**rows[0], "content": f"{rows[0]['content']}\n\n{words}"}
@@ -125,7 +130,7 @@ def _escape(value: Json) -> str:
     return _MARKUP.sub(lambda char: f"\\u{ord(char[0]):04x}", compact(value))
 
 
-def _changes(request: Request) -> Iterator[Change]:
+def _changes(request: Request, route: Route) -> Iterator[Change]:
     if "tools" in request:
         yield Change("/tools", "lowered", PROMPTED)
     for number, tool in enumerate(request.get("tools", ())):
@@ -146,9 +151,9 @@ def _changes(request: Request) -> Iterator[Change]:
         if row.get("tool_calls") and state_of(row) is not None:
             why = "provider state belongs to native calls; a prompt has text and calls alone"
             yield Change(f"/messages/{number}/turn/state", "dropped", why)
-        if row["role"] == "tool" and any(_media(row)):
-            why = "a result in a prompt is text; images, files and audio follow the results"
-            yield Change(f"/messages/{number}/content", "lowered", why)
+        if row["role"] == "tool":
+            for why in dict.fromkeys(each.why for each in _media(row, route, request["model"])):
+                yield Change(f"/messages/{number}/content", "lowered", why)
 
 
 def _instructions(request: Request, call_format: str) -> str:
@@ -178,10 +183,12 @@ def _choice(choice: str | dict[str, Any] | None) -> str:
     return f"You must call the tool {named_part(choice)['name']!r} now, and no other."
 
 
-def _rows(rows: Sequence[Json], call_format: str, schemas: Mapping[str, Json]) -> Iterator[Json]:
+def _rows(
+    rows: Sequence[Json], call_format: str, schemas: Mapping[str, Json], media_of: "_MediaOf"
+) -> Iterator[Json]:
     for is_result, group in groupby(rows, lambda row: row["role"] == "tool"):
         if is_result:
-            yield _results(list(group))
+            yield _results(list(group), media_of)
             continue
         for row in group:
             yield _with_markup(row, call_format, schemas) if row.get("tool_calls") else row
@@ -202,17 +209,20 @@ def _with_markup(row: Json, call_format: str, schemas: Mapping[str, Json]) -> Js
     return {"role": "assistant", "content": content}
 
 
-def _results(rows: list[Json]) -> Json:
+def _results(rows: list[Json], media_of: "_MediaOf") -> Json:
     """Return the results of a turn as one message of the user, and what they hold beside text behind them."""
     texts = list[str]()
     media = list[Json]()
     for place, row in enumerate(rows, 1):
         content: str = row["content"]
-        for name, block in _media(row):
+        for medium in media_of(row):
+            if medium.block is None:
+                content = content.replace(medium.name, medium.text, 1)
+                continue
             number = len(media) // 2 + 1
-            content = content.replace(name, f"{name[:-1]}, attachment {number} below]", 1)
-            label = f"Attachment {number}: {name[1:-1]} of result {place} ({row.get('name')})"
-            media += [{"type": "text", "text": label}, block]
+            content = content.replace(medium.name, f"{medium.name[:-1]}, attachment {number} below]", 1)
+            label = f"Attachment {number}: {medium.name[1:-1]} of result {place} ({row.get('name')})"
+            media += [{"type": "text", "text": label}, medium.block]
         key = "error" if row.get("is_error") else "content"
         result = _escape({"name": row.get("name"), key: content})
         texts.append(f"<tool_response>\n{result}\n</tool_response>")
@@ -222,24 +232,42 @@ def _results(rows: list[Json]) -> Json:
     return {"role": "user", "content": [{"type": "text", "text": text}, *media]}
 
 
-def _media(row: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the name of each image, file or audio of a result, and its block of a user message."""
+class _Medium(NamedTuple):
+    """An image, a file, audio or a block of a result, which a prompt names in its place."""
+
+    name: str
+    block: Json | None  # of a message of the user; None if the route has none for it
+    text: str  # what stands in its place without a block
+    why: str  # what is on record of it
+
+
+_MediaOf: TypeAlias = Callable[[Json], Iterator[_Medium]]
+_BEHIND = "a result in a prompt is text; images, files and audio follow the results"
+_AS_TEXT = "a result in a prompt is text; the text of a file is sent"
+
+
+def _media(row: Json, route: Route, model: str) -> Iterator[_Medium]:
+    """Yield what a result holds beside text, and where the prompt has it."""
     result = row.get("result")
-    number = 0
-    for part in result.value if result is not None and result.is_content else ():
-        if part["type"] not in MEDIA:
-            continue
-        number += 1
-        block = chat_block(part, "")
-        if block is None:
-            raise InvalidHistory(
-                f"the result of call {cut(repr(row['tool_call_id']))} holds {part['type']} data that a "
-                "message cannot hold",
-                code="unsendable_content",
-                tool=row["name"],
-                fix="Give the result as text, or use a model that accepts it.",
-            )
-        yield name_of(part, number), block
+    parts: Sequence[Part] = result.value if result is not None and result.is_content else ()
+    for number, part in enumerate((part for part in parts if part["type"] in PLACED), 1):
+        name = name_of(part, number)
+        block = _question_block(part, route, model)
+        text = decoded_text(part)
+        if block is not None:
+            yield _Medium(name, block, "", _BEHIND)
+        elif text is not None:
+            yield _Medium(name, None, f"{name}\n{text}", _AS_TEXT)
+        else:
+            yield _Medium(name, None, words_for(part, number), loss_of(part))
+
+
+def _question_block(part: Part, route: Route, model: str) -> Json | None:
+    """Return a part as a block of a question that the route carries; None if there is none."""
+    if part["type"] == "block" or not route.results.takes(part):
+        return None
+    block = chat_block(part, model)
+    return None if block is None or route.question_block(block, model) is None else block
 
 
 def _alternating(rows: Sequence[Json]) -> list[Json]:

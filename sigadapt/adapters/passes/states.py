@@ -1,16 +1,18 @@
 """Provider state of earlier turns: what goes back, what stays behind, what stands in for missing state."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.states import refuse_unreadable_states, state_of
+from sigadapt.adapters.request.states import refuse_unreadable_states, state_of, stores_nothing
 from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.writing import drops_thinking
 from sigadapt.schemas.json_values import Json, cut, listed
 
+_ENCRYPTED = "reasoning.encrypted_content"
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
 
 
@@ -18,6 +20,44 @@ def check_states(request: Request, record: RequestRecord) -> Request:
     """Refuse a state that nobody can send back."""
     refuse_unreadable_states(request, record.route)
     return request
+
+
+def ask_for_reasoning(request: Request, record: RequestRecord) -> Request:
+    """Ask for encrypted reasoning where the provider stores nothing, so that it can go back."""
+    encrypts = record.route.turns.encrypts
+    if encrypts is None or not record.is_native or not stores_nothing(request):
+        return request
+    settings: Mapping[str, Any] = request
+    included = list[str](settings.get("include") or ())
+    reasons = encrypts(request["model"]) or settings.get("reasoning_effort") or settings.get("reasoning")
+    if _ENCRYPTED in included or not reasons:
+        return request
+    record.note(
+        "/include", "lowered", f"store=False: reasoning goes back encrypted; {_ENCRYPTED} is asked for"
+    )
+    asking: Any = {**request, "include": [*included, _ENCRYPTED]}
+    return asking
+
+
+def leave_unstored_reasoning(request: Request, record: RequestRecord) -> Request:
+    """Leave out reasoning that the provider knows by its id alone, and did not store or is not to look up."""
+    route = record.route
+    if route.turns.encrypts is None:
+        return request
+    rows = [*request["messages"]]
+    for number, row in enumerate(rows):
+        state = state_of(row)
+        if state is None or not route.replays(state):
+            continue
+        is_stored = not stores_nothing(request) and state.get("stored") is not False
+        kept = state if is_stored else BY_WIRE[route.wire].unstored(state)
+        if kept is not state:
+            why = (
+                "the provider has not stored this reasoning and sent none of it encrypted, so it stays behind"
+            )
+            record.note(f"/messages/{number}/turn/state", "dropped", why)
+            rows[number] = {**row, "turn": row["turn"].model_copy(update={"state": kept})}
+    return {**request, "messages": rows}
 
 
 def note_lost_state(request: Request, record: RequestRecord) -> Request:

@@ -8,7 +8,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.turn_state import MOST_VALUES
-from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, is_array
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, is_array, is_object
 from sigadapt.signatures.calls import Turn
 
 _LISTS = (("blocks", dict, "objects"), ("ids", str, "strings"), ("lost", str, "strings"))
@@ -18,6 +18,13 @@ def state_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the provider state of a message's turn; None if it has none."""
     turn = row.get("turn")
     return None if turn is None else turn.state
+
+
+def stores_nothing(request: Request) -> bool:
+    """Return whether a request asks the provider to store nothing of it, also in LiteLLM's `extra_body`."""
+    settings: Mapping[str, Any] = request
+    extra: Any = settings.get("extra_body")
+    return settings.get("store") is False or (is_object(extra) and extra.get("store") is False)
 
 
 def refuse_unreadable_states(request: Request, route: Route) -> None:

@@ -382,6 +382,7 @@ class CandidateAnswer:
     has_stop: bool = False  # whether lm15 may have cut the text at a stop sequence of the request
     choice: Choice | None = None  # its calls typed and checked, or what a hook gave in its place
     failure: Exception | None = None  # the error that ended asking again after it
+    is_stored: bool = True  # whether the provider may have kept what it gave
 
     @cached_property
     def reading(self) -> Reading:
@@ -397,9 +398,11 @@ class CandidateAnswer:
             reading = readings_of(response)[0] if self.is_completion else _lm15_reading(response, None)
         if self.has_stop:
             reading = _until_stop(reading, response)
-        if not self.endpoint or reading.state is None:
+        if reading.state is None:
             return reading
-        return reading._replace(state={**reading.state, "endpoint": self.endpoint})
+        endpoint = {"endpoint": self.endpoint} if self.endpoint else {}
+        stored = {} if self.is_stored else {"stored": False}
+        return reading._replace(state={**reading.state, **endpoint, **stored})
 
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:

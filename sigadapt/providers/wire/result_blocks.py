@@ -8,14 +8,24 @@ a user message.
 
 import base64
 import mimetypes
+import re
 
 from sigadapt.schemas.json_values import Json, compact
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 PDF = "application/pdf"
+PICTURES = r"image/(png|jpe?g|gif|webp)"
+"""The pattern for the types of images that OpenAI, Anthropic, Bedrock and Ollama take."""
+OFFICE = (
+    r"application/(msword|rtf|vnd\.ms-(excel|powerpoint|word).*"
+    r"|vnd\.(openxmlformats-officedocument|oasis\.opendocument)\..+)"
+)
+"""The pattern for the types of office documents."""
 
 _AUDIO = {"wav": "wav", "x-wav": "wav", "wave": "wav", "mp3": "mp3", "mpeg": "mp3"}
-_TEXTS = frozenset({"json", "xml", "yaml", "x-yaml", "toml", "javascript", "csv", "x-ndjson", "sql"})
+_KINDS = "json", "xml", "yaml", "x-yaml", "toml", "javascript", "csv", "x-ndjson", "sql"
+TEXTS = rf"text/.+|[^/]+/({'|'.join(_KINDS)})|[^/]+/.+\+(json|xml)"
+"""The pattern for the types of files that are texts."""
 
 
 def text_in(part: Json) -> str | None:
@@ -27,8 +37,7 @@ def text_in(part: Json) -> str | None:
 
 def decoded_text(part: Json) -> str | None:
     """Return the text of a file that is a text by its MIME type; None for any other part."""
-    family, _, kind = part.get("mime_type", "").partition(";")[0].strip().partition("/")
-    if family != "text" and kind not in _TEXTS and not kind.endswith(("+json", "+xml")):
+    if not re.fullmatch(TEXTS, part.get("mime_type", "").partition(";")[0].strip()):
         return None
     try:
         return base64.b64decode(part.get("data", ""), validate=True).decode() or None

@@ -9,8 +9,9 @@ that the provider sent, in order:
 The block of a call lacks the arguments, because the call itself has them and a program may change it. `ids`
 are the ids of the calls, in order, as the conversation has them: servers send none, or one twice. A state may
 also have `fields`, what the body of the next request needs for this turn (Anthropic's `container`), `lost`,
-the names of what the turn held and no request can, and `endpoint`, the OpenAI-like server or gateway that it
-came from: the prefix of the model's name and the host of its address.
+the names of what the turn held and no request can, `endpoint`, the OpenAI-like server or gateway that it came
+from: the prefix of the model's name and the host of its address, and `stored`, which is false if the provider
+was asked to store nothing.
 """
 
 from collections.abc import Iterable

@@ -19,7 +19,7 @@ from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.dspy_media import MEDIA
-from sigadapt.signatures.tool_results.failures import FailedResult, reason_of
+from sigadapt.signatures.tool_results.failures import FailedResult, ReportedFailure, reason_of
 from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult, value_for_agent, with_note
@@ -216,7 +216,7 @@ def readable(result: Any, tool: str) -> Any:
         value, _ = plain_value(program_outputs(result), tool)
         return value
     if output.failed:
-        raise RuntimeError(text_of(output.parts))
+        raise ReportedFailure(text_of(output.parts))
     has_media = any(part["type"] in MEDIA for part in output.parts)
     return for_agent(output.parts) if has_media else json_of(output.parts)
 

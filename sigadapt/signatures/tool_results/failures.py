@@ -45,9 +45,20 @@ class FailedResult(RuntimeError):
         self.value = value
 
 
-# The model reads the name of its type in DSPy's agents, which keep no failed results.
-FailedResult.__name__ = FailedResult.__qualname__ = "RuntimeError"
-FailedResult.__module__ = "builtins"
+class ReportedFailure(RuntimeError):
+    """What a server says of a call that failed there: the text is its own, and names no exception of ours."""
+
+
+# The model reads the names of their types in DSPy's agents, which keep no failed results.
+for _kind in (FailedResult, ReportedFailure):
+    _kind.__name__ = _kind.__qualname__ = "RuntimeError"
+    _kind.__module__ = "builtins"
+
+
+def type_of_error(error: object) -> str | None:
+    """Return the type of an exception that was caught; None for what a tool or a server reported."""
+    is_caught = isinstance(error, BaseException) and not isinstance(error, (FailedResult, ReportedFailure))
+    return type(error).__name__ if is_caught else None
 
 
 def message_of(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from sigadapt.schemas.json_values import cut, is_iterable, is_mapping, listed, t
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.saved_model import in_order_of
 from sigadapt.signatures.tool_results.content import is_content, refers
-from sigadapt.signatures.tool_results.failures import reason_of
+from sigadapt.signatures.tool_results.failures import reason_of, type_of_error
 from sigadapt.signatures.tool_results.plain_values import plain_value
 from sigadapt.signatures.tool_results.tool_output import NotedValue, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult
@@ -50,6 +50,7 @@ class _ResultItem(NamedTuple):
     is_content: bool = False
     altered: tuple[str, ...] = ()
     note: str | None = None
+    error_type: str | None = None
     is_plain: bool = False
 
     def result(self, call_id: str, name: str) -> ToolResult:
@@ -224,6 +225,7 @@ def _saved_result(fields: Mapping[str, Any], call_id: str, value: Any) -> _Resul
         is_content=is_content,
         altered=fields.get("altered") or (),
         note=fields.get("note"),
+        error_type=fields.get("error_type"),
     )
 
 
@@ -262,9 +264,10 @@ def _plain_reading(value: Any, error: Any, tool: str) -> _ResultItem:
         value, altered = plain_value(value, tool)
     if error and error is not True:
         value = error
+    kind = type_of_error(value)
     if isinstance(value, BaseException):
         value = reason_of(value)
-    return _ResultItem(None, None, value, is_error=is_error, altered=altered, is_plain=True)
+    return _ResultItem(None, None, value, is_error, altered=altered, error_type=kind, is_plain=True)
 
 
 def failed_result(call: InvalidToolCall | RefusedToolCall) -> ToolResult:

@@ -1,6 +1,5 @@
 """ToolResult: the result of one call, or the reason why it failed."""
 
-import re
 from typing import Any, Protocol
 
 import dspy
@@ -9,11 +8,10 @@ import pydantic
 from sigadapt.schemas.json_values import is_array, is_object, without_halves
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of, order_of
 from sigadapt.signatures.tool_results.content import as_content, content_of, is_content, json_of, text_of
-from sigadapt.signatures.tool_results.failures import FailedResult, message_in
+from sigadapt.signatures.tool_results.failures import FailedResult, ReportedFailure, type_of_error
 from sigadapt.signatures.tool_results.tool_output import NotedValue, for_agent, output_of
 
-_SELDOM = ("altered", "note", "blocks")
-_EXCEPTION = re.compile(r"([A-Z]\w*)(?=: |\Z)")  # of `ExceptionType: message`
+_SELDOM = ("altered", "note", "error_type", "blocks")
 
 
 class _AnyCall(Protocol):
@@ -40,6 +38,8 @@ class ToolResult(OwnErrors):
             `null` for NaN or an infinite number, which was read as null, `unicode` for half of a surrogate
             pair, which was read as U+FFFD.
         note: what the model reads after the value, such as that a person edited the call.
+        error_type: the type of the exception that failed the call, such as `KeyError`. None if a server or a
+            tool said that it failed: the type is never read out of a text.
         blocks: content blocks in the provider's own words, sent inside the result behind its value, such as a
             file of the account. Nothing in a value becomes such a block, because anybody may have written it.
             They are put into `value`, and this is None afterwards.
@@ -61,6 +61,7 @@ class ToolResult(OwnErrors):
     is_content: bool = False
     altered: tuple[str, ...] = ()
     note: str | None = None
+    error_type: str | None = None
     blocks: list[dict[str, Any]] | None = pydantic.Field(default=None, repr=False)
 
     @pydantic.model_validator(mode="before")
@@ -96,21 +97,8 @@ class ToolResult(OwnErrors):
     def _save(self) -> dict[str, Any]:
         text = order_of(self.value)
         fields = {key: part for key, part in vars(self).items() if key not in _SELDOM}
-        fields |= {key: part for key in ("altered", "note") if (part := getattr(self, key))}
+        fields |= {key: part for key in ("altered", "note", "error_type") if (part := getattr(self, key))}
         return fields if text is None else {**fields, "text": text}
-
-    @property
-    def error_type(self) -> str | None:
-        """The type of the exception that failed the call; None if it did not fail, or the reason names none.
-
-        Example:
-            >>> ToolResult(call_id="c", name="f", value="KeyError: 'x'", is_error=True).error_type
-            'KeyError'
-        """
-        if not self.is_error or not isinstance(self.value, str):
-            return None
-        named = _EXCEPTION.match(message_in(self.value, self.name))
-        return None if named is None else named[1]
 
     @classmethod
     def unanswered(cls, call: _AnyCall) -> "ToolResult":
@@ -124,15 +112,22 @@ class ToolResult(OwnErrors):
         return cls.failed(call, "This call was not answered.")
 
     @classmethod
-    def failed(cls, call: _AnyCall, reason: str) -> "ToolResult":
+    def failed(cls, call: _AnyCall, reason: str, error: BaseException | None = None) -> "ToolResult":
         """Return the result of a call that failed, for the reason that the model reads.
+
+        Args:
+            call: the call that failed.
+            reason: what the model reads.
+            error: the exception that was caught, if one was; the result has its type.
 
         Example:
             >>> from sigadapt import ToolCall
             >>> ToolResult.failed(ToolCall(id="call_1", name="search", args={}), "No network.").value
             'No network.'
         """
-        return cls(call_id=call.id, name=call.name or "unnamed", value=reason, is_error=True)
+        name = call.name or "unnamed"
+        kind = type_of_error(error)
+        return cls(call_id=call.id, name=name, value=reason, is_error=True, error_type=kind)
 
 
 def failure_in(value: object) -> Exception | None:
@@ -146,7 +141,7 @@ def failure_in(value: object) -> Exception | None:
     output = output_of(value)
     if output is None or not output.failed:
         return None
-    return RuntimeError(text_of(output.parts))
+    return ReportedFailure(text_of(output.parts))
 
 
 def value_for_agent(result: ToolResult) -> Any:

@@ -441,7 +441,7 @@ def _plain_result(job: Job, outcome: Outcome) -> "ToolResult | CallStop":
                 return result
     if isinstance(error, InputNeeded):
         error = waits_inside(job.call.name)
-    result = ToolResult.failed(job.call, message_of(error))
+    result = ToolResult.failed(job.call, message_of(error), error)
     if isinstance(error, LateError):
         emit_result = getattr(settings.send_stream, "emit_result", None)  # of a run that is watched
         if emit_result is not None:

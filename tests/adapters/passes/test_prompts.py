@@ -21,7 +21,7 @@ from internals import (
     result_message,
     writers,
 )
-from support import ADAPTERS, MADE_ID, May, Must, Turns, get_weather, json_values, lm_of, place_or_id
+from support import ADAPTERS, MADE_ID, NATIVE, May, Must, Turns, get_weather, json_values, lm_of, place_or_id
 
 import sigadapt
 from sigadapt import ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResult, ToolResults
@@ -229,7 +229,7 @@ def test_a_tool_that_the_provider_runs_is_on_record_as_left_out() -> None:
         "tools": [{"type": "web_search"}],
         "parallel_tool_calls": False,
     }
-    _, changes = prompted_request(request, "hermes")
+    _, changes = prompted_request(request, "hermes", NATIVE["openai-chat"])
     assert [(change.where, change.what) for change in changes] == [
         ("/tools", "lowered"),
         ("/tools/0", "dropped"),
@@ -314,7 +314,7 @@ def test_a_turn_written_into_a_prompt_is_read_back_as_it_was(calls: list[Any], t
     declared = {name: {"type": "object"} for name in dict(calls)}
     tools = [{"type": "function", "function": {"name": n, "parameters": p}} for n, p in declared.items()]
     request: Request = {"model": "m", "messages": [said, *answered], "tools": tools}
-    sent, _ = prompted_request(request, form)
+    sent, _ = prompted_request(request, form, NATIVE["openai-chat"])
     row = next(row for row in sent["messages"] if row["role"] == "assistant")
     answer = Reading(row["content"], None, [], "stop")
     read, from_text = read_calls_in_text(answer, Calling("prompted", form, reads_text=True), lambda: declared)
@@ -333,5 +333,5 @@ def test_every_form_that_can_be_said_is_named() -> None:
             "messages": [{"role": "user", "content": "hi"}],
             "tools": [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}],
         }
-        sent, _ = prompted_request(request, form)
+        sent, _ = prompted_request(request, form, NATIVE["openai-chat"])
         assert "tool_name" in sent["messages"][0]["content"]

@@ -179,6 +179,10 @@ def test_what_dspy_sends_of_an_input_is_sent_beside_tools(medium: str, wire: str
             continue
         _, _, media = _inputs(cell)
         assert len(bodies) == 1 + (cell.home == "second request"), cell
+        if any("is left out: this provider takes none]" in body for body in bodies):
+            assert cell.home in ("demo", "history"), cell
+            assert not expected, f"{cell}: DSPy's own adapter sends it"
+            continue
         for body, each in itertools.product(bodies, media):
             assert data_in(each) in body, f"{cell}: {data_in(each)!r} is not sent"
         for name in [name for each in media if (name := getattr(each, "filename", None))]:

@@ -16,7 +16,6 @@ from wire_matrix import COLUMNS, ROWS
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
-from sigadapt.errors import InvalidHistory
 
 DATA = base64.b64encode(b"\x89PNG\r\n" * 3).decode()
 SHOT = dspy.Image(f"data:image/png;base64,{DATA}")
@@ -144,17 +143,6 @@ def test_a_file_of_text_is_sent_as_text():
     assert len(changes) == 1
 
 
-REFUSED = [("anthropic", WAV), ("responses", WAV), ("ollama", PDF), ("ollama-door", WAV), ("bedrock", WAV)]
-
-
-@pytest.mark.parametrize(("column", "value"), REFUSED)
-def test_what_a_route_cannot_send_is_refused(column: str, value: Any):
-    """conversations: What no place takes is refused before the request."""
-    with pytest.raises(InvalidHistory, match="cannot be sent on this route") as refused:
-        two_turns(column, [value])
-    assert (refused.value.code, refused.value.tool) == ("unsendable_content", "get_weather")
-
-
 FLATTENING = [
     *(route for route in ROUTES if {"deepseek", "heroku"} & route.models.prefixes),
     LITELLM["cohere"],
@@ -162,10 +150,12 @@ FLATTENING = [
 
 
 @pytest.mark.parametrize("route", FLATTENING, ids=["deepseek", "heroku", "cohere"])
-def test_what_litellm_would_leave_out_is_refused(route: Route):
-    """conversations: What no place takes is refused before the request."""
-    with pytest.raises(InvalidHistory, match="image data"):
-        lower(conversation(["a", SHOT]), route)
+def test_what_litellm_would_leave_out_is_told(route: Route):
+    """conversations: What no place takes becomes a short text, on record."""
+    lowered = lower(conversation(["a", SHOT]), route)
+    words = "[image 1 (image/png, 18 bytes) is left out: this provider takes none]"
+    assert lowered.request["messages"][-1]["content"] == f"a\n{words}"
+    assert [change for change in lowered.changes if "image data" in change.why]
 
 
 def conversation(value: Any) -> Any:
@@ -248,15 +238,11 @@ def test_any_mixture_leaves_whole_or_is_on_record(column: str):
         def check(mixture: Any, failed: bool) -> None:
             value, said, held = mixture
             results = ToolResults.of(calls, [value], errors=[failed])
-            try:
-                sent, changes = asked(served, ToolResults.model_validate_json(results.model_dump_json()))
-            except InvalidHistory as refused:
-                if refused.code != "unsendable_content":
-                    raise
-                return
+            sent, changes = asked(served, ToolResults.model_validate_json(results.model_dump_json()))
             body = json.dumps(sent)
             as_text = [base64.b64decode(each).decode() for each in held]
-            assert all(each in body or text in body for each, text in zip(held, as_text, strict=True))
+            found = [each in body or text in body for each, text in zip(held, as_text, strict=True)]
+            assert body.count("is left out: this provider takes none]") == found.count(False)
             assert all(text in body for text in said)
             assert "CUSTOM-TYPE" not in body
             inside = json.dumps(results_in(column, sent)[0])

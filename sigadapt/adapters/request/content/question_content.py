@@ -3,17 +3,21 @@
 A question holds content blocks of a chat message, as DSPy's types write themselves. The provider's file says
 which block of its wire carries one, so that lm15, which has no place for the name of a file or for audio in
 a chat message, does not have to. A block that does not arrive refuses the request, because the model would
-answer without what the user showed. What arrives otherwise is recorded.
+answer without what the user shows. If the question was answered before, by a model that took it, a short text
+says in its place what it was, so that the conversation goes on. What arrives otherwise is recorded.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.adapters.request.content.left_out import loss_of, words_for
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.questions import part_of_question
 from sigadapt.providers.wire.values import kind_of
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, is_unicode
+from sigadapt.signatures.tool_results.content import MEDIA
 
 HALVES = "half of a surrogate pair cannot be sent; a question mark is sent in its place"
 _CLIENTS = {"lm15": "DSPy's native engine", "litellm": "LiteLLM", "engine": "a custom engine"}
@@ -24,6 +28,11 @@ def shows_content(row: dict[str, Any]) -> bool:
     return row["role"] == "user" and isinstance(row["content"], list)
 
 
+def is_answered(rows: Sequence[Mapping[str, Any]], number: int) -> bool:
+    """Return whether the model said something behind a message."""
+    return any(row["role"] == "assistant" for row in rows[number + 1 :])
+
+
 def with_questions(request: Request, route: Route) -> tuple[Request, list[Change]]:
     """Write the content blocks of questions for the route; return also what of them arrives otherwise."""
     changes: list[Change] = []
@@ -32,16 +41,22 @@ def with_questions(request: Request, route: Route) -> tuple[Request, list[Change
         if not shows_content(row):
             continue
         content = [_block(item, route) for item in row["content"]]
+        parts = [part_of_question(block) or {"type": "json", "value": block} for block in content]
         blocks: list[Json] = []
-        for place, block in enumerate(content):
+        media = 0
+        for place, (block, part) in enumerate(zip(content, parts, strict=True)):
+            media += part["type"] in MEDIA
             written = route.question_block(block, request["model"])
+            reason = "" if written is None else _loss(block, written)
             if written is None:
-                raise _unsendable(block, route)
+                if part["type"] not in MEDIA or not is_answered(rows, number):
+                    raise _refusal(block, route)
+                reason = loss_of(part)
+                parts[place] = {"type": "text", "text": words_for(part, media)}
+                written = route.question_block(parts[place], request["model"]) or parts[place]
             blocks.append(written)
-            reason = _loss(block, written)
             if reason:
                 changes.append(Change(f"/messages/{number}/content/{place}", "lowered", reason))
-        parts = [part_of_question(block) or {"type": "json", "value": block} for block in content]
         rows[number] = {**row, "parts": parts, "blocks": blocks}
     return {**request, "messages": rows}, changes
 
@@ -51,21 +66,25 @@ def _block(item: Any, route: Route) -> Json:
     if isinstance(item, str):
         return {"type": "text", "text": item}
     if not is_object(item):
-        raise _unsendable({"type": type(item).__name__}, route)
+        raise _refusal({"type": type(item).__name__}, route)
     return item
 
 
-def _unsendable(block: Json, route: Route) -> InvalidHistory:
+def _refusal(block: Json, route: Route) -> InvalidHistory:
     part = part_of_question(block)
     kind = kind_of(block)
-    fix = "Use a model or an engine that takes it, or give its content as text."
     if part is None and kind == "file":
         reason = "a question holds a file without data and without an id"
         fix = "Give file_data or file_id to dspy.File."
-    else:
-        mime = "" if part is None else part.get("mime_type", "")
-        what = f"{cut(kind)} data ({cut(mime)})" if mime else f"a block of type {cut(kind)}"
-        reason = f"a question holds {what}, which {_CLIENTS[route.client]} cannot send to {route.wire}"
+        return InvalidHistory(reason, code="unsendable_content", fix=fix)
+    return unsendable(kind, "" if part is None else part.get("mime_type", ""), route)
+
+
+def unsendable(kind: str, mime: str, route: Route) -> InvalidHistory:
+    """Return the error of a question that holds what the route cannot carry."""
+    what = f"{cut(kind)} data ({cut(mime)})" if mime else f"a block of type {cut(kind)}"
+    reason = f"a question holds {what}, which {_CLIENTS[route.client]} cannot send to {route.wire}"
+    fix = "Use a model or an engine that takes it, or give its content as text."
     return InvalidHistory(reason, code="unsendable_content", fix=fix)
 
 

@@ -3,21 +3,23 @@
  a. Inside the result, if the provider's results can hold it.
  b. As text inside the result, if it is a file of text.
  c. After the last result of the turn, with its name in the result: `[image 1, attachment 1 below]`.
- d. Otherwise the request is refused, because the model would answer without what the tool found.
+ d. Nowhere: a short text says in its place what it was (`left_out.py`), so that one result does not end the
+    run and each later request with it. The history keeps the result whole.
 
 A block in the words of one wire, as logs hold it, is left out on every other one. All but the first are
 recorded. What a user showed in a recorded question is placed here, too.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.errors import InvalidHistory
+from sigadapt.adapters.request.content.left_out import loss_of, words_for
+from sigadapt.adapters.request.content.question_content import is_answered, unsendable
 from sigadapt.providers import CHAT
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.result_blocks import decoded_text, text_in
-from sigadapt.schemas.json_values import Json, compact, cut
+from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object
 from sigadapt.signatures.tool_results.content import PLACED, Part, name_of, text_of
 
 
@@ -38,36 +40,41 @@ def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]
             below = placing.below
             rows[number] = placing.row()
         if "parts" in row and "blocks" not in row:
-            blocks, reasons = _question(row["parts"], route, request["model"])
-            changes += (Change(f"/messages/{number}/content", "dropped", why) for why in reasons)
+            blocks, losses = _question(
+                row["parts"], route, request["model"], answered=is_answered(rows, number)
+            )
+            changes += (Change(f"/messages/{number}/content", what, why) for what, why in losses)
             rows[number] = {**row, "blocks": blocks}
     return {**request, "messages": rows}, changes
 
 
-def _question(parts: list[Part], route: Route, model: str) -> tuple[list[Json], list[str]]:
+def _question(
+    parts: list[Part], route: Route, model: str, *, answered: bool
+) -> tuple[list[Json], list[tuple[Literal["dropped", "lowered"], str]]]:
     """Return what the user said as the provider's blocks, and why some of it is left out."""
     blocks: list[Json] = []
-    reasons: list[str] = []
+    losses: list[tuple[Literal["dropped", "lowered"], str]] = []
+    number = 0
     for part in parts:
+        number += part["type"] in PLACED
         if why := _why_foreign(part, route):
-            reasons.append(why)
+            losses.append(("dropped", why))
             continue
-        if part["type"] == "block":
-            block = part["value"]
-        else:
-            block = route.results.behind(part, model) or route.results.inside(part, model)
-        text = text_in(part) if part["type"] != "block" else None
-        if block is None and text is None:
-            raise InvalidHistory(
-                f"the question holds {part['type']} data ({cut(part.get('mime_type', 'by its address'))}), "
-                "which cannot be sent on this route",
-                code="unsendable_content",
-                fix="Give it as text, or use a model that accepts it.",
-            )
+        block = part["value"] if part["type"] == "block" else _block_of_question(part, route, model)
         if block is None:
-            block = {"text": text}
-        blocks.append(block)
-    return blocks, reasons
+            if not answered:
+                raise unsendable(part["type"], part.get("mime_type", ""), route)
+            losses.append(("lowered", loss_of(part)))
+            block = _block_of_question({"type": "text", "text": words_for(part, number)}, route, model)
+        blocks.append(block or {"text": words_for(part, number)})
+    return blocks, losses
+
+
+def _block_of_question(part: Part, route: Route, model: str) -> Json | None:
+    """Return a part as a block of a question; None if there is none."""
+    block = route.results.block_behind(part, model) or route.results.block_inside(part, model)
+    text = text_in(part)
+    return {"text": text} if block is None and text is not None else block
 
 
 def _why_foreign(part: Part, route: Route) -> str:
@@ -92,9 +99,6 @@ _ALTERED = {
     "text": "the result holds what JSON cannot hold; its text is sent",
     "unicode": "the result holds half of a surrogate pair; U+FFFD is sent",
 }
-
-_PICTURE = {"type": "image", "mime_type": "image/png", "data": ""}
-"""What every route whose results hold blocks has a block for."""
 
 
 class _Placing:
@@ -138,36 +142,39 @@ class _Placing:
         if text is not None:
             self.changes.append(f"this route can't carry this file in {where}; its text is sent")
             return [{"type": "text", "text": f"{label['text']}\n{text}"}]
-        self._follow(part, label["text"])
+        if not self._follows(part, label["text"]):
+            self.changes.append(loss_of(part))
+            return self._in_words(words_for(part, number), label["text"] if is_named else "")
         why = f"this route can't carry {part['type']} data in {where}; it is sent after the results"
         self.changes.append(why)
         if self._route.results.as_objects and is_named:
             return []
         return [{"type": "text", "text": f"{label['text'][:-1]}, attachment {self.below} below]"}]
 
-    def _in_result(self, part: Part) -> Json | None:
-        """Return the block of a part inside the result; the program's own, if results hold blocks at all."""
-        if part["type"] != "block":
-            return self._route.results.inside(part, self._model)
-        return part["value"] if self._route.results.inside(_PICTURE, self._model) else None
+    def _in_words(self, words: str, name: str) -> list[Part]:
+        """Return the text in the place of a part; nothing if it takes the place of a name in JSON."""
+        for place, part in enumerate(self._parts):
+            if name and part["type"] == "json" and name in compact(part["value"]):
+                self._parts[place] = {**part, "value": _with_words(part["value"], name, words)}
+                return []
+        return [{"type": "text", "text": words}]
 
-    def _follow(self, part: Part, name: str) -> None:
-        block = None if part["type"] == "block" else self._route.results.behind(part, self._model)
+    def _in_result(self, part: Part) -> Json | None:
+        """Return the block of a part inside the result; None if it has no place there."""
+        return self._route.results.block_inside(part, self._model)
+
+    def _follows(self, part: Part, name: str) -> bool:
+        """Put the block of a part behind the results, and return whether there is one."""
+        block = self._route.results.block_behind(part, self._model)
         if block is None:
-            kind = cut(part.get("mime_type") or next(iter({"url", "file_id", "data", "value"} & part.keys())))
-            raise InvalidHistory(
-                f"the result of call {cut(repr(self._row['tool_call_id']))} holds {part['type']} data "
-                f"({kind}), which cannot be sent on this route",
-                code="unsendable_content",
-                tool=self._row["name"],
-                fix="Give the result as text, or use a model that accepts it.",
-            )
+            return False
         self.below += 1
         result = f"result {self._place} ({self._row['name']})"
         # The model has to know which result a picture below belongs to.
         label = {"type": "text", "text": f"Attachment {self.below}: {name[1:-1]} of {result}"}
-        heading = self._route.results.behind(label, self._model)
+        heading = self._route.results.block_behind(label, self._model)
         self._after += [block] if heading is None else [heading, block]
+        return True
 
     def _blocks(self) -> list[Json] | None:
         """Return the blocks inside the result; None if it holds only text."""
@@ -180,3 +187,14 @@ class _Placing:
             parts = [mark, *parts[first is not None :]]
         blocks = (self._in_result(part) for part in parts)
         return [block for block in blocks if block is not None]
+
+
+def _with_words(value: Any, name: str, words: str) -> Any:
+    """Return JSON with words in the place of a name that one of its texts holds."""
+    if isinstance(value, str):
+        return value.replace(name, words, 1)
+    if is_array(value):
+        return [_with_words(item, name, words) for item in value]
+    if is_object(value):
+        return {key: _with_words(member, name, words) for key, member in value.items()}
+    return value
