@@ -48,6 +48,7 @@ from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback, callback_context
 
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
+from sigadapt.dspy_boundary.whole_answers import whole_answers
 
 _execution: Any = execution
 _engine_of: Callable[..., Any] = _execution._engine
@@ -184,7 +185,7 @@ def report_to_runs() -> None:
     Requests are counted where DSPy sends them: after the cache had no answer, once for all retries, also for
     signatures without tools. A callback could neither stop a request nor know whether the cache answered.
     """
-    _execution._engine = _counted_engine
+    _execution._engine = _engine_for_call
     _execution.finalize = _counted_end
     _execution._account_failed_call = _counted_failure
 
@@ -198,11 +199,18 @@ def report_tools() -> None:
     Tool.acall = _in_turn_later(Tool.acall)
 
 
-def _counted_engine(lm: Any, call: Any, asynchronous: bool) -> Any:  # noqa: FBT001  (DSPy's own)
+def stream_whole_answers() -> None:
+    """Let models that cannot stream give whole answers to a stream; whoever streams calls it."""
+    _execution._engine = _engine_for_call
+
+
+def _engine_for_call(lm: Any, call: Any, asynchronous: bool) -> Any:  # noqa: FBT001  (DSPy's own)
     engine, request, provider = _engine_of(lm, call, asynchronous)
     ledger = current_ledger()
     if ledger is not None:
         ledger.begin_request(lm.model, partial(_has_price, lm, request, provider))
+    if settings.send_stream is not None:
+        engine = whole_answers(engine, lm)
     return engine, request, provider
 
 

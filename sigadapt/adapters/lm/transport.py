@@ -22,7 +22,7 @@ from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.response.choice import CandidateAnswer
-from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
+from sigadapt.dspy_boundary.internals import send_to_stream, settings, stream_whole_answers, streaming_to
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
@@ -108,6 +108,7 @@ def _answer(
     if stream is None:
         with callbacks:
             return CandidateAnswer((yield ask), endpoint, has_stop=has_stop)
+    stream_whole_answers()
     tap = subscribe(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = CandidateAnswer((yield ask), endpoint, has_stop=has_stop)
