@@ -13,15 +13,18 @@ from typing import Any
 import dspy
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.calling.agent_names import refuse_taken_names
 from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import ReActV2, settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.agent_calls import AgentCalls, AgentResults
+from sigadapt.runs.agent_predictor import AgentPredictor
 from sigadapt.runs.agent_tools import tools_for_agent
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
 from sigadapt.schemas.unknown_options import refuse_unknown
+from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.transcript import read, with_events
 from sigadapt.signatures.turns.side_by_side import arun_turn, run_turn
@@ -80,12 +83,16 @@ class ReAct(ReActV2):
         check_limits(limits)
         if type(max_iters) is not int or max_iters < 0:  # pyright: ignore[reportUnnecessaryComparison]
             raise InvalidOption(f"expected an int of 0 or more, got {max_iters!r}", field="max_iters")
+        refuse_taken_names(signature)
         super().__init__(signature, tools_for_agent(tools), max_iters)
         refuse_invented_work(self.signature)
+        predictor: Any = self.react
+        self.react = AgentPredictor(predictor.signature)
         self.limits = limits
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in its own run."""
+        _refuse_foreign_adapter()
         history = _copy_of(inputs.pop("history", None))
         self._check_inputs(inputs, history)
         with self._run() as run:
@@ -94,6 +101,7 @@ class ReAct(ReActV2):
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in its own run."""
+        _refuse_foreign_adapter()
         history = _copy_of(inputs.pop("history", None))
         self._check_inputs(inputs, history)
         with self._run() as run:
@@ -129,6 +137,13 @@ class ReAct(ReActV2):
         modules: list[Any] = settings.caller_modules or []
         is_called = bool(modules) and modules[-1] is self
         return Run(self.limits).at_depth(len(modules) - is_called)
+
+
+def _refuse_foreign_adapter() -> None:
+    """Refuse to run under DSPy's own adapter, which runs calls that were cut off, and keeps no run."""
+    error = forgotten_adapter("sigadapt.ReAct needs an adapter of sigadapt, and would run under {adapter}")
+    if error is not None:
+        raise error
 
 
 def _copy_of(history: Any) -> dspy.History:
