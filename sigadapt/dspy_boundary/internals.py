@@ -23,6 +23,7 @@ import pydantic
 from dspy import lm15
 from dspy.adapters import _legacy_type_markers
 from dspy.adapters.types import base_type
+from dspy.adapters.types.history import History
 from dspy.adapters.types.tool import Tool
 from dspy.clients import (
     _litellm,
@@ -98,6 +99,14 @@ if TYPE_CHECKING:
         def __init__(self, signature: type[Signature] | str, tools: list[Tool], max_iters: int) -> None: ...
         def forward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
         async def aforward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
+
+        def _forced_submit(
+            self, history: History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
+        ) -> Prediction: ...
+
+        async def _aforced_submit(
+            self, history: History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
+        ) -> Prediction: ...
 
 else:
     from dspy.predict.react_v2 import ReActV2  # noqa: F401

@@ -73,7 +73,7 @@ def take_answer(turn: AgentTurn, record: CallRecord, outputs: Mapping[str, Any])
         return
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
     to_run = [call for call in good if call.name != SUBMIT]
-    is_last_turn = len(to_run) < len(good)
+    is_last_turn = len(to_run) < len(good) or turn.answer is not None
     if is_inside_tool():
         turn.refuse_waiting(waits_inside)
     elif is_last_turn and not getattr(turn.agent, "ends_by_itself", False):

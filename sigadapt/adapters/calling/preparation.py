@@ -5,6 +5,7 @@ from typing import Any
 
 import dspy
 
+from sigadapt.adapters.calling.agent_words import with_words
 from sigadapt.adapters.calling.answers import checked_choice
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import Calling, calling_of
@@ -15,7 +16,7 @@ from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
 from sigadapt.adapters.passes.order import write_request
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.agent_prompt import with_instructions, with_tool_names
+from sigadapt.adapters.request.agent_prompt import with_instructions, with_last_question, with_tool_names
 from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Change, Request, build_request
 from sigadapt.adapters.request.lost_ids import with_lost_ids
@@ -60,6 +61,9 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     if plan.history_fields.history is not None:
         inputs, lost_ids = with_lost_ids(plan.history_fields, inputs)
         repairs = (*repairs, *lost_ids)
+    if call.turn is not None:
+        inputs, words = with_words(call.turn.agent, adapter, plan, inputs)
+        repairs = (*repairs, *words)
     if adapter.recorded_wire is not None:
         decls, unlike = as_recorded(decls, adapter.recorded_wire, route)
         repairs = (*repairs, *unlike)
@@ -101,6 +105,8 @@ def _messages_of(
         messages = with_instructions(messages, decls)
     if not plan.defers_bad_calls:  # it is no agent of DSPy's
         return messages, ()
+    if call.turn is not None:
+        messages = with_last_question(messages, call.turn.agent.signature)
     return with_tool_names(messages, call.inputs.get(plan.tools), decls)
 
 
