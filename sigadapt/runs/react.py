@@ -190,13 +190,10 @@ class ReAct(ReActV2):
         turn: Any = open_turn.get()
         if isinstance(turn, AgentTurn):
             turn.leave_to_agent()
-        words, submitted = prediction.history.messages[-2:]
-        event = {
-            **words,
-            **submitted,
-            "tool_calls": _with_text(submitted["tool_calls"], words["tool_calls"].text),
-        }
-        prediction.history.messages[-2:] = [event]
+        history: Any = prediction.history
+        words, submitted = history.messages[-2:]
+        calls = _with_text(submitted["tool_calls"], words["tool_calls"].text)
+        history.messages[-2:] = [{**words, **submitted, "tool_calls": calls}]
         return prediction
 
     def _calls_of(self, tool_calls: dspy.ToolCalls) -> AgentCalls:

@@ -95,7 +95,7 @@ class AgentTurn:
         open_turn.set(self)
 
     def say(self, answer: dict[str, Any] | None) -> None:
-        """Take what the answer to the turn's request says without a call; that of other candidates is none."""
+        """Take what the first candidate says without a call: the agent's outputs, or None."""
         if not self._field:
             self.answer = answer
 

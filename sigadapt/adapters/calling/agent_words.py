@@ -22,7 +22,7 @@ from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.schemas.caches import WeakCache
 from sigadapt.schemas.json_values import is_object, listed
 from sigadapt.signatures.awaiting import Steps
-from sigadapt.signatures.calls import ToolCall, ToolCalls, Turn
+from sigadapt.signatures.calls import ToolCalls, Turn
 from sigadapt.signatures.transcript import Event, collection_in, read, rounds_in
 
 _FORMS: WeakCache[dict[tuple[str, ...], type[Signature]]] = WeakCache()
@@ -192,8 +192,9 @@ def _form_of(
     forms = _FORMS.of(agent_signature, dict[tuple[str, ...], type[Signature]])
     if names not in forms:
         fields = {**thoughts, **agent_signature.output_fields}
-        kinds: Any = {name: (fields[name].annotation, fields[name]) for name in names}
-        forms[names] = dspy.Signature(kinds, "Answer.")
+        kinds = {name: (fields[name].annotation, fields[name]) for name in names}
+        make: Any = dspy.Signature
+        forms[names] = make(kinds, "Answer.")
     return forms[names]
 
 
@@ -214,7 +215,6 @@ def _is_said(name: str, value: Any, calls: ToolCalls | None) -> bool:
         return False
     if not calls:
         return bool(calls.text)
-    submits = [call for call in calls if isinstance(call, ToolCall) and call.name == SUBMIT]
-    if any(name in call.args for call in submits):
+    if any(call.name == SUBMIT and name in call.args for call in calls):
         return True
     return isinstance(value, str) and value in (calls.text or "")

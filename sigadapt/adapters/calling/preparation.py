@@ -56,20 +56,11 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     form = adapter.response_format(call.lm, plan.text_signature) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    inputs = call.inputs
-    repairs = tuple(Change("/tools", "dropped", reason) for reason in decls.left_out)
-    if plan.history_fields.history is not None:
-        inputs, lost_ids = with_lost_ids(plan.history_fields, inputs)
-        repairs = (*repairs, *lost_ids)
-    if call.turn is not None:
-        inputs, words = with_words(call.turn.agent, adapter, plan, inputs)
-        repairs = (*repairs, *words)
+    inputs, repairs = _with_whole_history(call, plan)
+    repairs = (*(Change("/tools", "dropped", reason) for reason in decls.left_out), *repairs)
     if adapter.recorded_wire is not None:
         decls, unlike = as_recorded(decls, adapter.recorded_wire, route)
         repairs = (*repairs, *unlike)
-    if options.orphans == "heal":
-        inputs, healings = heal(plan, inputs)
-        repairs = (*repairs, *healings)
     messages, naming = _messages_of(call, plan, inputs, decls)
     repairs = (*repairs, *naming)
     request = build_request(model, messages, decls, options, generation)
@@ -94,6 +85,21 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     if options.max_tool_bytes is not None:
         refuse_large(record.sent, options.max_tool_bytes, plan.tools)
     return record
+
+
+def _with_whole_history(call: AdapterCall, plan: Plan) -> tuple[dict[str, Any], tuple[Change, ...]]:
+    """Return the inputs with a history that can be sent, and what was changed in it."""
+    inputs = call.inputs
+    repairs: tuple[Change, ...] = ()
+    if plan.history_fields.history is not None:
+        inputs, repairs = with_lost_ids(plan.history_fields, inputs)
+    if call.turn is not None:
+        inputs, words = with_words(call.turn.agent, call.adapter, plan, inputs)
+        repairs = (*repairs, *words)
+    if call.adapter.options.orphans == "heal":
+        inputs, healings = heal(plan, inputs)
+        repairs = (*repairs, *healings)
+    return inputs, repairs
 
 
 def _messages_of(
