@@ -139,7 +139,7 @@ def _outputs(
             refuse_disobedience(choice, plan, call.signature)
         values = outputs_beside_calls(call.adapter, plan, choice)
         if values is None and call.turn is not None:
-            words = yield from words_in(call.turn.agent, call.adapter, plan, choice)
+            words = yield from words_in(call.turn.agent, call.adapter, call.plan, choice)
             if words is not None:
                 call.turn.say(words.answer)
                 values = words.outputs

@@ -185,15 +185,14 @@ class ReAct(ReActV2):
         open_turn.set(None)
         return turn
 
-    def _joined(self, prediction: dspy.Prediction) -> dspy.Prediction:
+    def _joined(self, prediction: Any) -> dspy.Prediction:
         """Make one round of the words and the forced submit that followed them."""
         turn: Any = open_turn.get()
         if isinstance(turn, AgentTurn):
             turn.leave_to_agent()
-        history: Any = prediction.history
-        words, submitted = history.messages[-2:]
+        words, submitted = prediction.history.messages[-2:]
         calls = _with_text(submitted["tool_calls"], words["tool_calls"].text)
-        history.messages[-2:] = [{**words, **submitted, "tool_calls": calls}]
+        prediction.history.messages[-2:] = [{**words, **submitted, "tool_calls": calls}]
         return prediction
 
     def _calls_of(self, tool_calls: dspy.ToolCalls) -> AgentCalls:

@@ -7,7 +7,7 @@ from typing import Any
 
 import dspy
 import pytest
-from agents import AGENTS, read_back, serving, submits, turn
+from agents import AGENTS, DSPY_AGENT, read_back, serving, submits, turn
 
 import sigadapt
 from sigadapt import InputNeeded, ToolDecl

@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import json
-import logging
 from collections.abc import Callable
 from threading import Barrier
 from typing import Any, cast

@@ -56,9 +56,9 @@ def words_in(agent: Any, adapter: OutputFormat, plan: Plan, choice: Choice) -> S
     text = choice.text or ""
     if choice.tool_calls is not None or not text.strip() or not takes_words(agent):
         return None
-    refuse_partial(adapter, plan, choice)
+    refuse_partial(adapter, plan._replace(text_signature=agent.signature), choice)
     thoughts = plan.text_signature
-    holds_thoughts = bool(plan.texts) and adapter.holds_fields(thoughts, text)
+    holds_thoughts = bool(adapter.field_marker) and adapter.holds_fields(thoughts, text)
     answer = None
     field = answer_field(agent)
     if field is not None:
