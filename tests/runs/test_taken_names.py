@@ -53,9 +53,16 @@ def names() -> list[str]:
 
 def is_refused(error: Exception, name: str) -> bool:
     """Whether a refusal names a field: DSPy's own does so, too."""
-    return isinstance(error, (InvalidSignature, ValueError)) and any(
-        f"{q}{name}{q}" in str(error) for q in "`'\""
-    )
+    is_told = isinstance(error, (InvalidSignature, ValueError))
+    return is_told and any(f"{quote}{name}{quote}" in str(error) for quote in "`'\"")
+
+
+def ended(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """What a run gives, or the error that it ends in."""
+    try:
+        return run(), None
+    except Exception as error:  # noqa: BLE001  (each test says which errors are right)
+        return None, error
 
 
 @pytest.mark.filterwarnings("ignore:Field name")
