@@ -15,8 +15,8 @@ _NEXT_TOOL = ("next_tool_name", "next_tool_args")
 """Outputs of `dspy.ReAct`, and of no other agent."""
 
 
-class AgentPredictor(dspy.Predict):
-    """The predictor of `sigadapt.ReAct`."""
+class Predict(dspy.Predict):
+    """The predictor of `sigadapt.ReAct`. Tracers show its name, so it has that of DSPy's."""
 
     def load_state(self, state: Any, **options: Any) -> Any:
         """Load what `dump_state` gave.

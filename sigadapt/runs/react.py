@@ -21,7 +21,7 @@ from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import ReActV2, settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.agent_calls import AgentCalls, AgentResults
-from sigadapt.runs.agent_predictor import AgentPredictor
+from sigadapt.runs.agent_predictor import Predict
 from sigadapt.runs.agent_tools import tools_for_agent
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
@@ -100,7 +100,7 @@ class ReAct(ReActV2):
         super().__init__(signature, tools_for_agent(tools), max_iters)
         refuse_invented_work(self.signature)
         predictor: Any = self.react
-        self.react = AgentPredictor(predictor.signature)
+        self.react = Predict(predictor.signature)
         self.limits = limits
         self.text_answer = text_answer
 
