@@ -47,6 +47,19 @@ PLAIN: dict[str, tuple[list[dict[str, Any]], list[list[str]], list[str]]] = {
         [["Seven."]],
         [],
     ),
+    "words beside calls whose results come later": (
+        [
+            {"question": "Q1", "calls": STOCK, "answer": "Let me look."},
+            {"results": LIVED, "answer": "Seven."},
+        ],
+        [["Let me look."], ["Seven."]],
+        [],
+    ),
+    "a saved thought": (
+        [{"question": "Q1", "next_thought": {"content": "Hm."}, "answer": "Berlin"}],
+        [["Hm.", "Berlin"]],
+        [],
+    ),
     "what was submitted": (
         [
             {
@@ -126,7 +139,8 @@ def test_a_plain_history(name: str, kind: str, how: str) -> None:
     texts = said(net.received[0].body)
     assert len(texts) == len(words)
     assert all(part in text for text, parts in zip(texts, words, strict=True) for part in parts)
-    assert not any("None" in text or "next_thought" in text for text in texts)
+    assert not any("None" in text or "content" in text for text in texts)
+    assert name == "a saved thought" or not any("next_thought" in text for text in texts)
     assert [change.what for change in changes] == ["dropped"] * bool(dropped)
     assert all(f"'{each}' of event 0" in changes[0].why for each in dropped)
 

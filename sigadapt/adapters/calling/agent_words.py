@@ -131,11 +131,14 @@ class _Writer:
             calls = event.get(self._plan.calls)
             if calls is None or calls or not _text_of(calls):
                 return [event]
-        refuse_strange(event, [*self._known, *self._outputs], self._plan.history_fields)
+        names = [*self._plan.text_signature.input_fields, *self._outputs, *self._known]
+        refuse_strange(event, names, self._plan.history_fields)
         kept = self._kept(event, number)
         calls = collection_in(kept)
         said = {name: kept.pop(name) for name in self._outputs if name in kept}
         said = {name: value for name, value in said.items() if not _is_said(name, value, calls)}
+        if calls and said and not calls.text and not _has_results(kept, calls):
+            return [{**kept, _key_of_calls(kept): _with_text(calls, self._text(said))}]
         if calls:
             return [kept, self._words(said)] if said else [kept]
         if calls is not None and calls.text:  # in the model's own words
@@ -182,7 +185,8 @@ class _Writer:
         if field is not None and said.keys() == {field} and isinstance(said[field], str):
             return said[field].strip()
         signature = _form_of(self._agent.signature, self._texts, tuple(said))
-        return self._adapter.format_assistant_message_content(signature, said)
+        values = {name: _thought_of(value) if name in self._texts else value for name, value in said.items()}
+        return self._adapter.format_assistant_message_content(signature, values)
 
 
 def _form_of(
@@ -203,8 +207,28 @@ def _text_of(calls: Any) -> str | None:
 
 
 def _has_text(thought: Any) -> bool:
-    content = thought.get("content") if is_object(thought) else getattr(thought, "content", thought)
-    return bool(content)
+    return bool(_thought_of(thought))
+
+
+def _thought_of(value: Any) -> Any:
+    """Return the text of a thought, which may be a `dspy.Reasoning`, or what one saved as."""
+    return value.get("content") if is_object(value) else getattr(value, "content", value)
+
+
+def _has_results(event: Event, calls: ToolCalls) -> bool:
+    """Return whether the results of an event's calls are in the event itself."""
+    return calls.tool_call_results is not None or any(rounds_in({name: event[name]}, None) for name in event)
+
+
+def _key_of_calls(event: Event) -> str:
+    return next(name for name, value in event.items() if collection_in({name: value}) is not None)
+
+
+def _with_text(calls: ToolCalls, text: str) -> ToolCalls:
+    """Return the calls of a turn with a text beside them."""
+    turn = calls.turn.model_copy(update={"text": text})
+    in_turn = [call.model_copy(update={"turn": turn}) for call in calls]
+    return calls.model_copy(update={"tool_calls": in_turn, "turn": turn})
 
 
 def _is_said(name: str, value: Any, calls: ToolCalls | None) -> bool:
