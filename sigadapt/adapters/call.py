@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from sigadapt.adapters.calling.agent_steps import begin_step, take_answer
+from sigadapt.adapters.calling.agent_words import words_in
 from sigadapt.adapters.calling.answers import checked_choice, read_choice, recover_hint, subscribe
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import prompted_after, refuses_tools
@@ -53,9 +54,9 @@ Outputs: TypeAlias = list[dict[str, Any]]
 
 def steps(call: AdapterCall) -> Steps[Outputs]:
     """Run the whole flow of a call and return one dict of output values per candidate."""
-    turn = None
     if call.plan.history_fields.history is not None:
-        turn = begin_step(call)
+        call = call._replace(turn=begin_step(call))
+    turn = call.turn
     record = yield from prepare(call)
     # DSPy keeps the inputs in its trace, and makes demonstrations of it. With functions in them, these could
     # neither be pickled nor saved as JSON, so the tools become their declarations.
@@ -137,6 +138,11 @@ def _outputs(
         if tool_choice is not None and forces_call(tool_choice):
             refuse_disobedience(choice, plan, call.signature)
         values = outputs_beside_calls(call.adapter, plan, choice)
+        if values is None and call.turn is not None:
+            words = yield from words_in(call.turn.agent, call.adapter, call.plan, choice)
+            if words is not None:
+                call.turn.say(words.answer)
+                values = words.outputs
         if values is None:
             values = yield from outputs_of(
                 call.adapter, plan, call.signature, choice, partial(recover_hint, record)

@@ -122,7 +122,7 @@ def refuse_no_answer(choice: Choice, plan: Plan) -> None:
     raise _unusable(choice, plan, end)
 
 
-def _refuse_partial(adapter: OutputFormat, plan: Plan, choice: Choice) -> None:
+def refuse_partial(adapter: OutputFormat, plan: Plan, choice: Choice) -> None:
     """Refuse a turn without calls that a limit or a filter ended, or that holds nothing but reasoning."""
     # Small models complete all fields and go on until the limit: DSPy takes their answer, and so do we.
     if choice.finish_reason in _PARTIAL:
@@ -228,7 +228,7 @@ def outputs_of(
     # `hint` returns what would read a call in a text in which none was looked for.
     calls: Any = choice.tool_calls
     if calls is None:
-        _refuse_partial(adapter, plan, choice)
+        refuse_partial(adapter, plan, choice)
     if calls is not None:
         values = (yield from _beside_calls(adapter, plan, choice.text)) if plan.texts else {}
     elif plan.calls_required:
@@ -286,10 +286,9 @@ def _without_calls(
         raise _unusable(choice, plan, _End("empty", reason))
     if not plan.texts:
         return {}
-    if adapter.holds_fields(plan.text_signature, text):
-        return (yield Parse(adapter, plan.text_signature, text))
-    if json_text := _fields_as_json(plan.text_signature, text):
-        return _READS_JSON.parse(plan.text_signature, json_text)
+    values = yield from parse_steps(adapter, plan.text_signature, text)
+    if values is not None:
+        return values
     sole = sole_text_field(plan.text_signature)
     if sole is None:
         signature_class: Any = signature  # DSPy annotates an instance, and passes classes
@@ -300,6 +299,14 @@ def _without_calls(
             message="The text has none of the output fields.",
         )
     return {sole: adapter.plain(text)}
+
+
+def parse_steps(adapter: OutputFormat, signature: type[Signature], text: str) -> Steps[dict[str, Any] | None]:
+    """Return the output values that a text marks, in the adapter's form or as JSON; None if it marks none."""
+    if adapter.holds_fields(signature, text):
+        return (yield Parse(adapter, signature, text))
+    json_text = _fields_as_json(signature, text)
+    return None if json_text is None else _READS_JSON.parse(signature, json_text)
 
 
 def sole_text_field(signature: type[Signature]) -> str | None:

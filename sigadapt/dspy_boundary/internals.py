@@ -24,6 +24,7 @@ import pydantic
 from dspy import lm15
 from dspy.adapters import _legacy_type_markers
 from dspy.adapters.types import base_type
+from dspy.adapters.types.history import History
 from dspy.adapters.types.tool import Tool
 from dspy.clients import (
     _litellm,
@@ -49,6 +50,7 @@ from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback, callback_context
 
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
+from sigadapt.dspy_boundary.whole_answers import whole_answers
 
 _execution: Any = execution
 _engine_of: Callable[..., Any] = _execution._engine
@@ -98,6 +100,14 @@ if TYPE_CHECKING:
         def __init__(self, signature: type[Signature] | str, tools: list[Tool], max_iters: int) -> None: ...
         def forward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
         async def aforward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
+
+        def _forced_submit(
+            self, history: History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
+        ) -> Prediction: ...
+
+        async def _aforced_submit(
+            self, history: History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
+        ) -> Prediction: ...
 
 else:
     from dspy.predict.react_v2 import ReActV2  # noqa: F401
@@ -195,7 +205,7 @@ def report_to_runs() -> None:
     Requests are counted where DSPy sends them: after the cache had no answer, once for all retries, also for
     signatures without tools. A callback could neither stop a request nor know whether the cache answered.
     """
-    _execution._engine = _counted_engine
+    _execution._engine = _engine_for_call
     _execution.finalize = _counted_end
     _execution._account_failed_call = _counted_failure
 
@@ -209,11 +219,18 @@ def report_tools() -> None:
     Tool.acall = _in_turn_later(Tool.acall)
 
 
-def _counted_engine(lm: Any, call: Any, asynchronous: bool) -> Any:  # noqa: FBT001  (DSPy's own)
+def stream_whole_answers() -> None:
+    """Let models that cannot stream give whole answers to a stream; whoever streams calls it."""
+    _execution._engine = _engine_for_call
+
+
+def _engine_for_call(lm: Any, call: Any, asynchronous: bool) -> Any:  # noqa: FBT001  (DSPy's own)
     engine, request, provider = _engine_of(lm, call, asynchronous)
     ledger = current_ledger()
     if ledger is not None:
         ledger.begin_request(lm.model, partial(_has_price, lm, request, provider))
+    if settings.send_stream is not None:
+        engine = whole_answers(engine, lm)
     return engine, request, provider
 
 

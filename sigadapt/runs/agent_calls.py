@@ -29,7 +29,7 @@ class AgentCalls:
     Args:
         calls: the calls, good and bad, in order.
         tools: the agent's tools, by name.
-        turn: what the run around the agent keeps of the turn; None under an adapter that is not sigadapt's.
+        turn: what the run around the agent keeps of the turn; None if the agent's own predictor was replaced.
     """
 
     def __init__(self, calls: dspy.ToolCalls, tools: dict[str, dspy.Tool], turn: AgentTurn | None) -> None:

@@ -1,11 +1,12 @@
 """ReAct: DSPy's `ReActV2`, with what people who run it in production miss between its requests.
 
-The loop, its predictor and `submit` are DSPy's own. Four things differ:
+The loop, its predictor and `submit` are DSPy's own. Five things differ:
 
  a. The calls of a turn run side by side.
  b. Toolsets are resolved for each request, and the calls run with the tools of theirs.
  c. A history that is given is copied, so that two questions after one answer do not see each other.
  d. Each call of the agent is a `Run`, which an error that leaves it carries.
+ e. Words without a call are the answer, or are kept (`agent_words.py`).
 """
 
 from typing import Any
@@ -13,15 +14,20 @@ from typing import Any
 import dspy
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.calling.agent_names import refuse_taken_names
+from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import OwnSignature, ReActV2, settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.agent_calls import AgentCalls, AgentResults
+from sigadapt.runs.agent_predictor import Predict
 from sigadapt.runs.agent_tools import tools_for_agent
 from sigadapt.runs.limits import Limits, check_limits
 from sigadapt.runs.run import Run
 from sigadapt.schemas.unknown_options import refuse_unknown
+from sigadapt.signatures.calls import NO_TURN
+from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.transcript import read, with_events
 from sigadapt.signatures.turns.side_by_side import arun_turn, run_turn
@@ -37,11 +43,18 @@ class ReAct(ReActV2):
         tools: what it may call, in any form that ToolDecls accepts; toolsets are resolved for each request.
         max_iters: the most turns, after which the model is made to submit.
         limits: what each run of the agent may use.
+        text_answer: whether what the model says without a call is the answer, if the agent has one output, of
+            type `str` or `str | None`; the prediction's `termination_reason` is then `"text"`. With other
+            outputs, the words stay in the round, and the last request reads them. `False` is DSPy's way:
+            the words are forgotten, and the model is made to submit.
 
     Raises:
         InvalidToolDecl: as ToolDecls; `no_function`, for a tool without a function to run.
-        InvalidSignature: for an output of `Sources` or `Files`, which the model would invent.
-        InvalidOption: for `max_iters` or `limits` that are none; when it is called, for an input that it
+        InvalidSignature: for an output of `Sources` or `Files`, which the model would invent, and for a field
+            with a name that the agent's loop uses; when it is called, `forgotten_adapter`, under an adapter
+            that is not sigadapt's.
+        InvalidOption: for `max_iters`, `limits` or `text_answer` that are none; for the state of a
+            `dspy.ReAct`, when it is loaded; when it is called, for an input that it
             does not have, or for no input and no history.
         ValueError: DSPy's, for a signature with fields that the agent needs for itself, and for a tool named
             `submit`.
@@ -78,16 +91,24 @@ class ReAct(ReActV2):
         max_iters: int = 20,
         *,
         limits: Limits | None = None,
+        text_answer: bool = True,
     ) -> None:
         check_limits(limits)
+        if type(text_answer) is not bool:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InvalidOption(f"expected True or False, got {text_answer!r}", field="text_answer")
         if type(max_iters) is not int or max_iters < 1:  # pyright: ignore[reportUnnecessaryComparison]
             raise InvalidOption(f"expected an int of 1 or more, got {max_iters!r}", field="max_iters")
+        refuse_taken_names(signature)
         super().__init__(signature, tools_for_agent(tools), max_iters)
         refuse_invented_work(self.signature)
+        predictor: Any = self.react
+        self.react = Predict(predictor.signature)
         self.limits = limits
+        self.text_answer = text_answer
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in its own run."""
+        _refuse_foreign_adapter()
         history = _copy_of(inputs.pop("history", None))
         self._check_inputs(inputs, history)
         with self._run() as run:
@@ -96,6 +117,7 @@ class ReAct(ReActV2):
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Run the agent on its inputs, in its own run."""
+        _refuse_foreign_adapter()
         history = _copy_of(inputs.pop("history", None))
         self._check_inputs(inputs, history)
         with self._run() as run:
@@ -123,6 +145,58 @@ class ReAct(ReActV2):
             outcomes = await arun_turn(calls.to_run, on_begin=calls.begin, on_end=calls.end)
         return calls.results(outcomes)
 
+    def _forced_submit(
+        self, history: dspy.History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
+    ) -> dspy.Prediction:
+        """Return what the model said without a call, if that is an answer; else ask it to submit."""
+        turn = self._turn_in_words()
+        if turn is not None and turn.answer is not None:
+            return _answered(turn, history)
+        inputs = _with_words(history, pending_inputs, turn)
+        try:
+            prediction = super()._forced_submit(history, inputs, break_reason, turn_index)
+        except ValueError:  # also of a model that cannot be forced, and said its answer
+            last = self._turn_in_words()
+            if last is None or last.answer is None:
+                raise
+            return _answered(last, history)
+        return prediction if turn is None else self._joined(prediction)
+
+    async def _aforced_submit(
+        self, history: dspy.History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
+    ) -> dspy.Prediction:
+        """Return what the model said without a call, if that is an answer; else ask it to submit."""
+        turn = self._turn_in_words()
+        if turn is not None and turn.answer is not None:
+            return _answered(turn, history)
+        inputs = _with_words(history, pending_inputs, turn)
+        try:
+            prediction = await super()._aforced_submit(history, inputs, break_reason, turn_index)
+        except ValueError:
+            last = self._turn_in_words()
+            if last is None or last.answer is None:
+                raise
+            return _answered(last, history)
+        return prediction if turn is None else self._joined(prediction)
+
+    def _turn_in_words(self) -> AgentTurn | None:
+        """Take the turn that this agent is in, if its model made no call in it."""
+        turn: Any = open_turn.get()
+        if not isinstance(turn, AgentTurn) or turn.agent is not self or not turn.has_words:
+            return None
+        open_turn.set(None)
+        return turn
+
+    def _joined(self, prediction: Any) -> dspy.Prediction:
+        """Make one round of the words and the forced submit that followed them."""
+        turn: Any = open_turn.get()
+        if isinstance(turn, AgentTurn):
+            turn.leave_to_agent()
+        words, submitted = prediction.history.messages[-2:]
+        calls = _with_text(submitted["tool_calls"], words["tool_calls"].text)
+        prediction.history.messages[-2:] = [{**words, **submitted, "tool_calls": calls}]
+        return prediction
+
     def _calls_of(self, tool_calls: dspy.ToolCalls) -> AgentCalls:
         turn: Any = open_turn.get()
         return AgentCalls(tool_calls, self.tools, turn)
@@ -131,6 +205,40 @@ class ReAct(ReActV2):
         modules: list[Any] = settings.caller_modules or []
         is_called = bool(modules) and modules[-1] is self
         return Run(self.limits).at_depth(len(modules) - is_called)
+
+
+def _answered(turn: AgentTurn, history: dspy.History) -> dspy.Prediction:
+    """Return the prediction of a run that ended with words."""
+    history.messages.append(turn.words())
+    return dspy.Prediction(**(turn.answer or {}), history=history, termination_reason="text")
+
+
+def _with_words(
+    history: dspy.History, pending_inputs: dict[str, Any], turn: AgentTurn | None
+) -> dict[str, Any]:
+    """Keep what the model said where the last request reads it, and return the inputs that this one lacks."""
+    if turn is None:
+        return pending_inputs
+    history.messages.append(turn.words())
+    return {}
+
+
+def _with_text(calls: dspy.ToolCalls, text: str | None) -> dspy.ToolCalls:
+    """Return the calls of a turn with a text before its own."""
+
+    def of_turn(call: Any) -> Any:
+        turn = getattr(call, "turn", NO_TURN)
+        joined = "\n\n".join(filter(None, (text, turn.text)))
+        return call.model_copy(update={"turn": turn.model_copy(update={"text": joined})})
+
+    return calls.model_copy(update={"tool_calls": [of_turn(call) for call in calls.tool_calls]})
+
+
+def _refuse_foreign_adapter() -> None:
+    """Refuse to run under DSPy's own adapter, which runs calls that were cut off, and keeps no run."""
+    error = forgotten_adapter("sigadapt.ReAct needs an adapter of sigadapt, and would run under {adapter}")
+    if error is not None:
+        raise error
 
 
 def _copy_of(history: Any) -> dspy.History:

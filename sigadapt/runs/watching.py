@@ -12,6 +12,8 @@ to it, in any thread. DSPy's id of what runs leads to its `_Frame`. Rules:
  d. A call that no tool ran, such as a bad one, has its result when the next turn or the end shows it.
  e. Once the reader has left, every chunk, predictor, request and tool raises `LeftError`.
  f. A call of an agent's own `submit` is text (`submit_texts.py`). No event has the call or its result.
+ g. Words of an agent that may be its answer are held until a call follows, or the answer ends without one:
+    the text of a field is what the output holds.
 """
 
 import inspect
@@ -26,10 +28,12 @@ import dspy
 from dspy.utils.callback import BaseCallback
 from pydantic_core import to_jsonable_python
 
+from sigadapt.adapters.calling.agent_turn import AgentTurn
+from sigadapt.adapters.calling.agent_words import answer_field
 from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
-from sigadapt.dspy_boundary.current_run import current_ledger, running_call
+from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, running_call
 from sigadapt.dspy_boundary.internals import SUBMIT, StreamResponse, running_id, settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.runs import events
@@ -72,6 +76,8 @@ class _AgentStep:
     has_tools: bool = True  # whether a subscription to calls sends its chunks
     texts: Any = field(default_factory=NoText)  # what splits its text into fields
     submit_texts: SubmitTexts | None = None  # what reads the agent's outputs; None outside of an agent
+    answer_field: str | None = None  # the agent's output that words without a call are
+    held: list[str] = field(default_factory=list[str])  # words, until it is known whether a call follows them
     waiting: list[tuple[type[Event], tuple[Any, ...]]] = field(default_factory=list[Any])
     is_open: bool = True
     # By the answer that came last; pieces, because a text that grew with each one would be copied each time.
@@ -190,8 +196,31 @@ class Watch(BaseCallback):
     def emit_text(self, step: _AgentStep, pieces: Iterable[Piece]) -> None:
         """Emit pieces of the texts of fields."""
         for name, piece in pieces:
+            if name is None and step.answer_field is not None:
+                step.held.append(piece)
+                continue
             step.pieces.setdefault(name, []).append(piece)
             self.emit(step, events.TextDelta, piece, name)
+
+    def emit_held(self, step: _AgentStep) -> None:
+        """Emit words that are not the agent's answer."""
+        held = step.held
+        step.held = []
+        for piece in held:
+            self.emit(step, events.TextDelta, piece, None)
+
+    def _emit_answer_in_words(self, step: _AgentStep, agent: Any) -> None:
+        """Emit the agent's output, if the model said it without a call, in the pieces that came."""
+        turn = open_turn.get()
+        answer = turn.answer if isinstance(turn, AgentTurn) and turn.agent is agent else None
+        if answer is None or step.answer_field is None:
+            return
+        value: str = answer[step.answer_field]
+        start = "".join(step.held).find(value)
+        pieces = [value] if start < 0 else _cut_pieces(step.held, start, start + len(value))
+        step.held = []
+        for piece in pieces:
+            self.emit(step, events.TextDelta, piece, step.answer_field)
 
     def emit_submit_text(self, step: _AgentStep, pieces: Iterable[Piece]) -> None:
         """Emit pieces of the texts that an agent submits."""
@@ -200,6 +229,7 @@ class Watch(BaseCallback):
 
     def emit_call(self, step: _AgentStep, item: Any) -> None:
         """Emit a whole call, once; a good one may turn out bad later."""
+        self.emit_held(step)
         call: AnyCall = item.as_invalid() if isinstance(item, RefusedToolCall) else item
         open_call = _UnansweredCall(call, step)
         if open_call.is_submit and isinstance(call, ToolCall) and step.submit_texts is not None:
@@ -240,6 +270,8 @@ class Watch(BaseCallback):
             agent = _agent_around(parent)
             if agent is not None and has_tools:
                 frame.step.submit_texts = submit_texts(agent, instance, values)
+            if agent is not None and instance is agent.react:
+                frame.step.answer_field = answer_field(agent)
             self._steps.append(frame.step)
 
     def _step_between(self, owner: _Frame) -> _AgentStep:
@@ -257,6 +289,9 @@ class Watch(BaseCallback):
             self._emit_results(frame, [values.get("history")])
         if step is None:
             return
+        if exception is None:
+            self._emit_answer_in_words(step, step.owner.instance)
+        self.emit_held(step)
         for name in step.fields:
             self._emit_output(step, name, values.get(name))
         if isinstance(exception, InputNeeded) and _waits_before_calls(exception):
@@ -481,6 +516,7 @@ class _AnswerListener:
         """Emit a part of a call, or the text in it, and parts that have waited for it."""
         watch = self._watch
         step = self._step
+        watch.emit_held(step)
         submit_texts = step.submit_texts
         parts = [part]
         if submit_texts is not None and part.index not in submit_texts.other_calls:
@@ -506,6 +542,16 @@ class _AnswerListener:
             watch.emit(step, events.SourceReady, source)
         for file in choice.files or ():
             watch.emit(step, events.FileReady, file)
+
+
+def _cut_pieces(pieces: Iterable[str], start: int, end: int) -> list[str]:
+    """Return the pieces of a text that are between two places of it."""
+    cut: list[str] = []
+    place = 0
+    for piece in pieces:
+        cut.append(piece[max(start - place, 0) : max(end - place, 0)])
+        place += len(piece)
+    return [*filter(None, cut)]
 
 
 def _result_rows(value: Any) -> Iterable[Any]:

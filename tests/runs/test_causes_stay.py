@@ -7,7 +7,7 @@ from typing import Any
 
 import dspy
 import pytest
-from agents import AGENTS, read_back, serving, submits, turn
+from agents import AGENTS, DSPY_AGENT, read_back, serving, submits, turn
 
 import sigadapt
 from sigadapt import InputNeeded, ToolDecl
@@ -60,7 +60,7 @@ def test_dspys_adapter_reads_no_cause_later() -> None:
     with serving([turn(CARD), submits(), submits()]) as net:
         out: Any = sigadapt.ReAct("question -> answer", [card])(question="q")
         with dspy.context(adapter=dspy.ChatAdapter(use_native_function_calling=True)):
-            sigadapt.ReAct("question -> answer", [card])(question="q", history=read_back(out.history))
+            DSPY_AGENT("question -> answer", [card])(question="q", history=read_back(out.history))
     assert "no such card" in str(net.received[-1].body)
     assert leaks(str(net.received[-1].body)) == []
 

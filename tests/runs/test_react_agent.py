@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import json
-import logging
 from collections.abc import Callable
 from threading import Barrier
 from typing import Any, cast
@@ -281,13 +280,48 @@ def test_branches(how: str) -> None:
     assert "Q2?" not in json.dumps(net.received[-1].body)
 
 
-def test_under_dspys_adapter(caplog: pytest.LogCaptureFixture) -> None:
-    """agent-runs: The agent asks as DSPy's does."""
+class Desk(dspy.Module):
+    """An agent inside of a module."""
+
+    def __init__(self, tools: list[Any]) -> None:
+        super().__init__()
+        self.inner = ReAct("question -> answer", tools=tools)
+
+    def forward(self, question: str) -> Any:
+        return self.inner(question=question)
+
+    async def aforward(self, question: str) -> Any:
+        return await self.inner.acall(question=question)
+
+
+FOREIGN: dict[str, Any] = {
+    "none": lambda: None,
+    "ChatAdapter": dspy.ChatAdapter,
+    "native ChatAdapter": lambda: dspy.ChatAdapter(use_native_function_calling=True),
+    "JSONAdapter": dspy.JSONAdapter,
+    "XMLAdapter": dspy.XMLAdapter,
+    "TwoStepAdapter": lambda: dspy.TwoStepAdapter(dspy.LM("openai/x")),
+}
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize("name", FOREIGN)
+def test_under_dspys_adapter(name: str, is_nested: bool, how: str) -> None:
+    """agent-runs: An agent under DSPy's own adapter is refused."""
     shop = Shop()
-    native = dspy.ChatAdapter(use_native_function_calling=True)
-    with serving([turn(looks()), submits()]), dspy.context(adapter=native), caplog.at_level(logging.ERROR):
-        out = ReAct("question -> answer", tools=shop.tools)(question="q")
-    assert (out.answer, shop.ran) == ("Done.", [("stock", "Emma")])
+    with dspy.context(adapter=None):  # making it is no mistake
+        agent = Desk(shop.tools) if is_nested else ReAct("question -> answer", tools=shop.tools)
+    cut_off = Answer(calls=[Call("order", '{"title": "Emma')], finish="length")
+    with serving([cut_off, submits(), submits()]) as net:
+        with dspy.context(adapter=FOREIGN[name]()), pytest.raises(InvalidSignature) as caught:
+            run(agent, how, question="q")
+        assert caught.value.code == "forgotten_adapter"
+        assert "adapter=sigadapt." in str(caught.value)
+        assert not net.received
+        assert not shop.ran
+    with serving([submits()]):
+        assert run(agent, how, question="q").answer == "Done."
 
 
 def test_refused() -> None:

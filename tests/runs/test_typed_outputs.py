@@ -55,7 +55,8 @@ def test_an_output_may_be_of_any_type(agent_class: Any, name: str, wire: str):
     signature = SIGNATURE({"question": (str, dspy.InputField()), "out": (annotation, dspy.OutputField())})
     script = [Answer(calls=[Call("submit", {"out": value})])] * 2
     agent = agent_class(signature, tools=[])
-    with_dspy = ask(agent, dspy.ChatAdapter(use_native_function_calling=True), wire, script)
+    dspys: Any = dspy.ReActV2(signature, tools=[])
+    with_dspy = ask(dspys, dspy.ChatAdapter(use_native_function_calling=True), wire, script)
     predictions = ask(agent, sigadapt.ChatAdapter(), wire, script)
     expected = pydantic.TypeAdapter(annotation).validate_python(value)
     assert [prediction.out for prediction in predictions] == [expected, expected]

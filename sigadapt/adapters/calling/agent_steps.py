@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from sigadapt.adapters.calling.agent_names import refuse_taken_names
 from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.plan import refuse_invented_work
@@ -31,12 +32,13 @@ def begin_step(call: AdapterCall) -> AgentTurn | None:
 
     Raises:
         InputNeeded: if a call of the agent's last turn waits.
-        InvalidSignature: for an agent with outputs of what server tools did.
+        InvalidSignature: for an agent with outputs of what server tools did, or with a name that it uses.
     """
     agent = calling_agent()
     if agent is None:
         return None
     if not getattr(agent, "ends_by_itself", False):  # `sigadapt.ReAct` looks when it is made
+        refuse_taken_names(agent.signature)
         refuse_invented_work(agent.signature)
     earlier = open_turn.get()
     if isinstance(earlier, AgentTurn) and earlier.agent is agent and earlier.is_waiting:
@@ -71,7 +73,7 @@ def take_answer(turn: AgentTurn, record: CallRecord, outputs: Mapping[str, Any])
         return
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
     to_run = [call for call in good if call.name != SUBMIT]
-    is_last_turn = len(to_run) < len(good)
+    is_last_turn = len(to_run) < len(good) or turn.answer is not None
     if is_inside_tool():
         turn.refuse_waiting(waits_inside)
     elif is_last_turn and not getattr(turn.agent, "ends_by_itself", False):

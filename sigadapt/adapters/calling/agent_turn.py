@@ -62,6 +62,8 @@ class AgentTurn:
         """Whether the agent runs the calls of its turns one by one."""
         self.keeps_tracebacks = False
         """Whether a failed tool has a traceback in the history, because the model is to read it."""
+        self.answer: dict[str, Any] | None = None
+        """The agent's outputs, if the model answered in words."""
         self._history = read(dspy.History, history, None)
         self._length = len(self._history.messages)
         self._event = dict(inputs)
@@ -93,6 +95,24 @@ class AgentTurn:
             self._event.update(outputs)
             self._take_calls(calls, field)
         open_turn.set(self)
+
+    def say(self, answer: dict[str, Any] | None) -> None:
+        """Take what the first candidate says without a call: the agent's outputs, or None."""
+        if not self._field:
+            self.answer = answer
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the answer to the turn's request was words without a call, and the agent keeps those."""
+        return not self._calls and bool(self._calls.text)
+
+    def words(self) -> dict[str, Any]:
+        """Return the event of a turn in words."""
+        return {**self._event, self._field: self._calls, **(self.answer or {})}
+
+    def leave_to_agent(self) -> None:
+        """Note that the agent's own history has the turn."""
+        self._length = -1
 
     def _take_calls(self, calls: ToolCalls, field: str) -> None:
         self._field = field
@@ -312,6 +332,8 @@ class AgentTurn:
                 results = [self._result_of(call) for call in self._calls.in_order()]
                 rows = dspy.ToolCallResults(tool_call_results=results)
                 event[self._field] = self._calls.model_copy(update={"tool_call_results": rows})
+            elif self.has_words:
+                event = self.words()
         if len(events) == self._length and event:
             events.append(event)
         return self._history.model_copy(update={"messages": events})

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
+from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, model_of
@@ -36,6 +37,7 @@ class AdapterCall(NamedTuple):
     demos: list[dict[str, Any]]
     inputs: dict[str, Any]
     facts: ModelFacts  # what DSPy says of the model
+    turn: AgentTurn | None = None  # the turn of the agent that makes the call
 
 
 class EarlierAnswers(NamedTuple):

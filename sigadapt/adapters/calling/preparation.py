@@ -5,6 +5,7 @@ from typing import Any
 
 import dspy
 
+from sigadapt.adapters.calling.agent_words import with_words
 from sigadapt.adapters.calling.answers import checked_choice
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import Calling, calling_of
@@ -15,7 +16,7 @@ from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
 from sigadapt.adapters.passes.order import write_request
 from sigadapt.adapters.plan import Plan
-from sigadapt.adapters.request.agent_prompt import with_instructions, with_tool_names
+from sigadapt.adapters.request.agent_prompt import with_instructions, with_last_question, with_tool_names
 from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Change, Request, build_request
 from sigadapt.adapters.request.lost_ids import with_lost_ids
@@ -55,17 +56,11 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     form = adapter.response_format(call.lm, plan.text_signature) if call.plan.texts else None
     if form is not None:
         generation.setdefault("response_format", form)
-    inputs = call.inputs
-    repairs = tuple(Change("/tools", "dropped", reason) for reason in decls.left_out)
-    if plan.history_fields.history is not None:
-        inputs, lost_ids = with_lost_ids(plan.history_fields, inputs)
-        repairs = (*repairs, *lost_ids)
+    inputs, repairs = _with_whole_history(call, plan)
+    repairs = (*(Change("/tools", "dropped", reason) for reason in decls.left_out), *repairs)
     if adapter.recorded_wire is not None:
         decls, unlike = as_recorded(decls, adapter.recorded_wire, route)
         repairs = (*repairs, *unlike)
-    if options.orphans == "heal":
-        inputs, healings = heal(plan, inputs)
-        repairs = (*repairs, *healings)
     messages, naming = _messages_of(call, plan, inputs, decls)
     repairs = (*repairs, *naming)
     request = build_request(model, messages, decls, options, generation)
@@ -92,6 +87,21 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     return record
 
 
+def _with_whole_history(call: AdapterCall, plan: Plan) -> tuple[dict[str, Any], tuple[Change, ...]]:
+    """Return the inputs with a history that can be sent, and what was changed in it."""
+    inputs = call.inputs
+    repairs: tuple[Change, ...] = ()
+    if plan.history_fields.history is not None:
+        inputs, repairs = with_lost_ids(plan.history_fields, inputs)
+    if call.turn is not None:
+        inputs, words = with_words(call.turn.agent, call.adapter, plan, inputs)
+        repairs = (*repairs, *words)
+    if call.adapter.options.orphans == "heal":
+        inputs, healings = heal(plan, inputs)
+        repairs = (*repairs, *healings)
+    return inputs, repairs
+
+
 def _messages_of(
     call: AdapterCall, plan: Plan, inputs: dict[str, Any], decls: ToolDecls
 ) -> tuple[list[dict[str, Any]], tuple[Change, ...]]:
@@ -101,6 +111,8 @@ def _messages_of(
         messages = with_instructions(messages, decls)
     if not plan.defers_bad_calls:  # it is no agent of DSPy's
         return messages, ()
+    if call.turn is not None:
+        messages = with_last_question(messages, call.turn.agent.signature)
     return with_tool_names(messages, call.inputs.get(plan.tools), decls)
 
 

@@ -23,7 +23,7 @@ from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
-from sigadapt.dspy_boundary.internals import send_to_stream, settings, streaming_to
+from sigadapt.dspy_boundary.internals import send_to_stream, settings, stream_whole_answers, streaming_to
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
@@ -110,6 +110,7 @@ def _answer(
     if stream is None:
         with callbacks:
             return answer_of((yield ask), has_stop=has_stop)
+    stream_whole_answers()
     tap = subscribe(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = answer_of((yield ask), has_stop=has_stop)

@@ -12,6 +12,8 @@ from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
 from sigadapt.adapters.response.typed_calls import of_allowed_tools, of_chosen_tools
+from sigadapt.adapters.response.waiting import is_forced_submit
+from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_WIRE
 from sigadapt.providers.wire.values import name_in
@@ -34,12 +36,23 @@ def fit_tool_choice(request: Request, record: RequestRecord) -> Request:
         record.note("/tool_choice", "dropped", "no tools are sent, so there is nothing to choose")
         return _without(request, "tool_choice")
     if forces and _thinks(request) and not route.choices.forces_with_thinking:
+        if is_forced_submit(request, record.decls):
+            return _with_submit_alone(request, record)
         raise InvalidOption(
             "this provider refuses a forced tool choice while thinking is on",
             field="tool_choice",
             fix="Use tool_choice='auto', or reasoning_effort=None (or no thinking=) for this call.",
         )
     return request if form in route.choices.forms else _lowered_choice(choice, form, request, record)
+
+
+def _with_submit_alone(request: Request, record: RequestRecord) -> Request:
+    """Offer `submit` alone of the functions, in the last request of an agent that cannot be forced."""
+    why = "thinking is on, so this provider takes no forced choice; of the functions, only submit is sent"
+    record.note("/tool_choice", "lowered", why)
+    tools = [tool for tool in request.get("tools", ()) if "function" not in tool or name_in(tool) == SUBMIT]
+    fields: Any = {**_without(request, "tool_choice"), "tools": tools}
+    return fields
 
 
 def _thinks(request: Request) -> bool:

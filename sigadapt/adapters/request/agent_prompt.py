@@ -6,8 +6,10 @@
 from typing import Any
 
 import dspy
+from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.request.canonical import Change
+from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.schemas.json_values import is_array
 from sigadapt.signatures.tool_decls import ResolvableTools, ToolDecls
 
@@ -26,6 +28,17 @@ def with_tool_names(
     content = content.replace(sentence, _sentence([decl.name for decl in decls.tools]))
     why = "the agent's prompt names the tools of this request, not its toolsets"
     return [{**messages[0], "content": content}, *messages[1:]], (Change("/messages/0", "lowered", why),)
+
+
+def with_last_question(messages: list[dict[str, Any]], signature: type[Signature]) -> list[dict[str, Any]]:
+    """Return the messages with a question at the end, if words of the agent's model are there.
+
+    Anthropic, Gemini and Mistral want a message of the user or a result to answer.
+    """
+    if not messages or messages[-1]["role"] != "assistant":
+        return messages
+    outputs = ", ".join(f"`{name}`" for name in signature.output_fields)
+    return [*messages, {"role": "user", "content": f"Call `{SUBMIT}` with {outputs}."}]
 
 
 def with_instructions(messages: list[dict[str, Any]], decls: ToolDecls) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Make the messages of a Request: instructions, examples, earlier turns and the question, without tools."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, count, groupby, islice
 from secrets import token_hex
 from typing import Any, get_args
@@ -104,7 +104,7 @@ def _history(
     messages: list[Message] = []
     for number, row in enumerate(rows):
         event = row.event
-        refuse_strange(event, signature, prompt.history_fields)
+        refuse_strange(event, signature.model_fields, prompt.history_fields)
         if prompt.asks(event):
             values = _in_plain_texts(event, signature, stand_in) if stand_in else event
             messages.append({"role": "user", "content": question(adapter, signature, prompt, values)})
@@ -177,11 +177,8 @@ def _with_types(message: Message, stand_in: str) -> Message:
     return {**message, "content": blocks}
 
 
-def refuse_strange(
-    event: Mapping[str, Any], signature: type[Signature], history_fields: HistoryFields
-) -> None:
-    """Refuse an event of which DSPy would leave out what it says."""
-    fields = signature.model_fields
+def refuse_strange(event: Mapping[str, Any], fields: Collection[str], history_fields: HistoryFields) -> None:
+    """Refuse an event of which DSPy would leave out what it says; `fields` has the names that it may have."""
     calls = event.get(history_fields.calls) if history_fields.calls else None
     # Reading a list of dicts here would send calls that `untrusted_history` has not seen.
     if calls and collection_in({"calls": calls}) is None:
@@ -191,8 +188,8 @@ def refuse_strange(
             field=history_fields.history,
             fix="Give the calls of the prediction, what they saved as, or ToolCalls(calls).",
         )
-    for key in event.keys() - fields.keys():
-        near = closest(key, fields.keys() - event.keys(), at_least=0.8)
+    for key in event.keys() - {*fields}:
+        near = closest(key, {*fields} - event.keys(), at_least=0.8)
         if near is not None:
             reason = f"an event has {key!r}, which is not a field"
             fix = f"Did you mean {near!r}?"

@@ -41,7 +41,7 @@ def heal(plan: Plan, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[C
     results = inputs.get(fields.results) if fields.results else None
     rows = read(dspy.History, history, fields.history).messages if history is not None else []
     for event in rows:
-        refuse_strange(event, plan.text_signature, fields)
+        refuse_strange(event, plan.text_signature.model_fields, fields)
     asks = any(inputs.get(name) is not None for name in plan.text_signature.input_fields)
     events, rounds = healing.conversation([*map(dict, rows)], healing.rounds_of(results), asks=asks)
     whole = dict(inputs)
@@ -70,11 +70,13 @@ class _Healing:
         is_open = False  # whether rounds of calls that no event made may follow
         loose_end = ""  # what it has left open, if a sentence has to close it before the next question
         for number, event in enumerate(events):
-            calls = collection_in(event) or None
+            collection = collection_in(event)
+            calls = collection or None
+            words = collection.text if collection is not None and calls is None else None
             before = rounds[number]
             has_begun = has_begun or self._asks(event)
             if not has_begun:
-                self._record_dropped(event, calls, before)
+                self._record_dropped(event, collection, before)
                 continue
             if self._asks(event):
                 self._close(whole, loose_end)
@@ -85,7 +87,7 @@ class _Healing:
             if before or calls is not None:
                 is_open = True
                 loose_end = ""
-            if calls is None and any(event.get(name) is not None for name in self._outputs):
+            if words or (calls is None and any(event.get(name) is not None for name in self._outputs)):
                 is_open = False
                 loose_end = ""
             elif calls is not None and not last and not self._is_answered_later(calls, rounds[number + 1 :]):
