@@ -1,5 +1,6 @@
 """What many tests need: routes by a short name, signatures, a tool, its calls, and recorded answers."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -166,3 +167,13 @@ def with_places(value: Any) -> Any:
     for number, made in enumerate(dict.fromkeys(MADE_ID.findall(text)), 1):
         text = text.replace(made, f"call_{number}")
     return json.loads(text)
+
+
+def start(program: Any, way: str, **inputs: Any) -> Any:
+    """Call a program in one of the ways "sync", "async" and "streamed", and return its prediction."""
+    if way == "sync":
+        return program(**inputs)
+    if way == "async":
+        return asyncio.run(program.acall(**inputs))
+    *_, last = sigadapt.stream_sync(program, **inputs)
+    return last.prediction

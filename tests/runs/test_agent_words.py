@@ -10,7 +10,7 @@ from typing import Any
 import dspy
 import pytest
 from agents import DSPY_AGENT, Shop, looks, serving, settings_of_dspy, submits, turn
-from support import ADAPTERS
+from support import ADAPTERS, start
 
 import sigadapt
 from sigadapt import ToolCalls
@@ -109,18 +109,6 @@ def changes_of(net: Any) -> list[Any]:
     return [change for entry in entries for change in entry.get("changes") or ()]
 
 
-def last_of(events: Any) -> Any:
-    return [*events][-1]
-
-
-def started(program: Any, how: str, **inputs: Any) -> Any:
-    if how == "sync":
-        return program(**inputs)
-    if how == "async":
-        return asyncio.run(program.acall(**inputs))
-    return last_of(sigadapt.stream_sync(program, **inputs)).prediction
-
-
 def submitted(signature: str) -> dict[str, Any]:
     return {"answer": "Done.", "score": 1} if signature == TWO else {"answer": "Done."}
 
@@ -134,7 +122,7 @@ def test_a_plain_history(name: str, kind: str, how: str) -> None:
     signature = TWO if "output" in name else ONE
     with serving([turn(Call("submit", submitted(signature)))]) as net:
         agent = KINDS[kind](signature, tools=Shop().tools)
-        started(agent, how, question="Now?", history=dspy.History(messages=events))
+        start(agent, how, question="Now?", history=dspy.History(messages=events))
         changes = changes_of(net)
     texts = said(net.received[0].body)
     assert len(texts) == len(words)
@@ -225,7 +213,7 @@ def test_words_without_a_call(name: str, how: str, wire: str, caplog: pytest.Log
         agent = sigadapt.ReAct(signature, tools=Shop().tools)
         with serving(wordy(text, answer="Done."), wire) as net, dspy.context(adapter=make()):
             caplog.clear()
-            out = started(agent, how, question="q")
+            out = start(agent, how, question="q")
             again = agent(question="And?", history=json.loads(out.history.model_dump_json()))
         ending = ("Done.", "forced_submit") if expected is None else (expected, "text")
         assert (out.answer, out.termination_reason) == (again.answer, again.termination_reason) == ending
@@ -262,7 +250,7 @@ def test_other_outputs_keep_the_words(how: str, wire: str) -> None:
     """agent-runs: Words that are no answer stay in the round."""
     agent = sigadapt.ReAct(TWO, tools=Shop().tools)
     with serving(wordy("I would say seven.", answer="Seven.", score=3), wire) as net:
-        out = started(agent, how, question="q")
+        out = start(agent, how, question="q")
         again = agent(question="And?", history=json.loads(out.history.model_dump_json()))
     assert (out.score, out.termination_reason, again.score) == (3, "forced_submit", 3)
     [last] = sigadapt.rounds(out)
@@ -355,7 +343,7 @@ def test_a_forced_submit_while_the_model_thinks(name: str, kind: str, how: str) 
     with LoopbackProvider(model) as net:
         lm = dspy.LM(**net.lm_options("anthropic"), **ROUTES[name], max_tokens=9000)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            out = started(KINDS[kind](ONE, tools=Shop().tools, max_iters=2), how, question="q")
+            out = start(KINDS[kind](ONE, tools=Shop().tools, max_iters=2), how, question="q")
             changes = changes_of(net)
     assert (out.answer, out.termination_reason, len(net.received)) == ("Seven.", "forced_submit", 3)
     is_lowered = name in ("a budget", "adaptive", "over LiteLLM")

@@ -273,15 +273,15 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     arguments = call.bind(decls)
     decl = declared_tool(call, decls)
     current = _attempt(call, decl)
-    own_function_of_call = _function_to_execute(current, decl)
-    function = with_watcher(call, sync_entry(own_function_of_call))
+    body = _function_to_execute(current, decl)
+    function = with_watcher(call, sync_entry(body))
     ledger = current_ledger()
     if ledger is not None:
         ledger.count_calls(1)
 
     def start() -> Any:
         open_call.set(current)
-        call_for(own_function_of_call)
+        call_for(body)
         return function(**arguments)
 
     if is_async(function):

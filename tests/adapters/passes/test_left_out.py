@@ -3,7 +3,6 @@
 The cells are every medium, on every wire over every engine, natively and prompted.
 """
 
-import asyncio
 import base64
 import itertools
 import json
@@ -13,7 +12,7 @@ from typing import Any
 import dspy
 import pytest
 from internals import OWN_ENGINE, Turn, assistant_message, lower, result_message, to_lm15
-from support import get_weather
+from support import get_weather, start
 from test_result_content import Weather
 from wire_bodies import said_text, serving
 from wire_matrix import COLUMNS
@@ -146,16 +145,6 @@ def agent_with(medium: Any) -> Any:
 ASKED = [Answer(calls=[Call("look", {})]), Answer(calls=[Call("submit", {"answer": "done"})])]
 
 
-def started(way: str, program: Any, inputs: dict[str, Any]) -> Any:
-    """The prediction of a program that runs in one of the ways."""
-    if way == "async":
-        return asyncio.run(program.acall(**inputs))
-    if way == "sync":
-        return program(**inputs)
-    events: list[Any] = [*sigadapt.stream_sync(program, **inputs)]
-    return events[-1].prediction
-
-
 def run(
     wire: str, program: Any, answers: list[Answer] = ASKED, way: str = "sync", **inputs: Any
 ) -> tuple[Any, list[str], list[Any]]:
@@ -163,7 +152,7 @@ def run(
     with LoopbackProvider(answers) as provider:
         lm: Any = dspy.LM(**provider.lm_options(wire))
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            out = started(way, program, inputs)
+            out = start(program, way, **inputs)
         changes = [*(lm.history[-1].get("changes") or ())]
         return out, [json.dumps(each.body) for each in provider.received], changes
 

@@ -3,7 +3,6 @@
 The provider of these tests keeps nothing where it is asked to, and refuses the id of what it did not keep.
 """
 
-import asyncio
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import dspy
 import pytest
 from internals import assistant_message, lower, to_lm15
-from support import NATIVE
+from support import NATIVE, start
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
@@ -54,15 +53,6 @@ def reasoning_in(body: Any) -> list[Any]:
     return [item for item in body["input"] if item.get("type") == "reasoning"]
 
 
-def started(way: str, program: Any, **inputs: Any) -> Any:
-    if way == "async":
-        return asyncio.run(program.acall(**inputs))
-    if way == "sync":
-        return program(**inputs)
-    events: list[Any] = [*sigadapt.stream_sync(program, **inputs)]
-    return events[-1].prediction
-
-
 def agent_of(which: str) -> Any:
     return AGENTS[which]("question -> answer", tools=[get_weather])
 
@@ -77,8 +67,8 @@ def test_two_questions_go_through(which: str, engine: str, way: str, encrypts: b
     with LoopbackProvider(forgetful(encrypts=encrypts)) as provider:
         lm: Any = dspy.LM(**provider.lm_options("responses", engine=engine, store=False))
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            first = started(way, program, question="one")
-            second = started(way, program, question="two", history=first.history)
+            first = start(program, way, question="one")
+            second = start(program, way, question="two", history=first.history)
     assert (first.answer, second.answer, len(provider.received)) == ("done", "done", 4)
     sent = [reasoning_in(received.body) for received in provider.received]
     assert [len(items) for items in sent] == ([0, 1, 2, 3] if encrypts else [0, 0, 0, 0])
