@@ -6,7 +6,7 @@ pydantic model, which costs more time than the rest of a call.
 
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import dspy
@@ -75,8 +75,15 @@ class PromptCache:
         return self._values[key]
 
 
-_PLANS: WeakCache[tuple[Plan | None, tuple[Any, ...]]] = WeakCache()
-"""The Plan of a signature, and what it follows from: instructions and fields can be changed in place."""
+class _Compiled(NamedTuple):
+    """The Plan of a signature, and what it follows from, which can be changed in place."""
+
+    plan: Plan | None
+    follows_from: tuple[Any, ...]  # its instructions and fields
+    validators: Sequence[tuple[type[pydantic.BaseModel], object]]  # a rebuilt model has another
+
+
+_PLANS: WeakCache[_Compiled] = WeakCache()
 
 _CACHE = "__sigadapt_prompt_cache__"  # the attribute of a text signature that holds its PromptCache
 
@@ -90,22 +97,27 @@ def plan_of(signature: type[Signature]) -> Plan | None:
             (name, field.annotation, field.default, *(field.json_schema_extra or {}).values())
             for name, field in fields.items()
         ],
-        *[validator for field in fields.values() for validator in _validators_in(field.annotation)],
     )
     entry = _PLANS.get(signature)
-    if entry is not None and entry[1] == follows_from:
-        return entry[0]
+    if entry is not None and entry.follows_from == follows_from and not _is_rebuilt(entry):
+        return entry.plan
     plan = _compile(signature)
-    _PLANS.put(signature, (plan, follows_from))
+    models = [model for field in fields.values() for model in _models_in(field.annotation)]
+    validators = [(model, model.__pydantic_validator__) for model in models]
+    _PLANS.put(signature, _Compiled(plan, follows_from, validators))
     return plan
 
 
-def _validators_in(annotation: Any) -> Iterator[object]:
-    """Yield the validators of the models in a type: one that is rebuilt in place has a new validator."""
+def _is_rebuilt(entry: _Compiled) -> bool:
+    return any(model.__pydantic_validator__ is not validator for model, validator in entry.validators)
+
+
+def _models_in(annotation: Any) -> Iterator[type[pydantic.BaseModel]]:
+    """Yield the models in a type."""
     for part in get_args(annotation):
-        yield from _validators_in(part)
+        yield from _models_in(part)
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
-        yield annotation.__pydantic_validator__
+        yield annotation
 
 
 def prompt_cache(signature: type[Signature]) -> PromptCache:

@@ -11,6 +11,7 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact
+from sigadapt.signatures.tool_decls import made_once
 
 PARAMETERS = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 """The parameters of a custom tool that is described as a function."""
@@ -18,7 +19,8 @@ PARAMETERS = {"type": "object", "properties": {"input": {"type": "string"}}, "re
 
 def write_custom_calls(request: Request, record: RequestRecord) -> Request:
     """Write the calls of custom tools as the route takes them."""
-    names = {tool["custom"]["name"] for tool in request.get("tools", ()) if "custom" in tool}
+    tools = request.get("tools", ())
+    names = made_once(tools, "custom", lambda: {each["custom"]["name"] for each in tools if "custom" in each})
     calls = (call for row in request["messages"] for call in row.get("tool_calls") or ())
     if not names and not any("custom" in call for call in calls):
         return request

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.request.aliases import aliases, names_in, with_names
+from sigadapt.adapters.request.aliases import aliases_in, with_names
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.providers.wire.values import name_in, named_part
@@ -14,7 +14,7 @@ from sigadapt.signatures.calls.salvage import name_before_token, without_leaked_
 
 def choose_aliases(request: Request, record: RequestRecord) -> Request:
     """Choose an alias for each tool that needs one."""
-    record.names = aliases(names_in(request), *record.route.names)
+    record.names = aliases_in(request, record.route.names)
     if not record.names:
         return request
     for number, tool in enumerate(request.get("tools", ())):

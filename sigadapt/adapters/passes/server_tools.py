@@ -4,7 +4,7 @@ A provider's table is JSON in which `"$max_uses"` stands for an option. What was
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
@@ -15,12 +15,15 @@ from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.native_tools import SERVER_TOOL
 from sigadapt.signatures.server.tools import McpServer
+from sigadapt.signatures.tool_decls import made_once
 
 _NOT_OPTIONS = frozenset(("type", "tool", "options", "local"))
 
 
 def write_server_tools(request: Request, record: RequestRecord) -> Request:
     """Write server tools as the route takes them; a prompt has none."""
+    if not _has_server_tools(request.get("tools", ())):
+        return request
     servers = [entry for entry in record.decls.entries if isinstance(entry, McpServer)]
     record.tokens = {each.name: each.token for each in servers if each.token is not None}
     route = record.route if record.is_native else None
@@ -32,7 +35,7 @@ def write_server_tools(request: Request, record: RequestRecord) -> Request:
 def with_server_tools(request: Request, route: Route | None) -> tuple[Request, tuple[Change, ...]]:
     """Return a request with its server tools as a route takes them; None for a prompt, which has none."""
     tools = request.get("tools", ())
-    if not any(tool.get("type") == SERVER_TOOL for tool in tools):
+    if not _has_server_tools(tools):
         return request, ()
     changes: list[Change] = []
     entries, choices = _entries(tools, request["model"], route, changes)
@@ -43,6 +46,10 @@ def with_server_tools(request: Request, route: Route | None) -> tuple[Request, t
     if is_object(choice):
         new_request["tool_choice"] = _sendable_choice(choice, choices, changes)
     return new_request, tuple(changes)
+
+
+def _has_server_tools(tools: Sequence[Json]) -> bool:
+    return made_once(tools, SERVER_TOOL, lambda: any(tool.get("type") == SERVER_TOOL for tool in tools))
 
 
 def _entries(

@@ -17,7 +17,8 @@ from typing import Any
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers.route import SIGNED_ID
 from sigadapt.providers.wire.values import name_in, named_part
-from sigadapt.schemas.json_values import compact, cut, is_unicode, short_hash
+from sigadapt.schemas.json_values import Json, compact, cut, is_unicode, short_hash
+from sigadapt.signatures.tool_decls import made_once
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
 _DIGITS = (8, 16, 32, 64)
@@ -49,13 +50,21 @@ def _alias(name: str, longest: int, reserved: set[str], use: int = 1) -> str:
     return free or _alias(name, longest, reserved, use + 1)
 
 
-def names_in(request: Request) -> list[str]:
-    """Return all tool names in a Request: of declarations, calls and results."""
+def aliases_in(request: Request, limits: tuple[str, int]) -> dict[str, str]:
+    """Return the aliases for the tool names in a Request: of declarations, calls and results."""
     # The tool choice can only name declared tools.
-    names = [part["name"] for tool in request.get("tools", ()) if (part := named_part(tool))]
+    tools = request.get("tools", ())
+    names: list[str] = []
     for row in request["messages"]:
         names += [row["name"]] if row["role"] == "tool" else map(name_in, row.get("tool_calls") or ())
-    return names
+    in_tools = made_once(tools, ("aliases", limits), lambda: aliases(_declared(tools), *limits))
+    if not in_tools and not aliases(names, *limits):
+        return {}
+    return aliases([*_declared(tools), *names], *limits)
+
+
+def _declared(tools: Iterable[Json]) -> list[str]:
+    return [part["name"] for tool in tools if (part := named_part(tool))]
 
 
 def with_names(request: Request, table: dict[str, str]) -> Request:
