@@ -328,6 +328,8 @@ class InputNeeded(SigadaptError):
         """The state of the run, as JSON values."""
         self.one_by_one = False
         """Whether the calls of the turn run one by one, because the program said so."""
+        self.trace = ""
+        """The span in which the run waited, as a W3C `traceparent`; empty if nobody traced it."""
 
     def resume(
         self,
