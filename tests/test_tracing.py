@@ -435,6 +435,18 @@ def test_a_tool_that_asks() -> None:
         assert len(resumed.of("execute_tool")[0].links) == 1
 
 
+def test_an_answer_that_waits_links_to_its_request() -> None:
+    """tracing: To wait is no failure."""
+    tool = ToolDecl.of(stock, requires_confirmation=True)
+    with play(STOCK, confirm="raise"), traced() as first, pytest.raises(InputNeeded) as caught:
+        dspy.Predict(Turn)(question="q", tools=[tool])
+    with traced() as seen:
+        caught.value.resume([tool], {request.id: True for request in caught.value.requests})
+    [call] = seen.spans
+    assert [link.context.span_id for link in call.links] == [place_of(first.spans[0])[1]]
+    assert first.failures == {}
+
+
 def test_a_run_that_nobody_traced_has_no_link() -> None:
     """tracing: To wait is no failure."""
     tool = ToolDecl.of(stock, requires_confirmation=True)

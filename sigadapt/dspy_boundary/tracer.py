@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 
-class CallSpan(Protocol):
+class ToolCallSpan(Protocol):
     """The span of a call that runs. It is the current one in the context in which it began."""
 
     def end(self, value: Any = None, error: BaseException | str | None = None) -> None:
@@ -44,7 +44,7 @@ class Tracer(Protocol):
         """Return the context in which DSPy's own code sends requests."""
         ...
 
-    def call(self, call: Any) -> CallSpan:
+    def call(self, call: Any) -> ToolCallSpan:
         """Begin the span of a call, in the context in which its tool runs next."""
         ...
 

@@ -10,7 +10,7 @@ import dspy
 
 from sigadapt.adapters.calling.agent_turn import AgentTurn, failure_value
 from sigadapt.dspy_boundary.current_run import open_turn, running_call
-from sigadapt.dspy_boundary.tracer import CallSpan, tracer_here
+from sigadapt.dspy_boundary.tracer import ToolCallSpan, tracer_here
 from sigadapt.errors import UnboundToolCall
 from sigadapt.runs.agent_tools import ToolsetTool
 from sigadapt.schemas.json_values import is_object
@@ -41,7 +41,7 @@ class AgentCalls:
         self._outcomes: dict[int, Outcome] = {}  # of calls that cannot run, by position
         self._positions: list[int] = []  # of those that can
         self._begun: set[int] = set()
-        self._spans: dict[int, CallSpan] = {}
+        self._spans: dict[int, ToolCallSpan] = {}
         self.to_run: list[TurnCall] = []
         for n, call in enumerate(calls.tool_calls):
             tool = self._tool_named(call.name)
@@ -139,7 +139,7 @@ class AgentCalls:
         return self._turn.failure_value(name, error)
 
 
-def _end_span(span: CallSpan, outcome: Outcome) -> None:
+def _end_span(span: ToolCallSpan, outcome: Outcome) -> None:
     """End the span of a call; to wait is no failure."""
     if isinstance(outcome.error, CallStop):
         span.end()

@@ -202,7 +202,7 @@ def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
     turn = AgentTurn.of_waiting(error)
     resumption = _Resumption(error, turn)
     is_agents = error.results_field is None  # not that of a loop of the program's own
-    with _linked(error), Run() as run:
+    with _link_to_trace(error), Run() as run:
         earlier = None if error.run is None else error.run.ledger
         if earlier is None or not run.ledger.is_inside(earlier):
             run.state.update(copy_of_state(error.state))  # otherwise the open run has a newer state
@@ -218,7 +218,7 @@ def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
             raise
 
 
-def _linked(error: InputNeeded) -> AbstractContextManager[None]:
+def _link_to_trace(error: InputNeeded) -> AbstractContextManager[None]:
     """Return the context in which spans link to the trace in which the run waited."""
     tracer = tracer_here.get().tracer
     return nullcontext() if tracer is None or not error.trace else tracer.resuming(error.trace)

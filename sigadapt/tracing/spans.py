@@ -14,10 +14,9 @@ import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
-import dspy
 from dspy.utils.callback import BaseCallback
 from opentelemetry import context as contexts
 from opentelemetry import trace
@@ -36,8 +35,6 @@ from sigadapt.tracing import content
 
 _LOG = logging.getLogger("sigadapt")
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
-
-_context: Any = cast("Any", dspy.context)
 
 _position_to_link: ContextVar[str] = ContextVar("position_to_link", default="")
 """The span, as text, in which the run waited that goes on here; the first span links to it."""
@@ -156,16 +153,16 @@ class SpanTracer:
             span.end()
             span.leave()
 
-    def request(self, record: Any) -> "_RequestSpan":
+    def request(self, record: Any) -> "_ChatSpan":
         """Return the context in which a request is sent and answered."""
         lm = record.call.lm
         attributes = _request_attributes(lm, record.sent.request, record.route.wire)
         span = self.chat(attributes)
         if record.sent.changes:
             span.tell(lambda open_span: self._add_changes(open_span, record.sent.changes))
-        request = _RequestSpan(self, span, lm)
-        request.ask(record.sent.request["messages"], record.sent.request.get("tools") or ())
-        return request
+        chat = _ChatSpan(self, span, lm)
+        chat.ask(record.sent.request["messages"], record.sent.request.get("tools") or ())
+        return chat
 
     def chat(self, attributes: Mapping[str, Any]) -> OpenSpan:
         """Begin the span of a request."""
@@ -184,7 +181,7 @@ class SpanTracer:
         others: list[Any] = [
             each for each in settings.get("callbacks") or () if not isinstance(each, _RequestsOfDspy)
         ]
-        return _context(callbacks=[*others, _RequestsOfDspy(self)])
+        return settings.context(callbacks=[*others, _RequestsOfDspy(self)])
 
     def call(self, call: Any) -> "_ToolSpan":
         """Begin the span of a call, in the context in which its tool runs next."""
@@ -249,7 +246,7 @@ class _ToolSpan:
         self._span.leave()
 
 
-class _RequestSpan:
+class _ChatSpan:
     """The span of a request, from what it asks to its answer."""
 
     def __init__(self, tracer: SpanTracer, span: OpenSpan, lm: Any) -> None:
@@ -297,26 +294,26 @@ class _RequestsOfDspy(BaseCallback):
 
     def __init__(self, tracer: SpanTracer) -> None:
         self._tracer = tracer
-        self._spans: dict[str, tuple[_RequestSpan, Any, Any]] = {}
+        self._spans: dict[str, tuple[_ChatSpan, Any, Any]] = {}
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Begin the span of a request."""
         sent: dict[str, Any] = {**instance.kwargs, **(inputs.get("kwargs") or {})}
         span = self._tracer.chat(_request_attributes(instance, sent))
-        request = _RequestSpan(self._tracer, span, instance)
+        chat = _ChatSpan(self._tracer, span, instance)
         messages = inputs.get("messages") or ()
-        request.ask(messages, ())
-        self._spans[call_id] = request, instance, messages
+        chat.ask(messages, ())
+        self._spans[call_id] = chat, instance, messages
 
     def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         """End the span of a request."""
-        request, lm, messages = self._spans.pop(call_id)
+        chat, lm, messages = self._spans.pop(call_id)
         choice = None
         try:
             choice = _choice_in_history(lm, messages)
         finally:
-            request.take(choice, None)
-            request.end(exception)
+            chat.take(choice, None)
+            chat.end(exception)
 
 
 def _choice_in_history(lm: Any, messages: Any) -> Choice | None:
@@ -344,8 +341,8 @@ def _request_attributes(lm: Any, request: Mapping[str, Any], wire: str = "") -> 
         if isinstance(value, (int, float, str)):
             attributes[f"gen_ai.request.{attribute}"] = value
     stop = request.get("stop")
-    if stop:
-        attributes["gen_ai.request.stop_sequences"] = [stop] if isinstance(stop, str) else [*stop]
+    if isinstance(stop, (str, list)):
+        attributes["gen_ai.request.stop_sequences"] = [stop] if isinstance(stop, str) else stop
     if settings.send_stream is not None:
         attributes["gen_ai.request.stream"] = True
     return attributes | _address_of(lm)

@@ -17,7 +17,7 @@ from dspy.utils.exceptions import format_error_for_lm
 
 from sigadapt.dspy_boundary.current_run import open_turn
 from sigadapt.dspy_boundary.internals import SUBMIT, report_agents, report_tools, settings
-from sigadapt.dspy_boundary.tracer import CallSpan, tracer_here
+from sigadapt.dspy_boundary.tracer import ToolCallSpan, tracer_here
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
@@ -223,7 +223,7 @@ class AgentTurn:
             if not self._waiting and not self._stops:  # it is over, and nothing else would let go of it
                 open_turn.set(None)
 
-    def _keep(self, current: OpenCall, span: CallSpan | None, value: Any) -> None:
+    def _keep(self, current: OpenCall, span: ToolCallSpan | None, value: Any) -> None:
         """Keep what a tool returned; stop its call if the result of a tool of DSPy's own comes later."""
         need = None if isinstance(value, str) else need_of(value, current.call.name)
         if need is not None:
@@ -367,7 +367,7 @@ def _tool_result(row: dspy.ToolCallResults.ToolCallResult, error_type: str | Non
     )
 
 
-def _end_span(span: CallSpan | None, error: BaseException | None = None) -> None:
+def _end_span(span: ToolCallSpan | None, error: BaseException | None = None) -> None:
     """End the span of a call, if it is traced."""
     if span is not None:
         span.end(error=error)

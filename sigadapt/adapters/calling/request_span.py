@@ -15,6 +15,7 @@ def in_span(
     candidate = record if record.controls.candidates == 1 else record.for_candidate(number)
     with tracer.request(record) as span:
         answer = yield from answering
+        answer.trace = tracer.position()
         _show(span, candidate, answer)
         return answer
 

@@ -18,7 +18,7 @@ import dspy
 
 from sigadapt.dspy_boundary.current_run import current_ledger, open_place
 from sigadapt.dspy_boundary.internals import settings
-from sigadapt.dspy_boundary.tracer import CallSpan, Tracer, tracer_here
+from sigadapt.dspy_boundary.tracer import ToolCallSpan, Tracer, tracer_here
 from sigadapt.errors import InputNeeded
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import request_of_need
@@ -202,7 +202,7 @@ class _RunningJobs:
         """The positions of the calls that began and did not stop to wait, which count in the open run."""
         self._watch = watch
         self._ends: dict[int, ToolResult | CallStop] = {}
-        self._spans: dict[int, CallSpan] = {}
+        self._spans: dict[int, ToolCallSpan] = {}
 
     def begin(self, position: int) -> None:
         """Count a call that begins."""
@@ -243,7 +243,7 @@ class _RunningJobs:
         return ends
 
 
-def _end_span(span: CallSpan, outcome: Outcome, end: "ToolResult | CallStop") -> None:
+def _end_span(span: ToolCallSpan, outcome: Outcome, end: "ToolResult | CallStop") -> None:
     """End the span of a call; to wait is no failure."""
     if isinstance(end, CallStop):
         span.end()
@@ -366,7 +366,7 @@ def _start_in_span(tracer: Tracer, call: ToolCall, begin: Callable[[], Any]) -> 
     return value
 
 
-async def _finish_in_span(span: CallSpan, waiting: Awaitable[Any]) -> Any:
+async def _finish_in_span(span: ToolCallSpan, waiting: Awaitable[Any]) -> Any:
     try:
         value = await waiting
     except CallStop:
