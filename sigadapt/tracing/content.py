@@ -1,31 +1,22 @@
 """What was said, as the GenAI conventions write it, without secrets: for programs that ask for content."""
 
-import os
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from sigadapt.adapters.response.choice import Choice
-from sigadapt.dspy_boundary.internals import settings
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact, is_array, is_mapping, is_object
 from sigadapt.trust.echoes import Echoes
-from sigadapt.trust.masking import long_secrets_in, secrets_in_settings
+from sigadapt.trust.masking import long_secrets_in
 
 
-def without_secrets(value: Any, lm: Any = None) -> Any:
-    """Return a JSON value without the keys of a model and of the environment, and without what looks so."""
-    model = settings.lm if lm is None else lm
-    secrets = secrets_in_settings(getattr(model, "kwargs", None) or {})
-    secrets |= secrets_in_settings(os.environ) | long_secrets_in(value)
-    return Echoes(secrets).hidden_in(value, (), {})
-
-
-def text_of(value: Any, lm: Any = None) -> str:
-    """Return a value as the text of an attribute: JSON, or a text as it is."""
+def text_of(value: Any, secrets: AbstractSet[str]) -> str:
+    """Return a value as the text of an attribute: JSON, or a text as it is; without secrets."""
     plain = to_jsonable_python(value, fallback=str, bytes_mode="base64", inf_nan_mode="strings")
-    masked = without_secrets(plain, lm)
+    masked = Echoes(secrets | long_secrets_in(plain)).hidden_in(plain, (), {})
     return masked if isinstance(masked, str) else compact(masked)
 
 

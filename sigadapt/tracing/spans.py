@@ -11,6 +11,7 @@ The conventions are in development, so their names stand here and in `content.py
 """
 
 import logging
+import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -32,6 +33,7 @@ from sigadapt.signatures.tool_functions.stops import CallStop
 from sigadapt.signatures.tool_results.failures import text_of as message_of
 from sigadapt.signatures.tool_results.failures import type_of_error
 from sigadapt.tracing import content
+from sigadapt.trust.masking import secrets_in_settings
 
 _LOG = logging.getLogger("sigadapt")
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
@@ -133,6 +135,7 @@ class SpanTracer:
     def __init__(self, provider: trace.TracerProvider | None, *, content: bool) -> None:
         self._tracer = trace.get_tracer("sigadapt", tracer_provider=provider)
         self.has_content = content
+        self._secrets: set[str] = secrets_in_settings(os.environ) if content else set()
 
     @contextmanager
     def agent(self, agent: Any) -> Generator[None]:
@@ -157,15 +160,21 @@ class SpanTracer:
         """Return the context in which a request is sent and answered."""
         lm = record.call.lm
         attributes = _request_attributes(lm, record.sent.request, record.route.wire)
-        span = self.chat(attributes)
+        span = self.chat(lm, attributes)
         if record.sent.changes:
             span.tell(lambda open_span: self._add_changes(open_span, record.sent.changes))
-        chat = _ChatSpan(self, span, lm)
+        chat = _ChatSpan(self, span)
         chat.ask(record.sent.request["messages"], record.sent.request.get("tools") or ())
         return chat
 
-    def chat(self, attributes: Mapping[str, Any]) -> OpenSpan:
+    def text_of(self, value: Any) -> str:
+        """Return a value as text, without the keys of the environment and of the models that were asked."""
+        return content.text_of(value, self._secrets | _keys_of(settings.lm))
+
+    def chat(self, lm: Any, attributes: Mapping[str, Any]) -> OpenSpan:
         """Begin the span of a request."""
+        if self.has_content:
+            self._secrets |= _keys_of(lm)
         name = f"chat {attributes['gen_ai.request.model']}"
         return OpenSpan(self._tracer, name, attributes, SpanKind.CLIENT)
 
@@ -173,7 +182,7 @@ class SpanTracer:
         for change in changes:
             values = {"what": change.what, "where": change.where}
             if self.has_content:
-                values["why"] = content.text_of(change.why)
+                values["why"] = self.text_of(change.why)
             span.add_event("sigadapt.change", values)
 
     def requests_of_dspy(self) -> AbstractContextManager[None]:
@@ -196,7 +205,7 @@ class SpanTracer:
         if self.has_content:
             span.tell(
                 lambda open_span: open_span.set_attribute(
-                    "gen_ai.tool.call.arguments", content.text_of(call.args or {})
+                    "gen_ai.tool.call.arguments", self.text_of(call.args or {})
                 )
             )
         return _ToolSpan(self, span)
@@ -220,7 +229,7 @@ class SpanTracer:
         """Return what an error says, if the program asks for content."""
         if not self.has_content or isinstance(error, str):
             return None
-        return content.text_of(message_of(error))
+        return self.text_of(message_of(error))
 
 
 class _ToolSpan:
@@ -237,7 +246,7 @@ class _ToolSpan:
             return
         if self._tracer.has_content and value is not None:
             self._span.tell(
-                lambda span: span.set_attribute("gen_ai.tool.call.result", content.text_of(value))
+                lambda span: span.set_attribute("gen_ai.tool.call.result", self._tracer.text_of(value))
             )
         self._span.end()
 
@@ -249,10 +258,9 @@ class _ToolSpan:
 class _ChatSpan:
     """The span of a request, from what it asks to its answer."""
 
-    def __init__(self, tracer: SpanTracer, span: OpenSpan, lm: Any) -> None:
+    def __init__(self, tracer: SpanTracer, span: OpenSpan) -> None:
         self._tracer = tracer
         self._span = span
-        self._lm = lm
         self._fault: BaseException | str | None = None
 
     def ask(self, messages: Any, tools: Any) -> None:
@@ -264,7 +272,7 @@ class _ChatSpan:
 
     def _tell(self, name: str, value_of: Callable[[], Any]) -> None:
         def describe(span: Span) -> None:
-            span.set_attribute(f"gen_ai.{name}", content.text_of(value_of(), self._lm))
+            span.set_attribute(f"gen_ai.{name}", self._tracer.text_of(value_of()))
 
         self._span.tell(describe)
 
@@ -299,8 +307,8 @@ class _RequestsOfDspy(BaseCallback):
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Begin the span of a request."""
         sent: dict[str, Any] = {**instance.kwargs, **(inputs.get("kwargs") or {})}
-        span = self._tracer.chat(_request_attributes(instance, sent))
-        chat = _ChatSpan(self._tracer, span, instance)
+        span = self._tracer.chat(instance, _request_attributes(instance, sent))
+        chat = _ChatSpan(self._tracer, span)
         messages = inputs.get("messages") or ()
         chat.ask(messages, ())
         self._spans[call_id] = chat, instance, messages
@@ -322,6 +330,10 @@ def _choice_in_history(lm: Any, messages: Any) -> Choice | None:
         if entry.get("messages") == messages and entry.get("response") is not None:
             return choice_from_response(entry["response"])
     return None
+
+
+def _keys_of(lm: Any) -> set[str]:
+    return secrets_in_settings(getattr(lm, "kwargs", None) or {})
 
 
 def _name_of(agent: Any) -> str:
