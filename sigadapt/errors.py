@@ -295,6 +295,8 @@ class InputNeeded(SigadaptError):
 
     code = "input_needed"
     requests: "ToolCalls"
+    trace: str = ""  # of the class, for errors that were pickled before there was one
+    """The span in which the run waited, as a W3C `traceparent`; empty if nobody traced it."""
 
     def __init__(  # noqa: PLR0917  (the library alone makes it)
         self,
@@ -328,8 +330,6 @@ class InputNeeded(SigadaptError):
         """The state of the run, as JSON values."""
         self.one_by_one = False
         """Whether the calls of the turn run one by one, because the program said so."""
-        self.trace = ""
-        """The span in which the run waited, as a W3C `traceparent`; empty if nobody traced it."""
 
     def resume(
         self,

@@ -55,7 +55,9 @@ class _RunRecord(pydantic.BaseModel):
     progress: dict[str, CallProgress] = {}
     state: dict[str, Any] = {}
     one_by_one: bool = False
-    trace: str = ""
+    trace: str = pydantic.Field(
+        default="", exclude_if=lambda trace: not trace
+    )  # as it was before there were any
 
 
 _KEPT = ("id", "results", "progress", "state", "one_by_one", "trace")
