@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sigadapt import response as response
     from sigadapt import server_tools as server_tools
     from sigadapt import testing as testing
+    from sigadapt import tracing as tracing
     from sigadapt import trust as trust
     from sigadapt import ui as ui
     from sigadapt.providers.usage import Usage as Usage
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     *("adapters", "errors", "events", "listeners", "logs", "metrics", "response"),
-    *("server_tools", "testing", "trust", "ui"),
+    *("server_tools", "testing", "tracing", "trust", "ui"),
 )
 
 # What only some programs need is imported when it is asked for.

@@ -295,6 +295,8 @@ class InputNeeded(SigadaptError):
 
     code = "input_needed"
     requests: "ToolCalls"
+    trace: str = ""  # of the class, for errors that were pickled before there was one
+    """The span in which the run waited, as a W3C `traceparent`; empty if nobody traced it."""
 
     def __init__(  # noqa: PLR0917  (the library alone makes it)
         self,

@@ -175,5 +175,5 @@ def start(program: Any, way: str, **inputs: Any) -> Any:
         return program(**inputs)
     if way == "async":
         return asyncio.run(program.acall(**inputs))
-    *_, last = sigadapt.stream_sync(program, **inputs)
+    last: Any = [*sigadapt.stream_sync(program, **inputs)][-1]
     return last.prediction

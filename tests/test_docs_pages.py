@@ -112,7 +112,7 @@ ADAPTERS = ("ChatAdapter", "JSONAdapter", "XMLAdapter", "BAMLAdapter", "TwoStepA
 OPTIONS = {o for each in ADAPTERS for o in inspect.signature(getattr(adapters, each)).parameters} - {
     "unknown"
 }
-EXPORTING = ("adapters", "events", "listeners", "logs", "response", "server_tools", "trust")
+EXPORTING = ("adapters", "events", "listeners", "logs", "response", "server_tools", "tracing", "trust")
 EXPORTED = {name for each in EXPORTING for name in importlib.import_module(f"sigadapt.{each}").__all__}
 ERRORS = {each.__name__ for each in SigadaptError.__subclasses__() if each.__module__ == errors.__name__}
 

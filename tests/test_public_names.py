@@ -34,6 +34,7 @@ MODULES = {
         "CodeExecution File FileSearch Files ImageGeneration McpServer ServerToolCall Source Sources "
         "WebFetch WebSearch"
     ),
+    "tracing": "Tracing instrument",
     "trust": "Drift drift_of is_signed pinned pins_of sign untrusted_history",
 }
 """The modules that only export. `errors`, `metrics`, `testing` and `ui` define what they have."""
@@ -68,6 +69,6 @@ def test_the_package_loads_no_module_that_it_does_not_need() -> None:
         "sigadapt.ui, sigadapt.events, sigadapt.testing, sigadapt.trust, sigadapt.logs"
     )
     done = run_python("-c", code, cwd=ROOT, check=True)
-    late = ("events", "logs", "metrics", "testing", "trust", "ui", "runs.stream", "commands")
+    late = ("events", "logs", "metrics", "testing", "tracing", "trust", "ui", "runs.stream", "commands")
     loaded = done.stdout.split()
     assert [name for name in loaded if name.removeprefix("sigadapt.").startswith(late)] == []

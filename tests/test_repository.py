@@ -35,6 +35,7 @@ FLOORS = (
     "events",
     "ui",
     "trust",
+    "tracing",
     "metrics",
     "tool_texts",
     "logs",
@@ -336,7 +337,9 @@ def requirements(group: str) -> list[str]:
 
 def test_every_import_is_a_declared_dependency() -> None:
     brings = {"dspy-ai": "dspy", "pydantic": "pydantic pydantic_core", "ray": "ray pyarrow"}
-    named = [*requirements("dependencies"), *requirements("litellm"), *requirements("ray")]
+    brings["opentelemetry-api"] = "opentelemetry"
+    extras = [name for extra in ("litellm", "otel", "ray") for name in requirements(extra)]
+    named = [*requirements("dependencies"), *extras]
     declared = [brings.get(name, name.replace("-", "_")) for name in named]
     roots = {name.split(".")[0] for path in SOURCES for name in imports(path)}
     assert sorted(roots - set(" ".join(declared).split()) - sys.stdlib_module_names - {"sigadapt"}) == []

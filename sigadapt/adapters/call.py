@@ -68,7 +68,7 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
         if turn is not None and len(outputs) == 1:
             take_answer(turn, last_record, outputs[0])
         if call.adapter.options.confirm:
-            stop_for_person(call, record.decls, record.sent.canonical, outputs[-1])
+            stop_for_person(call, record.decls, record.sent.canonical, outputs[-1], answer.trace)
     return outputs
 
 

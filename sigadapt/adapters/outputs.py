@@ -105,6 +105,17 @@ def is_no_answer(choice: Choice) -> bool:
     return choice.finish_reason in _NO_ANSWER
 
 
+def fault_of(choice: Choice) -> str | None:
+    """Return the code of what is wrong with an answer, before its text is parsed; None for nothing."""
+    if is_no_answer(choice):
+        return _NO_ANSWER[choice.finish_reason].code
+    calls = choice.tool_calls
+    if calls is not None and calls.invalid:
+        return calls.invalid[0].code
+    is_filtered = choice.finish_reason == "content_filter" and not calls
+    return _PARTIAL["content_filter"].code if is_filtered else None
+
+
 def refuse_no_answer(choice: Choice, plan: Plan) -> None:
     """Refuse a turn that was refused, failed or is paused, with its calls as bad ones."""
     if not is_no_answer(choice):

@@ -4,6 +4,7 @@ A signature without tool fields is handed to DSPy's adapter unchanged (opt-in). 
 from `ToolAdapter` and from DSPy's adapter of the same name, and adds how its text marks an output field.
 """
 
+from contextlib import nullcontext
 from typing import Any, ClassVar, cast
 
 from dspy import BaseLM
@@ -22,6 +23,7 @@ from sigadapt.adapters.plan import Plan, plan_of, prompt_cache
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
 from sigadapt.dspy_boundary.internals import planned, shown_scope
+from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.errors import InvalidOption, ToolCallParseError
 from sigadapt.signatures.awaiting import arun, run
 
@@ -80,7 +82,9 @@ class ToolAdapter(OutputFormat):
         plan = plan_of(signature)
         if plan is None:
             dspys: Any = super()
-            return dspys.__call__(lm, lm_kwargs, signature, demos, inputs)
+            tracer = tracer_here.get().tracer
+            with nullcontext() if tracer is None else tracer.requests_of_dspy():
+                return dspys.__call__(lm, lm_kwargs, signature, demos, inputs)
         call = self._adapter_call(plan, lm, lm_kwargs, (signature, demos, inputs))
         run_flow = self._run_planned if self._asks_capabilities(call) else self._run
         return run_flow(lm, lm_kwargs, call)
@@ -96,7 +100,9 @@ class ToolAdapter(OutputFormat):
         plan = plan_of(signature)
         if plan is None:
             dspys: Any = super()
-            return await dspys.acall(lm, lm_kwargs, signature, demos, inputs)
+            tracer = tracer_here.get().tracer
+            with nullcontext() if tracer is None else tracer.requests_of_dspy():
+                return await dspys.acall(lm, lm_kwargs, signature, demos, inputs)
         call = self._adapter_call(plan, lm, lm_kwargs, (signature, demos, inputs))
         run_flow = self._arun_planned if self._asks_capabilities(call) else self._arun
         return await run_flow(lm, lm_kwargs, call)

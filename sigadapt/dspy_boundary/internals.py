@@ -50,6 +50,7 @@ from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback, callback_context
 
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
+from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.dspy_boundary.whole_answers import whole_answers
 
 _execution: Any = execution
@@ -110,7 +111,7 @@ if TYPE_CHECKING:
         ) -> Prediction: ...
 
 else:
-    from dspy.predict.react_v2 import ReActV2  # noqa: F401
+    from dspy.predict.react_v2 import ReActV2
 
 
 def is_submit(function: object) -> bool:
@@ -217,6 +218,36 @@ def report_tools() -> None:
     """
     Tool.__call__ = _in_turn(Tool.__call__)
     Tool.acall = _in_turn_later(Tool.acall)
+
+
+def report_agents() -> None:
+    """Let DSPy's agents, and so those that are made of them, report to a tracer; called once, as above."""
+    ReActV2.forward = _in_span(ReActV2.forward)
+    ReActV2.aforward = _in_span_later(ReActV2.aforward)
+
+
+def _in_span(method: Any) -> Any:
+    @wraps(method)
+    def forward(self: Any, **inputs: Any) -> Any:
+        tracer = tracer_here.get().tracer
+        if tracer is None:
+            return method(self, **inputs)
+        with tracer.agent(self):
+            return method(self, **inputs)
+
+    return forward
+
+
+def _in_span_later(method: Any) -> Any:
+    @wraps(method)
+    async def aforward(self: Any, **inputs: Any) -> Any:
+        tracer = tracer_here.get().tracer
+        if tracer is None:
+            return await method(self, **inputs)
+        with tracer.agent(self):
+            return await method(self, **inputs)
+
+    return aforward
 
 
 def stream_whole_answers() -> None:

@@ -10,6 +10,7 @@ import dspy
 
 from sigadapt.adapters.calling.agent_turn import AgentTurn, failure_value
 from sigadapt.dspy_boundary.current_run import open_turn, running_call
+from sigadapt.dspy_boundary.tracer import ToolCallSpan, tracer_here
 from sigadapt.errors import UnboundToolCall
 from sigadapt.runs.agent_tools import ToolsetTool
 from sigadapt.schemas.json_values import is_object
@@ -17,6 +18,7 @@ from sigadapt.signatures.calls import RefusedToolCall
 from sigadapt.signatures.tool_functions.open_call import open_call
 from sigadapt.signatures.tool_functions.stops import CallStop
 from sigadapt.signatures.tool_results.function_calls import Outcome, is_async
+from sigadapt.signatures.tool_results.tool_result import failure_in
 from sigadapt.signatures.turns.side_by_side import TurnCall
 
 AgentResults = tuple[dspy.ToolCallResults, dict[str, Any] | None]
@@ -39,6 +41,7 @@ class AgentCalls:
         self._outcomes: dict[int, Outcome] = {}  # of calls that cannot run, by position
         self._positions: list[int] = []  # of those that can
         self._begun: set[int] = set()
+        self._spans: dict[int, ToolCallSpan] = {}
         self.to_run: list[TurnCall] = []
         for n, call in enumerate(calls.tool_calls):
             tool = self._tool_named(call.name)
@@ -80,6 +83,9 @@ class AgentCalls:
         self._begun.add(position)
         call = self._call_at(position)
         running_call.set(call.id)
+        tracer = tracer_here.get().tracer
+        if tracer is not None and call.name != "submit":
+            self._spans[position] = tracer.call(call)
         if self._turn is None:
             open_call.set(None)
             return
@@ -88,6 +94,8 @@ class AgentCalls:
 
     def end(self, position: int, outcome: Outcome) -> None:
         """Keep the outcome of a call at once, in whatever thread it ended."""
+        if position in self._spans:
+            _end_span(self._spans[position], outcome)
         if self._turn is None:
             return
         call = self._call_at(position)
@@ -129,6 +137,14 @@ class AgentCalls:
         if self._turn is None:
             return failure_value(name, error)
         return self._turn.failure_value(name, error)
+
+
+def _end_span(span: ToolCallSpan, outcome: Outcome) -> None:
+    """End the span of a call; to wait is no failure."""
+    if isinstance(outcome.error, CallStop):
+        span.end()
+    else:
+        span.end(outcome.value, outcome.error or failure_in(outcome.value))
 
 
 def _turn_call(tool: Any, arguments: dict[str, Any]) -> TurnCall:

@@ -6,7 +6,7 @@ a call that needs a yes by now needs one too, as in `ToolCalls.run`.
 """
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import pydantic
 
 from sigadapt.adapters.calling.agent_turn import CANCELLED, NO_RESULT, AgentTurn
 from sigadapt.dspy_boundary.internals import is_submit
+from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidToolDecl
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.ledger import Ledger
@@ -54,9 +55,11 @@ class _RunRecord(pydantic.BaseModel):
     progress: dict[str, CallProgress] = {}
     state: dict[str, Any] = {}
     one_by_one: bool = False
+    # Left out where nobody traces, so that a version without traces reads it.
+    trace: str = pydantic.Field(default="", exclude_if=lambda trace: not trace)
 
 
-_KEPT = ("id", "results", "progress", "state", "one_by_one")
+_KEPT = ("id", "results", "progress", "state", "one_by_one", "trace")
 _SAVED = ("calls", "requests", "history", "field", "results_field", *_KEPT)
 
 
@@ -200,7 +203,7 @@ def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
     turn = AgentTurn.of_waiting(error)
     resumption = _Resumption(error, turn)
     is_agents = error.results_field is None  # not that of a loop of the program's own
-    with Run() as run:
+    with _link_to_trace(error), Run() as run:
         earlier = None if error.run is None else error.run.ledger
         if earlier is None or not run.ledger.is_inside(earlier):
             run.state.update(copy_of_state(error.state))  # otherwise the open run has a newer state
@@ -214,6 +217,12 @@ def _in_run(error: InputNeeded) -> Generator["_Resumption"]:
             error.state = copy_of_state(run.state)
             error.run = run
             raise
+
+
+def _link_to_trace(error: InputNeeded) -> AbstractContextManager[None]:
+    """Return the context in which spans link to the trace in which the run waited."""
+    tracer = tracer_here.get().tracer
+    return nullcontext() if tracer is None or not error.trace else tracer.resuming(error.trace)
 
 
 class _Resumption:

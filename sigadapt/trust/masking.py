@@ -208,6 +208,18 @@ def query_of(text: str) -> Iterator[tuple[str, str]]:
             yield (name, value) if value else ("", name)
 
 
+def secrets_in_settings(settings: Mapping[str, Any]) -> set[str]:
+    """Return the keys in the settings of a language model, or in an environment."""
+    headers: Any = settings.get("extra_headers")
+    masking = Masking(headers if is_object(headers) else {}, "")
+    return masking.secrets | long_secrets_in(dict(settings))
+
+
+def long_secrets_in(value: Any) -> set[str]:
+    """Return the texts of `secrets_in` that are too long to be words."""
+    return {text for text in secrets_in(value) if len(text) >= _SHORTEST_SECRET and text not in _OWN}
+
+
 _NUMBER = re.compile(r"\d")
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 

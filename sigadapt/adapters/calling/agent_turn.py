@@ -16,7 +16,8 @@ import dspy
 from dspy.utils.exceptions import format_error_for_lm
 
 from sigadapt.dspy_boundary.current_run import open_turn
-from sigadapt.dspy_boundary.internals import SUBMIT, report_tools, settings
+from sigadapt.dspy_boundary.internals import SUBMIT, report_agents, report_tools, settings
+from sigadapt.dspy_boundary.tracer import ToolCallSpan, tracer_here
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.schemas.json_values import without_halves
 from sigadapt.signatures.calls import RefusedToolCall, ToolCall, ToolCalls
@@ -29,7 +30,7 @@ from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallStop, Late
 from sigadapt.signatures.tool_results.failures import FailedResult, message_in, message_of, type_of_error
 from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_end, outcome_at_cancel
 from sigadapt.signatures.tool_results.pairing import failed_result
-from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
+from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result, failure_in
 from sigadapt.signatures.transcript import read, with_events, without_tracebacks
 from sigadapt.signatures.turns.running import TurnResults, requests_of_stop
 
@@ -42,6 +43,7 @@ _LOG = logging.getLogger("sigadapt")
 _NO_DECLS = ToolDecls()
 
 report_tools()
+report_agents()
 
 
 class AgentTurn:
@@ -211,34 +213,43 @@ class AgentTurn:
         turn_token = open_turn.set(None)  # a program inside of the tool has turns of its own
         current = OpenCall(call, refusal=self._refusal)
         call_token = open_call.set(current)
+        tracer = tracer_here.get().tracer
+        span = None if tracer is None or name == SUBMIT else tracer.call(call)
         try:
             if name != SUBMIT:
                 self.count_calls(1)
             self.begin(call)
-            yield partial(self._keep, current)
+            yield partial(self._keep, current, span)
         except CallStop as stop:
+            _end_span(span)
             self.count_calls(-1)
             self.stop(call, stop)
         except Exception as error:
+            _end_span(span, error)
             self._fail(call, error)
             raise
         except BaseException as error:
+            _end_span(span, error)
             outcome = outcome_at_cancel(error)
             if outcome is not None:
                 self.take_outcome(call, outcome)
             on_thread_end(error, partial(self.take_outcome, call))
             raise
         finally:
+            if span is not None:
+                span.leave()
             open_call.reset(call_token)
             open_turn.reset(turn_token)
             if not self._waiting and not self._stops:  # it is over, and nothing else would let go of it
                 open_turn.set(None)
 
-    def _keep(self, current: OpenCall, value: Any) -> None:
+    def _keep(self, current: OpenCall, span: ToolCallSpan | None, value: Any) -> None:
         """Keep what a tool returned; stop its call if the result of a tool of DSPy's own comes later."""
         need = None if isinstance(value, str) else need_of(value, current.call.name)
         if need is not None:
             current.wait_for_result(need)
+        if span is not None:
+            span.end(value, failure_in(value))
         self.end(current.call, value, is_error=False)
 
     def stop(self, call: dspy.ToolCalls.ToolCall, stop: CallStop) -> None:
@@ -376,6 +387,12 @@ def _tool_result(row: dspy.ToolCallResults.ToolCallResult, error_type: str | Non
     return ToolResult(
         call_id=call_id, name=name, value=value, is_error=bool(row.is_error), error_type=error_type
     )
+
+
+def _end_span(span: ToolCallSpan | None, error: BaseException | None = None) -> None:
+    """End the span of a call, if it is traced."""
+    if span is not None:
+        span.end(error=error)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dspy import BaseLM
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.calling.request_span import in_span
 from sigadapt.adapters.listeners import CallSubscription, CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
@@ -24,6 +25,7 @@ from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.internals import send_to_stream, settings, stream_whole_answers, streaming_to
+from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
@@ -72,8 +74,11 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
         settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
         candidates: list[CandidateAnswer] = []
         for keywords in executions_of(controls):
-            (text, *_) = yield _Ask(partial(_same_model, lm), prompt, {**settings, **keywords})
-            candidates.append(CandidateAnswer(text, is_completion=True))
+            completing = _complete(_Ask(partial(_same_model, lm), prompt, {**settings, **keywords}))
+            tracer = tracer_here.get().tracer
+            if tracer is not None:
+                completing = in_span(tracer, record, len(candidates), completing)
+            candidates.append((yield from completing))
         return candidates
     outgoing = to_lm15(sent.request, route, controls.prompt_cache, sent.tokens)
     request = outgoing.request
@@ -90,13 +95,22 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
     subscribe_to: Callable[[Any], CallTap | None] = partial(subscribe, record)
     for keywords in executions_of(controls):
         asking = show_to_watchers(lm, sent), _Ask(model, request, keywords)
-        answer = yield from _answer(*asking, answer_of, subscribe_to)
+        answering = _answer(*asking, answer_of, subscribe_to)
+        tracer = tracer_here.get().tracer
+        if tracer is not None:
+            answering = in_span(tracer, record, len(candidates), answering)
+        answer = yield from answering
         subscribe_to = CallTap  # listeners get the first candidate
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
         candidates.append(answer)
     complete_history(lm, request, sent, len(candidates))
     return candidates
+
+
+def _complete(ask: _Ask) -> Steps[CandidateAnswer]:
+    (text, *_) = yield ask
+    return CandidateAnswer(text, is_completion=True)
 
 
 def _answer(

@@ -383,6 +383,7 @@ class CandidateAnswer:
     choice: Choice | None = None  # its calls typed and checked, or what a hook gave in its place
     failure: Exception | None = None  # the error that ended asking again after it
     is_stored: bool = True  # whether the provider may have kept what it gave
+    trace: str = ""  # the span of its request, as a W3C `traceparent`; empty if nobody traces
 
     @cached_property
     def reading(self) -> Reading:

@@ -32,7 +32,9 @@ def refuse_unasked(tools: object, decls: ToolDecls) -> None:
             raise nobody_to_ask(decl.name)
 
 
-def stop_for_person(call: AdapterCall, decls: ToolDecls, request: Request, values: Mapping[str, Any]) -> None:
+def stop_for_person(
+    call: AdapterCall, decls: ToolDecls, request: Request, values: Mapping[str, Any], trace: str
+) -> None:
     """Raise InputNeeded if calls among the output values want a yes that no tool asks for itself."""
     plan = call.plan
     inputs = call.inputs
@@ -58,7 +60,9 @@ def stop_for_person(call: AdapterCall, decls: ToolDecls, request: Request, value
     event = {**inputs_of_turn(plan, inputs), **outputs_beside(plan, values)}
     turn = TurnResults(calls, [], requests, {})
     place = {"event": event, "field": plan.calls, "results_field": fields.results}
-    raise turn.input_needed(before, parallel=not is_one_by_one(calling_agent()), **place)
+    error = turn.input_needed(before, parallel=not is_one_by_one(calling_agent()), **place)
+    error.trace = error.trace or trace  # a span of the program or the agent, else that of the request
+    raise error
 
 
 def inputs_of_turn(plan: Plan, inputs: Mapping[str, Any]) -> dict[str, Any]:

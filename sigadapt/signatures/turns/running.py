@@ -7,7 +7,7 @@ executed): the program does.
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import partial
@@ -18,6 +18,7 @@ import dspy
 
 from sigadapt.dspy_boundary.current_run import current_ledger, open_place
 from sigadapt.dspy_boundary.internals import settings
+from sigadapt.dspy_boundary.tracer import ToolCallSpan, Tracer, tracer_here
 from sigadapt.errors import InputNeeded
 from sigadapt.signatures.calls import ToolCall, ToolCalls
 from sigadapt.signatures.calls.input_requests import request_of_need
@@ -31,7 +32,7 @@ from sigadapt.signatures.tool_functions.open_call import OpenCall, attempt_of, c
 from sigadapt.signatures.tool_functions.pending import TaskPoll, is_pending, need_of
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, CallStop, LaterCallStop
 from sigadapt.signatures.tool_results.content import json_of
-from sigadapt.signatures.tool_results.failures import message_of
+from sigadapt.signatures.tool_results.failures import FailedResult, message_of
 from sigadapt.signatures.tool_results.function_calls import (
     LateError,
     Outcome,
@@ -45,7 +46,7 @@ from sigadapt.signatures.tool_results.pairing import result_of
 from sigadapt.signatures.tool_results.result_check import unfit_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_output import edit_note, program_outputs
-from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.signatures.tool_results.tool_result import ToolResult, failure_in
 from sigadapt.signatures.turns.jobs import Job, declared_tool, jobs_of, own_function
 from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
 
@@ -105,6 +106,9 @@ class TurnResults(NamedTuple):
         error.progress = self.progress
         error.one_by_one = not parallel
         error.state = current_state()
+        tracer = tracer_here.get().tracer
+        if tracer is not None:
+            error.trace = tracer.position()
         return error
 
 
@@ -198,12 +202,16 @@ class _RunningJobs:
         """The positions of the calls that began and did not stop to wait, which count in the open run."""
         self._watch = watch
         self._ends: dict[int, ToolResult | CallStop] = {}
+        self._spans: dict[int, ToolCallSpan] = {}
 
     def begin(self, position: int) -> None:
         """Count a call that begins."""
         self.counted.add(position)
         if self._watch is not None:
             self._watch.begin(self.jobs[position].call)
+        tracer = tracer_here.get().tracer
+        if tracer is not None:
+            self._spans[position] = tracer.call(self.jobs[position].call)
 
     def end(self, position: int, outcome: Outcome) -> None:
         """Keep what a call gave; one that waits counts when it has its result."""
@@ -213,9 +221,13 @@ class _RunningJobs:
         if isinstance(outcome.error, asyncio.CancelledError) and self._watch is not None:
             self._watch.cancel(job.call)
         if outcome.error is not None and not isinstance(outcome.error, (Exception, CallStop)):
+            if position in self._spans:
+                self._spans[position].end(error=outcome.error)
             return  # it leaves the turn
         end = _result(job, outcome)
         self._ends[position] = end
+        if position in self._spans:
+            _end_span(self._spans[position], outcome, end)
         if self._watch is None:
             return
         if isinstance(end, CallStop):
@@ -229,6 +241,17 @@ class _RunningJobs:
         for position, (job, outcome) in enumerate(zip(self.jobs, outcomes, strict=True)):
             ends[job.call.id] = self._ends[position] if position in self._ends else _result(job, outcome)
         return ends
+
+
+def _end_span(span: ToolCallSpan, outcome: Outcome, end: "ToolResult | CallStop") -> None:
+    """End the span of a call; to wait is no failure."""
+    if isinstance(end, CallStop):
+        span.end()
+    elif end.is_error:
+        failure = outcome.error or failure_in(outcome.value) or end.error_type
+        span.end(end.value, failure or FailedResult(end.value))
+    else:
+        span.end(end.value)
 
 
 @contextmanager
@@ -279,11 +302,13 @@ def execute(call: ToolCall, decls: ToolDecls) -> Any:
     if ledger is not None:
         ledger.count_calls(1)
 
-    def start() -> Any:
+    def begin() -> Any:
         open_call.set(current)
         call_for(body)
         return function(**arguments)
 
+    tracer = tracer_here.get().tracer
+    start = begin if tracer is None else partial(_start_in_span, tracer, call, begin)
     if is_async(function):
         return _finish_alone(current, decls, start)
     earlier_call = open_call.get()
@@ -320,6 +345,38 @@ def _function_to_execute(current: OpenCall, decl: ToolDecl) -> Callable[..., Any
     if question_for(decl, current.call.args)[1] is not None:
         raise nobody_to_ask(decl.name)
     return own_function(decl)
+
+
+def _start_in_span(tracer: Tracer, call: ToolCall, begin: Callable[[], Any]) -> Any:
+    """Start a call that is run alone, in its span; what it returns may be awaitable."""
+    span = tracer.call(call)
+    try:
+        value = begin()
+    except CallStop:
+        span.end()
+        raise
+    except BaseException as error:
+        span.end(error=error)
+        raise
+    finally:
+        span.leave()
+    if isawaitable(value):
+        return _finish_in_span(span, value)
+    span.end(value, failure_in(value))
+    return value
+
+
+async def _finish_in_span(span: ToolCallSpan, waiting: Awaitable[Any]) -> Any:
+    try:
+        value = await waiting
+    except CallStop:
+        span.end()
+        raise
+    except BaseException as error:
+        span.end(error=error)
+        raise
+    span.end(value, failure_in(value))
+    return value
 
 
 async def _finish_alone(current: OpenCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:
