@@ -336,6 +336,16 @@ class ToolDecls(Displayable, Immutable, Type, SeveralTools, metaclass=_TakesSour
             first.last_list = latest
         return latest[1]
 
+    @cached_property
+    def may_ask(self) -> bool:
+        """Whether a call of one of the tools may need confirmation."""
+        return any(decl.requires_confirmation is not False for decl in self.tools)
+
+    @cached_property
+    def have_instructions(self) -> bool:
+        """Whether one of the tools adds to the system text."""
+        return any(decl.instructions for decl in self.tools)
+
     def flaw_of(self, name: str, args: Json) -> Flaw | None:
         """Check a call's name and decoded arguments against these declarations, without running anything.
 

@@ -107,7 +107,7 @@ def _messages_of(
 ) -> tuple[list[dict[str, Any]], tuple[Change, ...]]:
     """Return the messages of a call; those of an agent name the tools of this request."""
     messages = call.adapter.messages(plan.text_signature, call.demos, inputs)
-    if any(decl.instructions for decl in decls.tools):
+    if decls.have_instructions:
         messages = with_instructions(messages, decls)
     if not plan.defers_bad_calls:  # it is no agent of DSPy's
         return messages, ()

@@ -24,6 +24,6 @@ def write_ids(request: Request, record: RequestRecord) -> Request:
 
 def add_request_hash(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Let a turn say which request it answered, if a call of it may need confirmation."""
-    if any(decl.requires_confirmation is not False for decl in record.decls.tools):
+    if record.decls.may_ask:
         return with_request_hash(calls, record.made_ids.request_hash)
     return calls

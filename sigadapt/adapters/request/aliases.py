@@ -26,6 +26,8 @@ _DIGITS = (8, 16, 32, 64)
 
 def aliases(names: Sequence[str], pattern: str, longest: int) -> dict[str, str]:
     """Return the aliases of the names that need one, by name."""
+    if not names:
+        return {}
     fullmatch = re.compile(pattern).fullmatch
     misfits = [name for name in names if len(name) > longest or not fullmatch(name) or not is_unicode(name)]
     if not misfits:
