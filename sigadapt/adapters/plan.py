@@ -75,7 +75,7 @@ class PromptCache:
         return self._values[key]
 
 
-class _Compiled(NamedTuple):
+class _PlanEntry(NamedTuple):
     """The Plan of a signature, and what it follows from, which can be changed in place."""
 
     plan: Plan | None
@@ -83,7 +83,7 @@ class _Compiled(NamedTuple):
     validators: Sequence[tuple[type[pydantic.BaseModel], object]]  # a rebuilt model has another
 
 
-_PLANS: WeakCache[_Compiled] = WeakCache()
+_PLANS: WeakCache[_PlanEntry] = WeakCache()
 
 _CACHE = "__sigadapt_prompt_cache__"  # the attribute of a text signature that holds its PromptCache
 
@@ -104,11 +104,11 @@ def plan_of(signature: type[Signature]) -> Plan | None:
     plan = _compile(signature)
     models = [model for field in fields.values() for model in _models_in(field.annotation)]
     validators = [(model, model.__pydantic_validator__) for model in models]
-    _PLANS.put(signature, _Compiled(plan, follows_from, validators))
+    _PLANS.put(signature, _PlanEntry(plan, follows_from, validators))
     return plan
 
 
-def _is_rebuilt(entry: _Compiled) -> bool:
+def _is_rebuilt(entry: _PlanEntry) -> bool:
     return any(model.__pydantic_validator__ is not validator for model, validator in entry.validators)
 
 
