@@ -174,6 +174,8 @@ def run_readers() -> None:
         read_text('{"calls": [', schemas, layout=layout)
     for route in ROUTES:
         aliases(["get.weather"], *route.names)
+        for kind in ("image", "file"):
+            route.results.takes({"type": kind, "data": "", "mime_type": "a/b"})
         sendable_tools.lost_at_root({"function": {"parameters": {"allOf": []}}}, route)
         if route.search:
             sendable_tools._sendable({"type": "tool_search"}, 0, route, [])
