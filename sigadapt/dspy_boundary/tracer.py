@@ -13,7 +13,10 @@ class ToolCallSpan(Protocol):
     """The span of a call that runs. It is the current one in the context in which it began."""
 
     def end(self, value: Any = None, error: BaseException | str | None = None) -> None:
-        """End it with what the call gave, or why it failed; only the first end counts."""
+        """End it with what the call gave, or why it failed. To wait is no failure.
+
+        Only the first end counts.
+        """
         ...
 
     def leave(self) -> None:

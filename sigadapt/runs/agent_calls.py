@@ -95,7 +95,7 @@ class AgentCalls:
     def end(self, position: int, outcome: Outcome) -> None:
         """Keep the outcome of a call at once, in whatever thread it ended."""
         if position in self._spans:
-            _end_span(self._spans[position], outcome)
+            self._spans[position].end(outcome.value, outcome.error or failure_in(outcome.value))
         if self._turn is None:
             return
         call = self._call_at(position)
@@ -137,14 +137,6 @@ class AgentCalls:
         if self._turn is None:
             return failure_value(name, error)
         return self._turn.failure_value(name, error)
-
-
-def _end_span(span: ToolCallSpan, outcome: Outcome) -> None:
-    """End the span of a call; to wait is no failure."""
-    if isinstance(outcome.error, CallStop):
-        span.end()
-    else:
-        span.end(outcome.value, outcome.error or failure_in(outcome.value))
 
 
 def _turn_call(tool: Any, arguments: dict[str, Any]) -> TurnCall:

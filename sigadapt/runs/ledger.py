@@ -179,8 +179,9 @@ class Ledger:
         """
         if turn.has_success:
             self.failed_turns = 0
+            return
         failure = turn.last_failure
-        if turn.has_success or failure is None:
+        if failure is None:
             return
         self.failed_turns += 1
         most = self.limits.failures

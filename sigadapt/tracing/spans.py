@@ -240,7 +240,10 @@ class _ToolSpan:
         self._span = span
 
     def end(self, value: Any = None, error: BaseException | str | None = None) -> None:
-        """End it with what the call gave, or why it failed."""
+        """End it with what the call gave, or why it failed; to wait is no failure."""
+        if isinstance(error, CallStop):
+            self._span.end()
+            return
         if error is not None:
             self._span.end(error, self._tracer.words_of(error))
             return

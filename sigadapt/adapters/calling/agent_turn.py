@@ -221,7 +221,7 @@ class AgentTurn:
             self.begin(call)
             yield partial(self._keep, current, span)
         except CallStop as stop:
-            _end_span(span)
+            _end_span(span, stop)
             self.count_calls(-1)
             self.stop(call, stop)
         except Exception as error:
@@ -389,7 +389,7 @@ def _tool_result(row: dspy.ToolCallResults.ToolCallResult, error_type: str | Non
     )
 
 
-def _end_span(span: ToolCallSpan | None, error: BaseException | None = None) -> None:
+def _end_span(span: ToolCallSpan | None, error: BaseException) -> None:
     """End the span of a call, if it is traced."""
     if span is not None:
         span.end(error=error)

@@ -44,12 +44,13 @@ def leave_unstored_reasoning(request: Request, record: RequestRecord) -> Request
     route = record.route
     if route.turns.encrypts is None:
         return request
+    is_storing = not stores_nothing(request)
     rows = [*request["messages"]]
     for number, row in enumerate(rows):
         state = state_of(row)
         if state is None or not route.replays(state):
             continue
-        is_stored = not stores_nothing(request) and state.get("stored") is not False
+        is_stored = is_storing and state.get("stored") is not False
         kept = state if is_stored else BY_WIRE[route.wire].unstored(state)
         if kept is not state:
             why = (

@@ -351,13 +351,8 @@ def _start_in_span(tracer: Tracer, call: ToolCall, begin: Callable[[], Any]) -> 
     """Start a call that is run alone, in its span; what it returns may be awaitable."""
     span = tracer.call(call)
     try:
-        value = begin()
-    except CallStop:
-        span.end()
-        raise
-    except BaseException as error:
-        span.end(error=error)
-        raise
+        with _failing(span):
+            value = begin()
     finally:
         span.leave()
     if isawaitable(value):
@@ -367,16 +362,20 @@ def _start_in_span(tracer: Tracer, call: ToolCall, begin: Callable[[], Any]) -> 
 
 
 async def _finish_in_span(span: ToolCallSpan, waiting: Awaitable[Any]) -> Any:
-    try:
+    with _failing(span):
         value = await waiting
-    except CallStop:
-        span.end()
-        raise
+    span.end(value, failure_in(value))
+    return value
+
+
+@contextmanager
+def _failing(span: ToolCallSpan) -> Generator[None]:
+    """End the span of a call that raises."""
+    try:
+        yield
     except BaseException as error:
         span.end(error=error)
         raise
-    span.end(value, failure_in(value))
-    return value
 
 
 async def _finish_alone(current: OpenCall, decls: ToolDecls, start: Callable[[], Any]) -> Any:
