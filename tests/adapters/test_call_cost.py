@@ -176,6 +176,54 @@ def work(run: Callable[[], object]) -> int:
     return count
 
 
+class DspysAsk(dspy.Signature):
+    """Answer with the tools."""
+
+    question: str = dspy.InputField()
+    tools: list[dspy.Tool] = dspy.InputField()
+    calls: dspy.ToolCalls = dspy.OutputField()
+
+
+class HandOver(dspy.Adapter):
+    """The least that an adapter can do: hand a finished request to the LM."""
+
+    def __init__(self, tools: ToolDecls) -> None:
+        super().__init__()
+        body = {"model": "x", "messages": [{"role": "user", "content": "?"}], "tools": tools.to_openai()}
+        self.tools = lm15.request_from_openai_chat(body).tools
+
+    def __call__(self, lm: Any, *_arguments: Any, **_options: Any) -> list[dict[str, Any]]:
+        lm(lm15.Request(model=lm.model, messages=(lm15.Message.user("?"),), tools=self.tools))
+        return [{"calls": None}]
+
+
+@pytest.mark.parametrize("count", [1, 10])
+def test_a_call_takes_a_fraction_of_the_work_of_dspys_adapter(count: int) -> None:
+    functions = [function_named(f"tool_{number}") for number in range(count)]
+    tools = ToolDecls(functions)
+
+    def work_of(adapter: Any, signature: Any, tools: Any) -> int:
+        predict = dspy.Predict(signature)
+        with quiet(Engine()), dspy.context(adapter=adapter):
+            return work(lambda: predict(question="?", tools=tools))
+
+    floor = work_of(HandOver(tools), Ask, tools)
+    ours = work_of(sigadapt.ChatAdapter(tool_calling="native"), Ask, tools)
+    theirs = work_of(
+        dspy.ChatAdapter(use_native_function_calling=True), DspysAsk, [dspy.Tool(each) for each in functions]
+    )
+    assert 0 < ours - floor <= 0.25 * (theirs - floor)
+
+
+def function_named(name: str) -> Callable[..., str]:
+    def function(text: str, days: int = 3, units: str = "metric") -> str:
+        """Say the weather of a city."""
+        return f"{text}, {days} days, {units}"
+
+    function.__name__ = name
+    return function
+
+
 def history(turns: int) -> dspy.History:
     return dspy.History(messages=[event(number) for number in range(turns)])
 
