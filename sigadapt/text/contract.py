@@ -1,7 +1,8 @@
 """The contract of a text format: how calls look that a model writes into its text, and how they are read.
 
-A format's file holds pure functions and rows (`TextFormat`). The table is `__init__.py`; `reader.py` goes
-through a text and asks the formats whose opener it meets. Rules for every `read`:
+A format is a row (`TextFormat`) of the table in `formats.py`: tags, an example, and a body. The bodies are
+the few ways in which calls are written (`bodies/`); `reader.py` goes through a text and asks the rows whose
+opener it meets. Rules for the `read` of every body:
 
  a. It returns None where its surface is not there; what stands there stays text. Only declared tools are
     called (`Tools.name_of`), so prose about other tools stays prose.
@@ -12,7 +13,8 @@ through a text and asks the formats whose opener it meets. Rules for every `read
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, compact
@@ -97,10 +99,10 @@ class ToolTable:
         return self.schemas.get(name, {})
 
 
+Read: TypeAlias = Callable[[Scan, int, ToolTable], CallSpan | None]
+"""Reads the calls at a position."""
 CallsToWrite: TypeAlias = Sequence[tuple[str, Json]]
 """Names and arguments, in order."""
-Read: TypeAlias = Callable[[Scan, int, ToolTable], CallSpan | None]
-"""Reads what stands at a place where the opener matched; None if it is not this format."""
 Writer: TypeAlias = Callable[[CallsToWrite, Mapping[str, Json]], str]
 """Writes calls in the format. The schemas tell how an untyped value would be read back."""
 
@@ -127,18 +129,38 @@ def writer(
     return write
 
 
+class Body(Protocol):
+    """One way to write a call."""
+
+    @property
+    def head(self) -> str:
+        """What every call begins with, as a pattern whose group `name` names the tool, if it has one."""
+        ...
+
+    # Text that goes on in another way than the head isn't read, and leaves the gate.
+    @property
+    def read(self) -> Read:
+        """What reads calls where the opener matched; it gives None if there is no such call."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A body of one format alone: a function."""
+
+    head: str
+    read: Read
+
+
 class TextFormat(NamedTuple):
     """One row of the table."""
 
     name: str  # as `formats=` and `call_format=` name it
     opener: str  # a regular expression without groups for what a call begins with
-    read: Read  # reads calls at a place where the opener matched
+    body: Body  # how a call is written from the opener on
     example: str  # a call of `get_weather` for Paris
     reads: str  # what beside the example is read, in a sentence for the documentation
     opening_tags: tuple[str, ...] = ()  # tags before calls that say nothing by themselves
     closing_tags: tuple[str, ...] = ()  # such tags behind calls
     bare: bool = False  # whether the opener is no markup, so that prose may hold it too
     write: Writer | None = None
-    # What every call begins with, as a pattern whose group `name` names the tool; empty for the opener. Text
-    # that goes on in another way leaves the gate.
-    head: str = ""

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from sigadapt.text.bodies.objects import ARGUMENTS, read_body
 from sigadapt.text.contract import CallSpan, TextCall, ToolTable, as_written
-from sigadapt.text.formats.json_calls import ARGUMENTS, read_body
 from sigadapt.text.scan import Scan
 
 _FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")

@@ -14,11 +14,11 @@ import regex  # unlike `re`, it says where a match may begin that the text ends 
 
 from sigadapt.schemas.arguments import CutOff, UnreadCall
 from sigadapt.schemas.json_values import Json
+from sigadapt.text.bare import HEAD
+from sigadapt.text.bodies.objects import OBJECT
 from sigadapt.text.contract import ToolTable
 from sigadapt.text.faulty_calls import block_head
 from sigadapt.text.formats import FORMATS
-from sigadapt.text.formats.bare_json import HEAD
-from sigadapt.text.formats.json_calls import OBJECT
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, formats_number, grammar_of
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
@@ -86,7 +86,7 @@ class TextGate:
         self._tools = ToolTable(schemas, undeclared=is_undeclared)
         heads = list[str]()
         for formats in grammar.formats:
-            heads += [text_format.head or text_format.opener for text_format in formats]
+            heads += [text_format.body.head or text_format.opener for text_format in formats]
         self._heads = [*map(regex.compile, heads)]
         self._beginning = regex.compile("|".join((*heads, OPENER, CLOSER, SILENT)))
         self._json = OBJECT if call_format == "plain-json" else HEAD

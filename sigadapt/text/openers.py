@@ -71,7 +71,7 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         openers=openers,
         formats=tuple(map(tuple, by_opener.values())),
         fences=tuple(text_format for text_format in formats if text_format.opener == FENCE_OPENER),
-        heads={text_format.name: re.compile(text_format.head) for text_format in formats},
+        heads={text_format.name: re.compile(text_format.body.head) for text_format in formats},
         bare=tuple(text_format for text_format in markup if text_format.bare),
         opening_tags=_longest_first(text_format.opening_tags for text_format in formats),
         closing_tags=re.compile("|".join(map(re.escape, closing_tags)) or r"(?!)"),

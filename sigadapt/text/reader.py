@@ -18,13 +18,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import Flaw, UnreadCall
-from sigadapt.text import quotations, thinking
+from sigadapt.text import calls_field, quotations, thinking
+from sigadapt.text.bodies import harmony
 from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable
 from sigadapt.text.faulty_calls import begins_block, read_faulty
-from sigadapt.text.formats import FORMATS, calls_field, harmony
-from sigadapt.text.formats.bare_json import announces_example, shows_call
+from sigadapt.text.formats import FORMATS
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, Grammar, formats_number, grammar_of
+from sigadapt.text.prose import announces_example, shows_call
 from sigadapt.text.scan import COMMENT, Scan, WorkLimitError
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -268,7 +269,7 @@ class _Reader:
                 continue
             if not self.grammar.heads[text_format.name].match(self.text, start):
                 continue
-            span = text_format.read(self.scan, start, self.tools)
+            span = text_format.body.read(self.scan, start, self.tools)
             if span is not None:
                 return text_format.name, span
         return None

@@ -14,12 +14,12 @@ import re
 from contextlib import suppress
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.text.contract import CallSpan, TextCall, TextFormat, ToolTable
-from sigadapt.text.formats.parameters import parameter_tags, parameters_at
+from sigadapt.text.bodies.tags import parameter_tags, parameters_at
+from sigadapt.text.contract import CallSpan, Rule, TextCall, ToolTable
 from sigadapt.text.quotations import is_open
 from sigadapt.text.scan import Scan
 
-_OPENER = r"<\|(?:start|channel|message)\|>(?=[^<]{0,300}(?:<|\Z))"
+OPENER = r"<\|(?:start|channel|message)\|>(?=[^<]{0,300}(?:<|\Z))"
 _HEADER = re.compile(r"(?:<\|(?:start|channel|constrain)\|>[^<>]{0,300}){1,6}(?P<message><\|message\|>|\Z)")
 _HEADLESS = re.compile(r"\s*to=[\w.:/-]{1,200}[^<>]{0,100}(?=<\|(?:channel|constrain|message)\|>)")
 _TO = re.compile(r"\bto=(?P<name>[\w.:/-]{1,200})")
@@ -67,7 +67,7 @@ def _call_at(scan: Scan, start: int, name: str, tools: ToolTable) -> tuple[TextC
     """Return the call whose body begins at a position, and the end of the body."""
     prefix = _PREFIX.match(scan.text, start)
     if prefix is not None:
-        tags = parameter_tags(prefix["prefix"])
+        tags = parameter_tags(prefix)
         args, end, is_closed = parameters_at(scan, start, tools.schema_of(name), tags)
         if is_closed is None:
             return TextCall(name, CutOff(scan.text[start:])), end
@@ -122,14 +122,6 @@ def read_headless(scan: Scan, tools: ToolTable) -> tuple[list[str], list[TextCal
     return thoughts, calls, cursor
 
 
-FORMATS: tuple[TextFormat, ...] = (
-    TextFormat(
-        "harmony",
-        _OPENER,
-        read,
-        "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
-        '{"city": "Paris"}<|call|>',
-        "The recipient in the role or in the channel; messages whose special tokens the server dropped.",
-        head=r"<\|(?:start|channel|message)\|>\s*(?:[^\s<>]{1,200}(?:\s+[^\s<>]{1,200}){0,5}\s*)?(?:<|\Z)",
-    ),
+MESSAGE = Rule(
+    r"<\|(?:start|channel|message)\|>\s*(?:[^\s<>]{1,200}(?:\s+[^\s<>]{1,200}){0,5}\s*)?(?:<|\Z)", read
 )

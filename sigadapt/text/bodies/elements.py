@@ -10,12 +10,12 @@ import re
 from typing import Any
 
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.contract import CallSpan, TextCall, TextFormat, ToolTable, as_written
+from sigadapt.text.contract import CallSpan, Rule, TextCall, ToolTable, as_written
 from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import property_of, types_of, value_of
 
-_TOKEN = "]<]minimax[>["  # noqa: S105  (a token of a language)
-_T = re.escape(_TOKEN)
+TOKEN = "]<]minimax[>["  # noqa: S105  (a token of a language)
+_T = re.escape(TOKEN)
 _HEAD = re.compile(rf"{_T}<invoke name=\"(?P<name>[^\"\n]{{1,200}})\">")
 _TAG = re.compile(rf"{_T}<(?P<end>/?)(?P<key>[^<>/\n][^<>\n]{{0,200}})>")
 _LEVELS = 200
@@ -55,7 +55,7 @@ def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
             schema = tools.schema_of(name)
             return CallSpan([TextCall(name, _members(root, schema, schema, scan.text))], text_start)
         elements[-1].children.append((element, tag.start()))
-    end = scan.earliest((f"{_TOKEN}</invoke>",), head.end())
+    end = scan.earliest((f"{TOKEN}</invoke>",), head.end())
     return CallSpan([as_written(scan, name, start, end)], end)
 
 
@@ -99,16 +99,4 @@ def _item_schema(schema: Any) -> Any:
     return None
 
 
-FORMATS: tuple[TextFormat, ...] = (
-    TextFormat(
-        "minimax-m3",
-        rf"{_T}<invoke ",
-        read,
-        f'{_TOKEN}<tool_call>\n{_TOKEN}<invoke name="get_weather">{_TOKEN}<city>Paris{_TOKEN}</city>'
-        f"{_TOKEN}</invoke>\n{_TOKEN}</tool_call>",
-        "Nested elements, as objects or lists by the schema.",
-        opening_tags=(f"{_TOKEN}<tool_call>",),
-        closing_tags=(f"{_TOKEN}</tool_call>",),
-        head=_HEAD.pattern,
-    ),
-)
+ELEMENTS = Rule(_HEAD.pattern, read)

@@ -10,7 +10,6 @@ whole answer.
 import json
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
@@ -19,13 +18,12 @@ from sigadapt.text.contract import (
     MOST_CALLS,
     CallSpan,
     CallsToWrite,
+    Rule,
     TextCall,
-    TextFormat,
     ToolTable,
     with_closer,
 )
-from sigadapt.text.formats.bare_json import BARE_OPENER, announces_example
-from sigadapt.text.openers import FENCE_OPENER
+from sigadapt.text.prose import announces_example
 from sigadapt.text.scan import Scan
 
 _NAME = r"\w(?:[\w.-]|\\_){0,127}"  # models escape underscores for Markdown
@@ -165,13 +163,20 @@ def _string_at(scan: Scan, start: int, tools: ToolTable) -> tuple[TextCall, int]
     return call[0], end
 
 
-def read(scan: Scan, start: int, tools: ToolTable, *, marker: re.Pattern[str]) -> CallSpan | None:
-    """Read the calls after a marker."""
-    opener = marker.match(scan.text, start)
-    if opener is None:
-        return None
-    calls = calls_at(scan, scan.space(opener.end()), tools, is_sure=True)
-    return CallSpan(calls[0], calls[1]) if calls else None
+class Keywords:
+    """Calls as Python writes them, behind a marker."""
+
+    def __init__(self, marker: str) -> None:
+        self.head = rf"(?:{marker})\s*(?:\[\s*)?{_HEAD.pattern}"
+        self._marker = re.compile(marker)
+
+    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
+        """Read the calls after the marker."""
+        opener = self._marker.match(scan.text, start)
+        if opener is None:
+            return None
+        calls = calls_at(scan, scan.space(opener.end()), tools, is_sure=True)
+        return CallSpan(calls[0], calls[1]) if calls else None
 
 
 def read_bare(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
@@ -214,7 +219,7 @@ def read_fence(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     return with_closer(scan, CallSpan(calls[0], end), "```")
 
 
-def write(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
+def write_keywords(calls: CallsToWrite, schemas: Mapping[str, Json]) -> str:
     """Write calls as a Python list. Strings are in JSON's quotes, which Python reads in the same way."""
     texts: list[str] = []
     for name, args in calls:
@@ -238,50 +243,5 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-def _format(
-    name: str, marker: str, *, reads: str = "With brackets or without, also JSON.", **row: Any
-) -> TextFormat:
-    head = rf"(?:{marker})\s*(?:\[\s*)?{_HEAD.pattern}"
-    return TextFormat(name, marker, partial(read, marker=re.compile(marker)), reads=reads, head=head, **row)
-
-
-_CALL = 'get_weather(city="Paris")'
-
-FORMATS: tuple[TextFormat, ...] = (
-    TextFormat(
-        "pythonic",
-        BARE_OPENER,
-        read_bare,
-        f"[{_CALL}]",
-        "A list at the beginning of a line, or calls that are the whole answer.",
-        bare=True,
-        write=write,
-        head=rf"(?:\[\s*)?['\"]?{_HEAD.pattern}",
-    ),
-    _format(
-        "llama4-pythonic",
-        r"<\|python_tag\|>|<\|python_start\|>",
-        example=f"<|python_start|>[{_CALL}]<|python_end|>",
-        closing_tags=("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
-    ),
-    _format(
-        "lfm2-pythonic",
-        r"<\|tool_call_start\|>",
-        example=f"<|tool_call_start|>[{_CALL}]<|tool_call_end|>",
-        closing_tags=("<|tool_call_end|>",),
-    ),
-    _format(
-        "olmo3-pythonic",
-        r"<function_calls>",
-        example=f"<function_calls>{_CALL}</function_calls>",
-        closing_tags=("</function_calls>",),
-        reads="One call a line.",
-    ),
-    TextFormat(
-        "gemma3-tool-code",
-        FENCE_OPENER,
-        read_fence,
-        f"```tool_code\n{_CALL}\n```",
-        "A fence that says `tool_code` and is or ends the answer; if named, any. One of Python is code.",
-    ),
-)
+BARE_KEYWORDS = Rule(rf"(?:\[\s*)?['\"]?{_HEAD.pattern}", read_bare)
+FENCED_KEYWORDS = Rule("", read_fence)

@@ -9,12 +9,11 @@ fault: the object says that it is whole.
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff, Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, RepeatedKeys, cut, is_object
-from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable, writer
+from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, ToolTable
 from sigadapt.text.quotations import without_closers
 from sigadapt.text.scan import COMMENT, Members, Scan
 
@@ -34,25 +33,31 @@ _GAP = 40  # characters between two objects
 _OBJECT = re.compile(r'\{\s*"(?:name|tool_name|function)"\s*:\s*"([^"\\\n]{1,128})"')
 
 
-def read(
-    scan: Scan, start: int, tools: ToolTable, *, marker: re.Pattern[str], keyed: bool = False
-) -> CallSpan | None:
-    """Read the calls after a marker."""
-    opener = marker.match(scan.text, start)
-    if opener is None:
-        return None
-    content_start = scan.gap(opener.end())
-    fence = _FENCE.match(scan.text, content_start)
-    body_start = fence.end() if fence else content_start
-    opening = scan.text[start : opener.end()].strip()
-    span = read_body(scan, body_start, tools, stops=(opening, "\n```"), keyed=keyed)
-    if span is None:
-        return None
-    if fence and scan.text.startswith("```", fence_end := scan.space(span.end)):
-        return span._replace(end=fence_end + 3)
-    if stray := _STRAY.match(scan.text, span.end):
-        return span._replace(end=stray.end())
-    return _with_stray_object(scan, span, opening, body_start)
+class Objects:
+    """JSON objects behind a marker; `keyed`: a tool's name is the key, and its arguments are the value."""
+
+    def __init__(self, marker: str, *, keyed: bool = False) -> None:
+        self.head = rf"(?:{marker})(?:\s*{COMMENT})*(?:\s*```[\w-]*)?{OBJECT}"
+        self._marker = re.compile(marker)
+        self._keyed = keyed
+
+    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
+        """Read the calls after the marker."""
+        opener = self._marker.match(scan.text, start)
+        if opener is None:
+            return None
+        content_start = scan.gap(opener.end())
+        fence = _FENCE.match(scan.text, content_start)
+        body_start = fence.end() if fence else content_start
+        opening = scan.text[start : opener.end()].strip()
+        span = read_body(scan, body_start, tools, stops=(opening, "\n```"), keyed=self._keyed)
+        if span is None:
+            return None
+        if fence and scan.text.startswith("```", fence_end := scan.space(span.end)):
+            return span._replace(end=fence_end + 3)
+        if stray := _STRAY.match(scan.text, span.end):
+            return span._replace(end=stray.end())
+        return _with_stray_object(scan, span, opening, body_start)
 
 
 def _with_stray_object(scan: Scan, span: CallSpan, opening: str, body_start: int) -> CallSpan:
@@ -292,152 +297,3 @@ def _python_object(scan: Scan, start: int, tools: ToolTable) -> tuple[TextCall, 
         return TextCall(name, fields), end
     args = next((fields[key] for key in ARGUMENTS if key in fields), None)
     return TextCall(name, args), end
-
-
-_CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
-_PARAMETERS = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
-
-
-def _format(
-    name: str,
-    opening: str,
-    closing: str = "",
-    *,
-    marker: str | None = None,
-    call: str = _CALL,
-    keyed: bool = False,
-    reads: str = "One object, several, or a list; the closing tag may be missing.",
-    **row: Any,
-) -> TextFormat:
-    """Return the row of calls between two tags. A marker is what else than the opening tag may begin one."""
-    marker = marker or re.escape(opening)
-    row.setdefault("example", f"{opening}{call}{closing}")
-    closing_tags = (closing,) if closing else ()
-    row.setdefault("closing_tags", closing_tags)
-    row["head"] = rf"(?:{marker})(?:\s*{COMMENT})*(?:\s*```[\w-]*)?{OBJECT}"
-    return TextFormat(name, marker, partial(read, marker=re.compile(marker), keyed=keyed), reads=reads, **row)
-
-
-FORMATS: tuple[TextFormat, ...] = (
-    _format(
-        "hermes",
-        "<tool_call>",
-        call=f"\n{_CALL}\n</tool_call>",
-        opening_tags=("<response>",),
-        closing_tags=("</tool_call>", "</response>"),
-        reads="One object, several, or a list, also Python dicts; the closing tag may be missing.",
-        write=writer("<tool_call>\n{json}\n</tool_call>"),
-    ),
-    _format(
-        "llama3-json",
-        "<|python_tag|>",
-        marker=r"<\|python_tag\|>|<\|python_start\|>",
-        call=_PARAMETERS,
-        closing_tags=("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
-        reads="Objects with `;` or a line between. Without the tag it is `plain-json`.",
-        write=writer("{json}", separator="; ", prefix="<|python_tag|>", arguments="parameters"),
-    ),
-    _format(
-        "mistral-json",
-        "[TOOL_CALLS]",
-        call=f" [{_CALL}]",
-        reads="The list; where the server drops the marker, it is `plain-json`.",
-        write=writer("{json}", separator=", ", prefix="[TOOL_CALLS] [", suffix="]"),
-    ),
-    _format(
-        "dots",
-        "<dots_function_call>",
-        "</dots_function_call>",
-        opening_tags=("<dots_function_call>",),
-    ),
-    _format(
-        "longcat",
-        "<longcat_tool_call>",
-        "</longcat_tool_call>",
-    ),
-    _format(
-        "granite",
-        "<|tool_call|>",
-        call=f" [{_CALL}]",
-        closing_tags=("<|/tool_call|>", "<|end_of_text|>"),
-    ),
-    _format(
-        "granite-20b-fc",
-        "<function_call>",
-        call=f" {_CALL}",
-        closing_tags=("</function_call>", "<|endoftext|>"),
-    ),
-    _format(
-        "phi4-mini",
-        "functools",
-        marker=r"\bfunctools(?=\s*\[)",
-        call=f"[{_CALL}]",
-    ),
-    _format(
-        "tool-calls-list",
-        "<tool_calls>",
-        "</tool_calls>",
-        call=f"[{_CALL}]",
-        opening_tags=("<tool_calls>", "<answer>"),
-        closing_tags=("</tool_calls>", "</answer>"),
-        reads="A list, or one object a line.",
-    ),
-    _format(
-        "internlm2",
-        "<|action_start|><|plugin|>",
-        "<|action_end|>",
-        marker=r"<\|action_start\|>\s*<\|plugin\|>",
-        call=_PARAMETERS,
-    ),
-    _format(
-        "nemotron-v2",
-        "<TOOLCALL>",
-        "</TOOLCALL>",
-        call=f"[{_CALL}]",
-    ),
-    _format(
-        "cohere-actions",
-        "<|START_ACTION|>",
-        "<|END_ACTION|>",
-        call='[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}}]',
-    ),
-    _format(
-        "command-r-plus",
-        "Action: ",
-        marker=r"\bAction:\s*(?=```)",
-        call='```json\n[{"tool_name": "get_weather", "parameters": {"city": "Paris"}}]\n```',
-    ),
-    _format(
-        "inkling",
-        "<|content_invoke_tool_json|>",
-        "<|end_message|>",
-        call='{"name": "get_weather", "args": {"city": "Paris"}}',
-        opening_tags=("<|message_model|>",),
-    ),
-    _format(
-        "apertus",
-        "<|tools_prefix|>",
-        "<|tools_suffix|>",
-        call='[{"get_weather": {"city": "Paris"}}]',
-        reads="A list of objects whose key is the tool's name.",
-        keyed=True,
-    ),
-    _format(
-        "gigachat3",
-        "<|function_call|>",
-        marker=r"<\|function_call\|>|\bfunction call\s*<\|role_sep\|>",
-        opening_tags=("<|message_sep|>",),
-        closing_tags=("</s>",),
-    ),
-    _format(
-        "lmstudio",
-        "[TOOL_REQUEST]",
-        "[END_TOOL_REQUEST]",
-    ),
-    _format(
-        "lfm2-json",
-        "<|tool_call_start|>",
-        "<|tool_call_end|>",
-        call=f"[{_CALL}]",
-    ),
-)

@@ -7,12 +7,11 @@ too, typed by the declared schema, and a string whose marker was never closed en
 
 import json
 import re
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_object, object_of
-from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable
+from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, ToolTable
 from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 
@@ -25,14 +24,6 @@ _BARE = re.compile(r"[^,\]}\n]*")
 _MORE = re.compile(r",\s*(?:[\w.-]{1,100}|<\|\"\|>[^<]{1,100}<\|\"\|>)\s*:")
 
 
-class Markers(NamedTuple):
-    """The markers of one family member."""
-
-    call: str
-    call_end: str
-    string: str
-
-
 class _InvalidValue(ValueError):
     """The text between a call's markers is no value of the format."""
 
@@ -40,11 +31,11 @@ class _InvalidValue(ValueError):
 class _ValueReader:
     """Reads the values of one call up to a limit."""
 
-    def __init__(self, scan: Scan, end: int, markers: Markers) -> None:
+    def __init__(self, scan: Scan, end: int, string: str) -> None:
         self.scan = scan
         self.text = scan.text
         self.end = end
-        self.string = markers.string
+        self.string = string
 
     def members_at(self, start: int, schema: Any, root: Json, level: int) -> tuple[Any, int]:
         """Read the object or list whose bracket is at a position."""
@@ -142,55 +133,41 @@ class _ValueReader:
         return min(self.scan.space(start), self.end)
 
 
-def read(scan: Scan, start: int, tools: ToolTable, *, markers: Markers) -> CallSpan | None:
-    """Read the calls after a marker."""
-    calls = list[TextCall]()
-    cursor = start + len(markers.call)
-    while len(calls) <= MOST_CALLS and (head := _HEAD.match(scan.text, cursor)):
-        name = tools.name_of(head["name"])
-        if name is None:
-            break
-        closer = scan.find(markers.call_end, head.end())
-        is_closed = closer >= 0
-        end = closer if is_closed else len(scan.text)
-        raw = scan.text[head.end() : end]
-        schema = tools.schema_of(name)
-        try:
-            args, args_end = _ValueReader(scan, end, markers).members_at(head.end(), schema, schema, 0)
-        except (ValueError, RecursionError):
-            scan.charge((end - cursor) // 4)
-            arguments = raw if is_closed else CutOff(raw)
-            return CallSpan([*calls, TextCall(name, arguments)], end)
-        if not is_closed and not scan.text.startswith("}", args_end - 1):
-            return CallSpan([*calls, TextCall(name, CutOff(raw))], end)
-        calls.append(TextCall(name, args))
-        cursor = args_end
-    if not calls:
-        return None
-    while scan.text.startswith("}", cursor):  # stray braces
-        cursor += 1
-    return CallSpan(calls, cursor)
+class Braces:
+    """Calls between two marks, whose strings stand between a mark of their own."""
 
+    def __init__(self, call: str, call_end: str, string: str) -> None:
+        self.head = re.escape(call) + _HEAD.pattern
+        self._call = call
+        self._call_end = call_end
+        self._string = string
 
-def _format(name: str, markers: Markers, **row: Any) -> TextFormat:
-    example = (
-        f"{markers.call}call:get_weather{{city:{markers.string}Paris{markers.string}}}{markers.call_end}"
-    )
-    reads = "Lost markers of strings, JSON's quotes, several calls in one pair."
-    opener = re.escape(markers.call)
-    reader = partial(read, markers=markers)
-    return TextFormat(name, opener, reader, example, reads=reads, head=opener + _HEAD.pattern, **row)
-
-
-FORMATS: tuple[TextFormat, ...] = (
-    _format(
-        "gemma4",
-        Markers("<|tool_call>", "<tool_call|>", '<|"|>'),
-        closing_tags=("<tool_call|>", "<|tool_response>"),
-    ),
-    _format(
-        "functiongemma",
-        Markers("<start_function_call>", "<end_function_call>", "<escape>"),
-        closing_tags=("<end_function_call>", "<start_function_response>"),
-    ),
-)
+    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
+        """Read the calls after the marker."""
+        calls = list[TextCall]()
+        cursor = start + len(self._call)
+        while len(calls) <= MOST_CALLS and (head := _HEAD.match(scan.text, cursor)):
+            name = tools.name_of(head["name"])
+            if name is None:
+                break
+            closer = scan.find(self._call_end, head.end())
+            is_closed = closer >= 0
+            end = closer if is_closed else len(scan.text)
+            raw = scan.text[head.end() : end]
+            schema = tools.schema_of(name)
+            values = _ValueReader(scan, end, self._string)
+            try:
+                args, args_end = values.members_at(head.end(), schema, schema, 0)
+            except (ValueError, RecursionError):
+                scan.charge((end - cursor) // 4)
+                arguments = raw if is_closed else CutOff(raw)
+                return CallSpan([*calls, TextCall(name, arguments)], end)
+            if not is_closed and not scan.text.startswith("}", args_end - 1):
+                return CallSpan([*calls, TextCall(name, CutOff(raw))], end)
+            calls.append(TextCall(name, args))
+            cursor = args_end
+        if not calls:
+            return None
+        while scan.text.startswith("}", cursor):  # stray braces
+            cursor += 1
+        return CallSpan(calls, cursor)

@@ -13,43 +13,40 @@ declared schema (`written_values.value_of`); DSML and Kimi K3 say which values a
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact, is_object, object_of
+from sigadapt.schemas.json_values import Json, is_object, object_of
+from sigadapt.text.bodies.objects import OBJECT, read_body
 from sigadapt.text.contract import (
     MOST_PARAMETERS,
     CallSpan,
     CallsToWrite,
     TextCall,
-    TextFormat,
     ToolTable,
     Writer,
     as_written,
-    call_json,
 )
-from sigadapt.text.formats.json_calls import OBJECT, read_body
 from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import NO_TEXT, property_of, text_of_value, value_of
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _FIRST_BREAK = re.compile(r"\A\r?\n")
 _LAST_BREAK = re.compile(r"\r?\n\Z")
-_QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
+QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
 _KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
 _ATTRIBUTE = re.compile(r"\s+(?P<key>[\w.-]{1,100})=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
 _PER_TAG = 64  # characters that a closing tag costs which closes nothing
 
 
 class Tags(NamedTuple):
-    """The tags of one family member."""
+    """Tags around parameters. `{}` in a closing tag is the group `prefix` of the tag that opens the call."""
 
+    call: re.Pattern[str] | None  # what opens a call, with the group `name`; None if that is elsewhere
     parameter: re.Pattern[str]  # what opens a parameter, with the group `key`
     parameter_end: str
     call_end: str  # empty where nothing closes a call
     goes_on: re.Pattern[str]  # after a parameter: the next one, a closing tag, the next call or the end
-    call: re.Pattern[str] | None = None  # what opens a call, with the group `name`, unless that is elsewhere
     breaks: bool = False  # whether a line break before the closing tag is always markup
     # What opens a key that has tags of its own, as GLM writes it. Line breaks then belong to the value, and
     # the call may lack its closing tag if every declared parameter is there.
@@ -57,25 +54,61 @@ class Tags(NamedTuple):
     prefix: str | None = None  # what the group `prefix` of an opening tag must be, if tags have one
     tag_end: str = ">"
 
+    @property
+    def head(self) -> str:
+        """What every call begins with."""
+        pattern = self.call.pattern if self.call else ""
+        if not self.pairs:
+            return pattern
+        return rf"{pattern}(?:\s*<|[ \t\r]*\n|\s+[\w.-]{{1,100}}=)|{re.escape(self._opener)}{OBJECT}"
+
+    @property
+    def _opener(self) -> str:
+        return self.call_end.replace("/", "")
+
+    def read(self, scan: Scan, start: int, tools: ToolTable, /) -> CallSpan | None:
+        """Read one call. Models that write a key in tags of its own write JSON, too."""
+        opening = self.call.match(scan.text, start) if self.call else None
+        if opening is None:
+            opener = self._opener
+            is_json = self.pairs and scan.text.startswith(opener, start)
+            return read_body(scan, start + len(opener), tools, stops=(opener,)) if is_json else None
+        name = tools.name_of(opening["name"])
+        return _call(scan, opening, name, tools, self.with_prefix(opening)) if name is not None else None
+
+    def with_prefix(self, opening: re.Match[str]) -> "Tags":
+        """Return the tags with the prefix of an opening one, such as `steptml:`."""
+        prefix = opening.groupdict().get("prefix")
+        if prefix is None:
+            return self
+        ends = {"parameter_end": self.parameter_end.format(prefix), "call_end": self.call_end.format(prefix)}
+        return self._replace(**ends, prefix=prefix)
+
     def opens(self, tag: re.Match[str] | None) -> bool:
         """Return whether an opening tag is there, and one of these tags."""
         return tag is not None and (self.prefix is None or tag["prefix"] == self.prefix)
 
 
-def _goes_on(opener: str) -> re.Pattern[str]:
-    return re.compile(rf"{opener}|<[/|]|<tool_call>|\Z")
+def tags(call: str, parameter: str, parameter_end: str, call_end: str, **more: Any) -> Tags:
+    """Return the tags of one form, from patterns of what opens and from what closes."""
+    goes_on = rf"{parameter}|<[/|]|<tool_call>|\Z"
+    return Tags(re.compile(call), re.compile(parameter), parameter_end, call_end, re.compile(goes_on), **more)
 
 
-def read(
-    scan: Scan, start: int, tools: ToolTable, *, head: re.Pattern[str], tags: Tags | None
-) -> CallSpan | None:
-    """Read one call. Without tags, they are those of `<invoke>` with the prefix that the head has."""
-    opening = head.match(scan.text, start)
-    name = tools.name_of(opening["name"]) if opening else None
-    if opening is None or name is None:
-        return None
-    if tags is None:
-        tags = _invoke(opening["prefix"])
+def pairs(call: str, key: str, value: str) -> Tags:
+    """Return the tags of `<call>NAME<key>KEY</key><value>VALUE</value></call>`."""
+    return Tags(
+        re.compile(rf"<{call}>\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep>)?"),
+        re.compile(rf"<{key}>(?P<key>[^<>]{{0,200}})</{key}>\s*(?:<{value}>)?"),
+        f"</{value}>",
+        f"</{call}>",
+        re.compile(rf"<{key}>|</?{call}>|\Z"),
+        pairs=f"<{key}>",
+    )
+
+
+def _call(scan: Scan, opening: re.Match[str], name: str, tools: ToolTable, tags: Tags) -> CallSpan | None:
+    """Read the call of a declared tool behind its opening tag."""
     cursor = scan.gap(opening.end())
     if scan.text.startswith("{", cursor) and not tags.pairs:
         return _json_body(scan, cursor, name, tags)
@@ -87,7 +120,7 @@ def read(
     if has_other_key or tags.parameter.match(scan.text, cursor):
         return _as_written(scan, name, opening.end(), end, tags)
     if is_closed is None or _is_cut_off(scan, cursor, args, schema, tags):
-        return CallSpan([TextCall(name, CutOff(scan.text[start:].rstrip()))], len(scan.text))
+        return CallSpan([TextCall(name, CutOff(scan.text[opening.start() :].rstrip()))], len(scan.text))
     call = TextCall(name, args)
     if scan.text.startswith(tags.call_end, cursor):
         return CallSpan([call], cursor + len(tags.call_end))
@@ -134,16 +167,6 @@ def _is_cut_off(scan: Scan, position: int, args: Json, schema: Json, tags: Tags)
     properties: Any = schema.get("properties")
     is_complete = bool(tags.pairs and args) and is_object(properties) and set(args) >= set(properties)
     return not (is_complete and scan.ends_at(position))
-
-
-def _read_pairs(
-    scan: Scan, start: int, tools: ToolTable, *, head: re.Pattern[str], tags: Tags
-) -> CallSpan | None:
-    """Read one call in pairs of tags, or as JSON, as these models write it too."""
-    if head.match(scan.text, start):
-        return read(scan, start, tools, head=head, tags=tags)
-    opener = tags.call_end.replace("/", "")
-    return read_body(scan, start + len(opener), tools, stops=(opener,))
 
 
 def _json_body(scan: Scan, start: int, name: str, tags: Tags) -> CallSpan | None:
@@ -281,63 +304,25 @@ def _value(raw: str, opener: str, schema: Any, root: Json, tags: Tags) -> Any:
     return text if is_text else value_of(text, NO_TEXT, root)
 
 
-# Qwen3-Coder's tags, shared by many.
-_FUNCTION_HEAD = re.compile(r"<function=(?P<name>[^<>\n{]{1,200})>?")
-_FUNCTION_CALL = "<tool_call>\n<function={}>\n{}</function>\n</tool_call>"
-_FUNCTION = Tags(
-    re.compile(r"<parameter=(?P<key>[^>\n]{1,200})>?"),
-    "</parameter>",
-    "</function>",
-    _goes_on("<parameter="),
-    _FUNCTION_HEAD,
-    breaks=True,
-)
-
-
 _PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"
-_INVOKE = re.compile(
-    rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={_QUOTED.format('name')}[^<>]{{0,200}}>"
+INVOKE_OPENER = rf"<{_PREFIX}invoke\s"
+INVOKE = tags(
+    rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={QUOTED.format('name')}[^<>]{{0,200}}>",
+    rf"<(?P<prefix>{_PREFIX})parameter\s(?:[^<>]{{0,200}}?\s)??name={QUOTED.format('key')}[^<>]{{0,200}}>",
+    "</{}parameter>",
+    "</{}invoke>",
 )
-_NAMED = r"parameter\s(?:[^<>]{0,200}?\s)??name="
-_PARAMETER = re.compile(rf"<(?P<prefix>{_PREFIX}){_NAMED}{_QUOTED.format('key')}[^<>]{{0,200}}>")
-_AFTER_PARAMETER = _goes_on(rf"<{_PREFIX}{_NAMED}")
+"""Claude's tags, which many write, each with a prefix of its own."""
 
 
-def _invoke(prefix: str) -> Tags:
-    """Return the tags whose names have a prefix, such as `steptml:`. Nothing is compiled."""
-    ends = f"</{prefix}parameter>", f"</{prefix}invoke>"
-    return Tags(_PARAMETER, *ends, _AFTER_PARAMETER, _INVOKE, prefix=prefix)
+def parameter_tags(opening: re.Match[str]) -> Tags:
+    """Return the tags of parameters with the prefix of an opening tag, where the call's name is elsewhere."""
+    return INVOKE.with_prefix(opening)._replace(call_end="", call=None)
 
 
-def parameter_tags(prefix: str) -> Tags:
-    """Return the tags of parameters whose names have a prefix, where the call's name stands elsewhere."""
-    return _invoke(prefix)._replace(call_end="", call=None)
-
-
-_SPACED = r"(?:\s|Ġ)*"
-_NAMED_HEAD = re.compile(rf"<function{_SPACED}name={_QUOTED.format('name')}\s*>")
-_NAMED_FUNCTION = Tags(
-    re.compile(rf"<param{_SPACED}name={_QUOTED.format('key')}\s*>"),
-    "</param>",
-    "</function>",
-    _goes_on(rf"<param{_SPACED}name="),
-    _NAMED_HEAD,
-)
-_ELEMENT = r"<\|open\|>{}[^<>|]{{0,200}}?{}=\"(?P<{}>[^\"\n]{{1,200}})\"[^<>|]{{0,200}}<\|sep\|>"
-_KIMI_K3_HEAD = re.compile(
-    _ELEMENT.format("call", "tool", "name") + r"(?:\s*<\|open\|>json[^<>|]{0,200}<\|sep\|>)?"
-)
-_KIMI_K3 = Tags(
-    re.compile(_ELEMENT.format("argument", "key", "key")),
-    "<|close|>argument<|sep|>",
-    "<|close|>call<|sep|>",
-    _goes_on(r"<\|open\|>argument"),
-    _KIMI_K3_HEAD,
-    tag_end="<|sep|>",
-)
-
-
-def _writer(call: str, parameter: str, marks: tuple[str, ...], as_json: Callable[[str, Json], str]) -> Writer:
+def writer_of_tags(
+    call: str, parameter: str, marks: tuple[str, ...], as_json: Callable[[str, Json], str]
+) -> Writer:
     """Return what writes calls; a call with a value that cannot be told from markup is written as JSON."""
 
     def as_tags(name: str, args: Json, schema: Json) -> str | None:
@@ -357,124 +342,3 @@ def _writer(call: str, parameter: str, marks: tuple[str, ...], as_json: Callable
         return "\n".join(texts)
 
     return write
-
-
-def _format(
-    name: str,
-    opener: str,
-    head: re.Pattern[str],
-    tags: Tags | None,
-    *,
-    reads: str = "Lost tags around the call; a parameter or a call that is not closed.",
-    **row: Any,
-) -> TextFormat:
-    reader = partial(read, head=head, tags=tags)
-    return TextFormat(name, opener, reader, reads=reads, head=head.pattern, **row)
-
-
-def _pairs_format(name: str, call: str, key: str, value: str, **row: Any) -> TextFormat:
-    """Return the format `<call>NAME<key>KEY</key><value>VALUE</value></call>`."""
-    head = re.compile(rf"<{call}>\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep>)?")
-    tags = Tags(
-        re.compile(rf"<{key}>(?P<key>[^<>]{{0,200}})</{key}>\s*(?:<{value}>)?"),
-        f"</{value}>",
-        f"</{call}>",
-        re.compile(rf"<{key}>|</?{call}>|\Z"),
-        head,
-        pairs=f"<{key}>",
-    )
-    example = f"<{call}>get_weather\n<{key}>city</{key}>\n<{value}>Paris</{value}>\n</{call}>"
-    reads = "With line breaks or without; values that lost a tag; `NAME key=value`."
-    reader = partial(_read_pairs, head=head, tags=tags)
-    row["head"] = rf"{head.pattern}(?:\s*<|[ \t\r]*\n|\s+[\w.-]{{1,100}}=)|<{call}>{OBJECT}"
-    return TextFormat(name, f"<{call}>", reader, example, reads=reads, **row)
-
-
-_WRAPS = (
-    *(f"<{prefix}function_calls>" for prefix in ("", "antml:", "atem:")),
-    *("<minimax:tool_call>", "<tool_calls>", "<dots_function_call>"),
-    *(
-        f"<{bar}DSML{bar}{gap}{word}>"
-        for bar in "｜|"
-        for gap in ("", " ")
-        for word in ("function_calls", "tool_calls", "calls", "toolcalls", "tool")
-    ),
-)
-
-FORMATS: tuple[TextFormat, ...] = (
-    _format(
-        "qwen3-coder-xml",
-        r"<function=",
-        _FUNCTION_HEAD,
-        _FUNCTION,
-        example="<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n"
-        "</tool_call>",
-        reads="Without the tags around, with JSON instead of parameters, and parameters that are not closed.",
-        opening_tags=("<tool_call>", "<seed:tool_call>"),
-        closing_tags=("</function>", "</tool_call>", "</seed:tool_call>"),
-        write=_writer(
-            _FUNCTION_CALL,
-            "<parameter={}>\n{}\n</parameter>\n",
-            ("</parameter>", "</function>", "<parameter", "<![CDATA["),
-            lambda name, args: _FUNCTION_CALL.format(name, compact(args) + "\n"),
-        ),
-    ),
-    _format(
-        "invoke",
-        rf"<{_PREFIX}invoke\s",
-        _INVOKE,
-        None,
-        example='<minimax:tool_call><invoke name="get_weather"><parameter name="city">Paris</parameter>'
-        "</invoke></minimax:tool_call>",
-        reads="Any prefix of the tags (`｜DSML｜`, `steptml:`, `atem:`), with or without tags around.",
-        opening_tags=(*_WRAPS, "<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "function<｜tool_sep｜>"),
-        closing_tags=(
-            *(f"</{tag[1:]}" for tag in _WRAPS),
-            *("<｜tool_call_end｜>", "<｜tool_calls_end｜>"),
-        ),
-    ),
-    _format(
-        "minicpm5-xml",
-        rf"<function{_SPACED}name=",
-        _NAMED_HEAD,
-        _NAMED_FUNCTION,
-        example='<function name="get_weather"><param name="city">Paris</param></function>',
-        reads="Values in CDATA, and tags whose space a tokenizer lost.",
-        opening_tags=("<function name=",),
-        closing_tags=("</function>",),
-    ),
-    _format(
-        "kimi-k3",
-        r"<\|open\|>call\b",
-        _KIMI_K3_HEAD,
-        _KIMI_K3,
-        example='<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
-        '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|>'
-        "<|close|>call<|sep|><|close|>tools<|sep|>",
-        reads="Arguments one by one, or one JSON object.",
-        opening_tags=("<|open|>tools<|sep|>", '<|open|>call index="1"<|sep|><|close|>call<|sep|>'),
-        closing_tags=(
-            "<|close|>json<|sep|>",
-            "<|close|>call<|sep|>",
-            "<|close|>tools<|sep|>",
-            "<|close|>message<|sep|>",
-        ),
-    ),
-    _pairs_format(
-        "glm-4.5",
-        *("tool_call", "arg_key", "arg_value"),
-        opening_tags=("<tool_calls>",),
-        closing_tags=("</tool_call>", "</tool_calls>", "<|role_end|>"),
-        write=_writer(
-            "<tool_call>{}\n{}</tool_call>",
-            "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n",
-            ("arg_value>", "arg_key>", "tool_call>"),
-            lambda name, args: f"<tool_call>\n{call_json(name, args)}\n</tool_call>",  # as Hermes
-        ),
-    ),
-    _pairs_format(
-        "longcat-pairs",
-        *("longcat_tool_call", "longcat_arg_key", "longcat_arg_value"),
-        closing_tags=("</longcat_tool_call>",),
-    ),
-)

@@ -1,0 +1,1 @@
+"""The ways in which calls are written, each shared by the rows of `formats.py` that write so."""
