@@ -122,6 +122,15 @@ def ran_itself(call_id: Any) -> bool:
     return isinstance(call_id, str) and call_id.startswith(("srvtoolu_", "mcptoolu_"))
 
 
+# LiteLLM 1.106: {"tool_calls": [{"id": "srvtoolu_1", "function": {"name": "web_search", ...}}]}
+# LiteLLM 1.110: {"provider_specific_fields": {"server_tool_calls": [{"id": "srvtoolu_1", ...}]}}
+def ran_in_chat(message: Json) -> list[Json]:
+    """Return the calls in a chat message of LiteLLM's that Claude made of its own tools."""
+    beside = an_object(message.get("provider_specific_fields"))
+    calls = *objects(message.get("tool_calls")), *objects(beside.get("server_tool_calls"))
+    return [call for call in calls if ran_itself(call.get("id"))]
+
+
 def _is_signed(block: Json) -> bool:
     """Return whether Anthropic takes a thinking block back: it refuses thinking without its signature."""
     return is_text(block.get("signature")) or is_text(block.get("data"))
@@ -378,18 +387,18 @@ class Anthropic(Provider):
         thinking = [block for block in objects(message.get("thinking_blocks")) if _is_signed(block)]
         calls = objects(message.get("tool_calls"))
         beside = an_object(message.get("provider_specific_fields"))
-        ran = [call["id"] for call in calls if ran_itself(call.get("id"))]
-        losses: list[str] = []
-        for call_id in ran:
-            kind = "mcp_tool_use" if call_id.startswith("mcp") else "server_tool_use"
-            losses.append(kind)
+        losses = [
+            "mcp_tool_use" if call["id"].startswith("mcp") else "server_tool_use"
+            for call in ran_in_chat(message)
+        ]
         for key in ("web_search_results", "tool_results", "compaction_blocks"):
             losses += (block["type"] for block in objects(beside.get(key)) if is_text(block.get("type")))
         if beside.get("citations"):
             losses.append("citations")
         if not thinking and not losses:
             return None
-        blocks = [*thinking, *self.plain_blocks(text, len(calls) - len(ran))]
+        own = [call for call in calls if not ran_itself(call.get("id"))]
+        blocks = [*thinking, *self.plain_blocks(text, len(own))]
         chat_state: Json = {"dialect": NAME, "blocks": blocks}
         if losses:
             chat_state["lost"] = list(dict.fromkeys(losses))

@@ -292,12 +292,11 @@ def _work(message: Json, body: Json) -> ServerWork:
     for ground in objects(body.get("vertex_ai_grounding_metadata")):
         gemini.find(findings, {"groundingMetadata": ground})
     parts: list[Any] = beside["citations"] if is_array(beside.get("citations")) else []
-    calls = map(chat_call, calls_of(message.get("tool_calls")))
+    calls = map(chat_call, anthropic.ran_in_chat(message))
     blocks: list[Json] = [
         *(
             {"type": "server_tool_use", "id": call_id, "name": name, "input": arguments}
             for call_id, name, arguments in calls
-            if anthropic.ran_itself(call_id)
         ),
         *(block for key in ("web_search_results", "tool_results") for block in objects(beside.get(key))),
         {"type": "text", "citations": [each for part in parts for each in objects(part)]},

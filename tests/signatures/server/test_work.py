@@ -67,8 +67,17 @@ def chat(message: Any, **body: Any) -> dict[str, Any]:
 
 
 USE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+CHAT_USE = {"id": "srvtoolu_1", "function": {"name": "web_search", "arguments": '{"query":"q"}'}}
 CALLS: dict[str, tuple[dict[str, Any], tuple[str, str, dict[str, Any]]]] = {
     "no result": (anthropic(USE), ("web_search", "pending", {"query": "q"})),
+    "LiteLLM 1.106": (
+        chat({"tool_calls": [CHAT_USE], "provider_specific_fields": {"citations": None}}),
+        ("web_search", "pending", {"query": "q"}),
+    ),
+    "LiteLLM 1.110": (
+        chat({"provider_specific_fields": {"server_tool_calls": [CHAT_USE]}}),
+        ("web_search", "pending", {"query": "q"}),
+    ),
     "an error": (
         anthropic(
             USE,
