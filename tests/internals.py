@@ -9,6 +9,7 @@ from sigadapt.adapters.lm import routes, transport
 from sigadapt.adapters.lm.routes import route_of
 from sigadapt.adapters.lm.streams import recorder
 from sigadapt.adapters.lm.to_lm15 import to_lm15
+from sigadapt.adapters.passes.bridges import BRIDGE
 from sigadapt.adapters.passes.order import lower
 from sigadapt.adapters.passes.prompts import prompted_request, read_calls_in_text, writers
 from sigadapt.adapters.plan import plan_of
@@ -29,6 +30,7 @@ from sigadapt.dspy_boundary.stream_relay import StreamRelay
 from sigadapt.providers import BY_WIRE, PROVIDERS, ROUTES
 from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import OWN_ENGINE, Route
+from sigadapt.providers.wire import control_tokens
 from sigadapt.runs.field_texts import field_texts
 from sigadapt.runs.submit_texts import SubmitTexts
 from sigadapt.schemas import checking
@@ -70,6 +72,7 @@ from sigadapt.trust.canonical import canonical
 from sigadapt.trust.masking import Masking
 
 __all__ = [
+    "BRIDGE",
     "BUDGET",
     "BY_WIRE",
     "FORMATS",
@@ -111,6 +114,7 @@ __all__ = [
     "check_decoded",
     "checking",
     "compact",
+    "control_tokens",
     "cut",
     "decode",
     "demo",

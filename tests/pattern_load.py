@@ -173,7 +173,7 @@ def run_readers() -> None:
         TextGate(schemas, ["answer"], layout=layout).take("a")
         read_text('{"calls": [', schemas, layout=layout)
     for route in ROUTES:
-        aliases(["get.weather"], *route.names)
+        aliases(["get.weather"], route.names.pattern, route.names.longest)
         for kind in ("image", "file"):
             route.results.takes({"type": kind, "data": "", "mime_type": "a/b"})
         sendable_tools.lost_at_root({"function": {"parameters": {"allOf": []}}}, route)

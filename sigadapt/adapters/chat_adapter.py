@@ -54,6 +54,11 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
             agent whose tool asks nobody is then refused.
         tool_errors: what the model reads of a tool that failed in one of DSPy's agents: its `message`, as
             `Type: message`, or DSPy's `traceback`.
+        control_tokens: what becomes of control tokens of chat templates (`<|im_end|>`, `[INST]`) in results,
+            descriptions and arguments, on a server that may read them as its own: `break` sends them with a
+            zero-width joiner, and makes them whole in the calls of the answer; `keep` sends them as they are.
+        bridge_results: whether the model says one fixed sentence between results and a question, for chat
+            templates that refuse a question behind results, such as Mistral's.
 
     Raises:
         InvalidOption: for an unknown option, or an invalid value of an option.

@@ -17,6 +17,7 @@ from sigadapt.signatures.tool_decl import by_value
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 Orphans: TypeAlias = Literal["raise", "heal"]
 ToolErrors: TypeAlias = Literal["message", "traceback"]
+ControlTokens: TypeAlias = Literal["break", "keep"]
 OnInvalid: TypeAlias = Literal["raise", "keep", "reask"]
 ToolChoice: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
@@ -71,9 +72,12 @@ class ToolOptions(TypedDict, total=False):
     orphans: Orphans
     confirm: Literal["raise"] | None
     tool_errors: ToolErrors
+    control_tokens: ControlTokens
+    bridge_results: bool
 
 
 DEFAULT_REASKS = 1
+_SWITCHES = ("validate_args", "repair", "unwrap", "strict", "recover", "bridge_results")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +107,12 @@ class Options:
     orphans: Orphans = "raise"
     confirm: Literal["raise"] | None = None
     tool_errors: ToolErrors = "message"
+    control_tokens: ControlTokens = "break"
+    bridge_results: bool = False
 
     def __post_init__(self) -> None:
         self._check_words()
-        for name in ("parallel_tool_calls", "validate_args", "repair", "unwrap", "strict", "recover"):
+        for name in ("parallel_tool_calls", *_SWITCHES):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "parallel_tool_calls" and value is None):
                 raise InvalidOption(f"expected a boolean, got {value!r}", field=name)
@@ -127,6 +133,7 @@ class Options:
         _check_word("confirm", self.confirm, ("raise", None))
         _check_word("orphans", self.orphans, get_args(Orphans))
         _check_word("tool_errors", self.tool_errors, get_args(ToolErrors))
+        _check_word("control_tokens", self.control_tokens, get_args(ControlTokens))
         modes = self.tool_calling
         for mode in modes.values() if isinstance(modes, Mapping) else (modes,):
             _check_word("tool_calling", mode, get_args(ToolCalling))

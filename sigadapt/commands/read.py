@@ -102,8 +102,8 @@ def _check(choice: Choice, decls: ToolDecls, wire: str | None = None) -> Choice:
     names = [decl.name for decl in decls]
     if calls is None:
         return choice
-    for limits in {route.names for route in ROUTES if route.wire == wire}:
-        calls = with_declared_names(calls, aliases(names, *limits))
+    for rules in {route.names for route in ROUTES if route.wire == wire}:
+        calls = with_declared_names(calls, aliases(names, rules.pattern, rules.longest))
     return replace(choice, tool_calls=calls.validated(decls))
 
 

@@ -104,6 +104,12 @@ _MODES = {"auto": "auto", "required": "any", "none": "none"}
 _OF_FUNCTION = ("name", "description", "input_schema", "strict")
 _OF_SERVER = {"mcp_server_name", "server_url"}
 _HEADERS = {"mcp_servers": {"anthropic-beta": "mcp-client-2025-11-20"}}
+# https://platform.claude.com/docs/en/agents-and-tools/tool-use/computer-use-tool, and the advisor tool's page
+_TOOL_HEADERS = {
+    "advisor_20260301": {"anthropic-beta": "advisor-tool-2026-03-01"},
+    "computer_20251124": {"anthropic-beta": "computer-use-2025-11-24"},
+    "computer_20250124": {"anthropic-beta": "computer-use-2025-01-24"},
+}
 
 _THINKING = ("thinking", "redacted_thinking")
 _OWN = frozenset(("system", "anthropic_version", "mcp_servers", "stop_sequences"))
@@ -498,6 +504,7 @@ class Anthropic(Provider):
     # {"mcp_servers": [{"type": "url", "name": "docs", "url": "https://...", "authorization_token": ...}]}
     # https://platform.claude.com/docs/en/agents-and-tools/mcp-connector
     headers_of_fields = _HEADERS
+    headers_of_tools = _TOOL_HEADERS
     token = "mcp_servers", "name", "authorization_token"
     server_tools = _SERVER_TOOLS
 

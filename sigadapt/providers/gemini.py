@@ -69,7 +69,7 @@ NAME = "gemini"
 _FINISH = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
-    "CONTINUATION": "length",
+    "CONTINUATION": "pause",
     **dict.fromkeys(
         ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR",
          "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION", "LANGUAGE"),
@@ -330,7 +330,7 @@ class Gemini(Provider):
         texts = [part.get("text") if not part.get("thought") else None for part in parts]
         text = in_paragraphs(texts)
         thinking = join_texts(part.get("text") for part in parts if part.get("thought"))
-        saved_state = state(NAME, map(self.describe, parts))
+        saved_state = state(NAME, map(self.describe, parts), is_paused=finish == "pause")
         findings = Findings()
         if saved_state is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
             find(findings, candidate, parts)

@@ -68,6 +68,28 @@ def ran_by_xai(item: Json) -> bool:
     return item.get("name") in _XAI_OWN or str(item.get("call_id")).startswith("xs_")
 
 
+# {"type": "response.shell_call_command.delta", "output_index": 0, "command_index": 0, "delta": "ls"}
+# {"type": "response.shell_call_command.done", "output_index": 0, "command_index": 0, "command": "ls -l"}
+# {"type": "response.apply_patch_call_operation_diff.delta", "output_index": 0, "delta": "*** Be"}
+# https://developers.openai.com/api/reference/resources/responses/streaming-events
+def with_streamed_parts(item: Json, deltas: Sequence[Json]) -> Json:
+    """Return the item of a call with the commands, or the patch, that the events of a stream held."""
+    commands: dict[str, str] = {}
+    diff = ""
+    for event in deltas:
+        kind = kind_of(event)
+        if kind.startswith("response.shell_call_command."):
+            place = str(event.get("command_index"))
+            whole = event.get("command")
+            commands[place] = str(whole or commands.get(place, "") + str(event.get("delta") or ""))
+        elif kind.startswith("response.apply_patch_call_operation_diff."):
+            whole = event.get("diff")
+            diff = str(whole or diff + str(event.get("delta") or ""))
+    if commands:
+        item = {**item, "action": {**an_object(item.get("action")), "commands": [*commands.values()]}}
+    return {**item, "operation": {**an_object(item.get("operation")), "diff": diff}} if diff else item
+
+
 # {"type": "shell_call", "call_id": "call_1", "action": {"commands": ["ls"], "timeout_ms": 1000}}
 # {"type": "apply_patch_call", "call_id": "call_1", "operation": {"type": "create_file", "path": "a", ...}}
 # {"type": "computer_call", "call_id": "call_1", "action": {"type": "click", "x": 1, "y": 2, ...}}

@@ -29,6 +29,7 @@ from sigadapt.providers.openai_client_tools import (
     is_client_call,
     ran_by_xai,
     with_answered_marked,
+    with_streamed_parts,
 )
 from sigadapt.providers.provider import CutOff, FreeText, Provider, RawCall, Reading, Result, Role
 from sigadapt.providers.route import (
@@ -45,7 +46,7 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
-from sigadapt.providers.wire.ends import UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.ends import CUTTING, UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
@@ -165,19 +166,20 @@ def _finish(status: str | None, details: object) -> str | None:
     """Return the finish reason of an answer with a status."""
     if status != "incomplete":
         return _FINISH.get(status or "", status)
-    reason: object = details.get("reason") if is_object(details) else details
-    return finish_word(reason, _FINISH) or status
+    reason = finish_word(details.get("reason") if is_object(details) else details, _FINISH)
+    return reason if reason in CUTTING else status  # whatever the reason, it is not whole
 
 
 def _call(item: Json) -> RawCall:
     if is_client_call(item):
-        return client_call(item)
-    arguments = item.get(_ARGUMENTS[item["type"]])
+        call_id, name, arguments = client_call(item)
+    else:
+        call_id, name, arguments = item.get("call_id"), item.get("name"), item.get(_ARGUMENTS[item["type"]])
     if item["type"] == "custom_tool_call":
         arguments = FreeText.of(arguments)
-    if finish_word(item.get("status"), {}) in {"incomplete", "in_progress"}:
+    if finish_word(item.get("status"), {}) in UNENDED:
         arguments = CutOff(arguments)
-    return (item.get("call_id"), item.get("name"), arguments)
+    return (call_id, name, arguments)
 
 
 def _without(item: Json, *keys: str) -> Json:
@@ -222,6 +224,7 @@ def _whole_item(block: Block, *, ended: bool) -> Json:
     if arguments:
         kind = "function_call"
     item: Json = {"type": kind, **block.start, "status": "completed" if ended else "in_progress"}
+    item = with_streamed_parts(item, block.deltas)
     key = _ARGUMENTS.get(kind_of(item))
     if key is not None:
         item[key] = json_text([item.get(key), *arguments])
@@ -351,6 +354,8 @@ class OpenAIResponses(Provider):
             finish = "refusal"
         error = body.get("error")
         why = details_in(error) or (status if finish == "error" else None)
+        if status == "incomplete" and finish == status:
+            why = details_in(an_object(body.get("incomplete_details")).get("reason"))
         text, commentary = _texts(items)
         thoughts = (item for item in items if item.get("type") == "reasoning")
         thinking = join_texts(
@@ -375,7 +380,8 @@ class OpenAIResponses(Provider):
             for part in parts:
                 for note in objects(part.get("annotations")):
                     _find_citation(findings, note)
-            if kind.endswith("_call") and not self.is_call(item):
+            is_failed_listing = kind == "mcp_list_tools" and item.get("error")
+            if is_failed_listing or (kind.endswith("_call") and not self.is_call(item)):
                 _find_call(findings, item)
         return findings.work()
 

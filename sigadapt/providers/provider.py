@@ -126,6 +126,7 @@ class Provider:
     # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
     headers_of_fields: Mapping[str, Mapping[str, str]] = {}  # for requests with these fields of the body
+    headers_of_tools: Mapping[str, Mapping[str, str]] = {}  # for requests with tools of these types
     server_policy = ""  # lm15's type for what differs between the servers that speak this wire
     members = DocumentedMembers()  # which a request documents, for recordings (`trust/masking.py`)
     token: tuple[str, str, str] | None = None  # a list of the body, and an MCP server's name and token there

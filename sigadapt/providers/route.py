@@ -139,6 +139,7 @@ class IdentifierRules(NamedTuple):
 
     pattern: str  # that a whole one must match
     longest: int  # in characters
+    own: bool = True  # whether a server takes back each that it made, whatever it looks like
 
 
 class Route(NamedTuple):
@@ -156,6 +157,7 @@ class Route(NamedTuple):
     search: SearchRules | None = None  # the provider's search for deferred tools
     names: IdentifierRules = IdentifierRules(PLAIN, 64)  # what a tool's name has to look like
     ids: IdentifierRules = IdentifierRules(UNSIGNED, 1_000)  # what a call's id has to look like
+    templated: bool = False  # whether its server may read texts through a chat template
     # Returns the block of a question for a content block that DSPy wrote (`wire/questions.py`), given it and
     # the model's name; None if there is no such block or the client loses it.
     question_block: Callable[[Json, str], Json | None] = as_written

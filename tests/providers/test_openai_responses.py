@@ -6,6 +6,7 @@ import pytest
 from wire_cases import ARGUMENTS, HALVES, SAID, THOUGHT, Case, Json, Sample, check_case, params
 
 from sigadapt import choice_from_response
+from sigadapt.response import choice_from_stream
 
 FIELDS: Json = {
     "id": "r",
@@ -451,7 +452,7 @@ UNENDED = [
         "an unknown reason",
         response(call('{"ci'), status="incomplete", incomplete_details={"reason": "x"}),
         bad=("truncated",),
-        finish="x",
+        finish="incomplete",
     ),
     Case("cancelled", response(call('{"ci'), status="cancelled"), bad=("truncated",), finish="error"),
     Case(
@@ -461,6 +462,61 @@ UNENDED = [
         finish="incomplete",
     ),
 ]
+
+
+def begun(item: Json, *deltas: Json) -> list[Json]:
+    """The events of a stream that has begun an item."""
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    return [added, *({"output_index": 0, **delta} for delta in deltas)]
+
+
+SHELL: Json = {"type": "shell_call", "call_id": "c1", "status": "in_progress", "action": {"commands": []}}
+PATCH: Json = {"type": "update_file", "path": "a.py", "diff": ""}
+COMMANDS: list[Json] = [
+    {"type": "response.shell_call_command.added", "command_index": 0, "command": ""},
+    {"type": "response.shell_call_command.delta", "command_index": 0, "delta": "ls"},
+    {"type": "response.shell_call_command.delta", "command_index": 0, "delta": " -l"},
+    {"type": "response.shell_call_command.done", "command_index": 1, "command": "pwd"},
+]
+DIFF = {"type": "response.apply_patch_call_operation_diff.delta", "delta": "*** Be"}
+BEGUN = {
+    "shell": begun(SHELL, *COMMANDS),
+    "apply_patch": begun({**SHELL, "type": "apply_patch_call", "operation": PATCH}, DIFF),
+    "computer": begun({**SHELL, "type": "computer_call", "actions": []}),
+    "local_shell": begun({**SHELL, "type": "local_shell_call"}),
+    "mcp_approval_request": begun({"type": "mcp_approval_request", "id": "m", "arguments": ""}),
+}
+
+
+@pytest.mark.parametrize("name", BEGUN)
+def test_a_stream_cut_inside_of_an_item_leaves_no_good_call(name: str) -> None:
+    """response-choice: A stream cut inside of a client tool's call leaves no good call"""
+    calls = choice_from_stream(BEGUN[name]).tool_calls
+    assert calls is not None
+    assert [(call.name, call.code) for call in calls.invalid] == [(name, "truncated")]
+    assert not calls.tool_calls
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "whole"),
+    [("shell", "commands", ["ls -l", "pwd"]), ("apply_patch", "diff", "*** Be")],
+)
+def test_events_alone_hold_what_a_client_tool_is_called_with(name: str, field: str, whole: object) -> None:
+    """response-choice: A stream cut inside of a client tool's call leaves no good call"""
+    end = {"type": "response.completed", "response": {"object": "response", "status": "completed"}}
+    calls = choice_from_stream([*BEGUN[name], end]).tool_calls
+    assert calls is not None
+    assert [(call.name, call.args[field]) for call in calls] == [(name, whole)]
+
+
+@pytest.mark.parametrize("error", [None, {"type": "http_error", "code": 503, "message": "closed"}])
+def test_a_list_of_mcp_tools_that_failed_is_told(error: Json | None) -> None:
+    """server-tools: A list of tools that failed is told"""
+    listing: Json = {"type": "mcp_list_tools", "id": "l", "server_label": "bank", "tools": [], "error": error}
+    choice = choice_from_response(response(listing, message(said("Hi."))))
+    assert [(call.status, call.input) for call in choice.server_calls] == (
+        [("failed", {"server_label": "bank"})] if error else []
+    )
 
 
 @pytest.mark.parametrize("case", params(UNENDED))

@@ -9,10 +9,10 @@ from sigadapt.adapters.hooks import rebuilt
 from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.outputs import sole_text_field
 from sigadapt.adapters.passes.adapter_search import SCHEMAS
-from sigadapt.adapters.passes.changed_tools import tools_hash
 from sigadapt.adapters.passes.names import name_restorer
 from sigadapt.adapters.passes.order import CHECKS, read_calls
 from sigadapt.adapters.passes.prompts import read_calls_in_text
+from sigadapt.adapters.passes.tool_fields import tools_hash
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered
 from sigadapt.adapters.text_listeners import TextSubscription

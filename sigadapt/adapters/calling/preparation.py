@@ -125,6 +125,8 @@ def with_request(record: CallRecord, request: Request, calling: Calling) -> Call
         decls=record.decls,
         calling=calling,
         is_recorded=record.call.adapter.recorded_wire is not None,
+        breaks_tokens=record.route.templated and record.call.adapter.options.control_tokens == "break",
+        bridges_results=record.call.adapter.options.bridge_results,
         changes=record.repairs,
     )
     return replace(record, sent=write_request(sent), made_ids=MadeIds(request, record.made_ids.candidate))

@@ -24,6 +24,8 @@ class RequestRecord:
     decls: ToolDecls = _NO_DECLS
     calling: Calling = NATIVE
     is_recorded: bool = False  # whether it repeats a recorded request, whose tools are sent as they are
+    breaks_tokens: bool = False  # whether control tokens of chat templates go out broken
+    bridges_results: bool = False  # whether the model speaks between results and words of the user
     names: dict[str, str] = field(default_factory=dict[str, str])  # the aliases of tools, by declared name
     tokens: dict[str, str] = field(default_factory=dict[str, str])  # of MCP servers; only the body has them
     search: AdapterSearch | None = None  # of deferred tools that the adapter finds itself

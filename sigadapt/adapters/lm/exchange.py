@@ -154,7 +154,7 @@ class _EngineCall:
         headers = dict(rest.pop("headers", None) or {})
         if self._provider.path:
             rest["url"] = base_url_of(emit) + self._provider.path
-        if self._provider.headers_of_fields:
+        if self._provider.headers_of_fields or self._provider.headers_of_tools:
             for name, value in self._body.headers.items():
                 headers[name] = f"{headers[name]},{value}" if name in headers else value
         request = emit(payload=payload, headers=headers, **rest)

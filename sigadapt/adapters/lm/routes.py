@@ -6,6 +6,7 @@ the environment variables that change a provider's server or its key.
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
@@ -18,7 +19,8 @@ from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.dspy_boundary.internals import CLIENT_KEYS, model_info, select_backend
 from sigadapt.errors import InvalidOption
 from sigadapt.providers import BY_WIRE, CHAT, ROUTES
-from sigadapt.providers.route import OWN_ENGINE, ResultRules, Route
+from sigadapt.providers.route import OWN_ENGINE, IdentifierRules, ResultRules, Route
+from sigadapt.providers.wire.chat_templates import reads_template
 from sigadapt.providers.wire.questions import only
 from sigadapt.schemas.caches import WeakCache
 
@@ -123,13 +125,32 @@ def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: M
 def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
     """Return which server a model asks: the prefix of its name, and the host and port of its address."""
     prefix = model_of(lm).partition("/")[0]
-    addresses = [options.get(key) for options in (settings, lm.kwargs) for key in ("api_base", "base_url")]
-    defaults = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
-    netloc = urlsplit(str(next(filter(None, [*addresses, *defaults]), ""))).netloc.rpartition("@")[2].lower()
+    netloc = _address(lm, settings)
     return f"{prefix}@{netloc}" if netloc else prefix
 
 
+def _address(lm: Any, settings: Mapping[str, Any]) -> str:
+    """Return the host and the port of the address that a program gave for a model; empty for none."""
+    prefix = model_of(lm).partition("/")[0]
+    addresses = [options.get(key) for options in (settings, lm.kwargs) for key in ("api_base", "base_url")]
+    defaults = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
+    return urlsplit(str(next(filter(None, [*addresses, *defaults]), ""))).netloc.rpartition("@")[2].lower()
+
+
+# Mistral's chat templates refuse other ids, and so do its API and each server that has these templates:
+# https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py
+_MISTRALS = re.compile(r"(mis|minis|magis|devs|codes)tral|pixtral|voxtral", re.IGNORECASE)
+_NINE_SIGNS = IdentifierRules(r"[a-zA-Z0-9]{9}", 9, own=False)
+
+
 def _route_of(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
+    route = _route_to_server(lm, settings)
+    prefix = model_of(lm).partition("/")[0]
+    route = route._replace(templated=reads_template(route.wire, prefix, _address(lm, settings)))
+    return route._replace(ids=_NINE_SIGNS) if _MISTRALS.search(model_of(lm)) else route
+
+
+def _route_to_server(lm: BaseLM, settings: Mapping[str, Any]) -> Route:
     selection: Any = select_backend(lm, settings)
     resolution: Any = selection.resolution
     route: Route = (

@@ -23,7 +23,7 @@ from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
-from sigadapt.providers.wire.values import name_in, objects
+from sigadapt.providers.wire.values import kind_of, name_in, objects
 from sigadapt.schemas.json_values import Json, as_unicode, compact, is_unicode
 from sigadapt.signatures.tool_decls import made_once
 from sigadapt.signatures.tool_results.results import result_object
@@ -86,8 +86,11 @@ class WireBody:
     def headers(self) -> dict[str, str]:
         """The headers that these members ask for."""
         headers: dict[str, str] = {}
-        for key in self.fields:
-            for name, value in self.provider.headers_of_fields.get(key, {}).items():
+        types = [kind_of(tool) for tool in objects(self.fields.get("tools"))]
+        asked = [self.provider.headers_of_fields.get(key, {}) for key in self.fields]
+        asked += [self.provider.headers_of_tools.get(kind, {}) for kind in dict.fromkeys(types)]
+        for each in asked:
+            for name, value in each.items():
                 headers[name] = f"{headers[name]},{value}" if name in headers else value
         return headers
 

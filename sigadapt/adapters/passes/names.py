@@ -1,12 +1,13 @@
-"""Names travel: a name that the provider would refuse goes out as an alias, and comes back as declared."""
+"""Names and ids travel: what the provider would refuse goes out as an alias; names come back as declared."""
 
 from collections.abc import Callable
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.request.aliases import aliases_in, with_names
+from sigadapt.adapters.request.aliases import aliases_in, with_names, with_sendable_ids
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.response.typed_calls import with_declared_names
+from sigadapt.adapters.request.states import state_of
+from sigadapt.adapters.response.typed_calls import with_declared_names, with_request_hash
 from sigadapt.providers.wire.values import name_in, named_part
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.calls.salvage import name_before_token, without_leaked_tokens
@@ -14,7 +15,7 @@ from sigadapt.signatures.calls.salvage import name_before_token, without_leaked_
 
 def choose_aliases(request: Request, record: RequestRecord) -> Request:
     """Choose an alias for each tool that needs one."""
-    record.names = aliases_in(request, record.route.names)
+    record.names = aliases_in(request, record.route.names.pattern, record.route.names.longest)
     if not record.names:
         return request
     for number, tool in enumerate(request.get("tools", ())):
@@ -61,3 +62,25 @@ def _known_names(record: CallRecord) -> set[str]:
     sent = record.sent
     tool_names = map(name_in, sent.canonical.get("tools", ()))
     return {*map(str, tool_names), *record.text_schemas(), *sent.names.values()}
+
+
+def write_ids(request: Request, record: RequestRecord) -> Request:
+    """Give every call an id of its own that the provider takes."""
+    route = record.route
+    gateway_ids: set[str] = set()
+    if (
+        route.client == "lm15" and route.ids.own
+    ):  # a gateway gets the ids that it made; LiteLLM takes signatures off them
+        for state in map(state_of, request["messages"]):
+            if state is not None and "endpoint" in state and route.replays(state):
+                gateway_ids.update(state.get("ids", ()))
+    written, changes = with_sendable_ids(request, route.ids.pattern, route.ids.longest, gateway_ids)
+    record.extend(changes)
+    return written
+
+
+def add_request_hash(calls: ToolCalls, record: CallRecord) -> ToolCalls:
+    """Let a turn say which request it answered, if a call of it may need confirmation."""
+    if record.decls.may_ask:
+        return with_request_hash(calls, record.made_ids.request_hash)
+    return calls

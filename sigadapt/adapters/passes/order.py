@@ -16,20 +16,22 @@ from sigadapt.adapters.passes.arguments import (
     repair_arguments,
     unwrap_arguments,
 )
-from sigadapt.adapters.passes.call_ids import add_request_hash, write_ids
-from sigadapt.adapters.passes.changed_tools import note_changed_tools
+from sigadapt.adapters.passes.bridges import bridge_results
 from sigadapt.adapters.passes.content import (
     note_late_instructions,
     replace_halves,
     write_questions,
     write_results,
 )
+from sigadapt.adapters.passes.control_tokens import break_control_tokens, restore_control_tokens
 from sigadapt.adapters.passes.custom_tools import write_custom_calls
 from sigadapt.adapters.passes.names import (
+    add_request_hash,
     choose_aliases,
     cut_leaked_tokens,
     restore_names,
     write_aliases,
+    write_ids,
 )
 from sigadapt.adapters.passes.prompts import write_prompt
 from sigadapt.adapters.passes.server_tools import write_server_tools
@@ -47,7 +49,7 @@ from sigadapt.adapters.passes.states import (
     leave_unstored_reasoning,
     note_lost_state,
 )
-from sigadapt.adapters.passes.tool_fields import drop_searches, fit_tools
+from sigadapt.adapters.passes.tool_fields import drop_searches, fit_tools, note_changed_tools
 from sigadapt.adapters.passes.tool_search import (
     count_tools_as_declared,
     offer_deferred_tools,
@@ -76,7 +78,9 @@ _ROUTE_PASSES: tuple[RequestPass, ...] = (
     write_aliases,  # after the states, which have the names that the provider was sent
     write_ids,
     write_results,  # after the ids, which attachments name
+    break_control_tokens,  # of the texts that results have now
     add_stand_ins,
+    bridge_results,  # last of the messages, so that changes count them as they were
     drop_searches,  # last of the tools, so that changes count them as they were
     note_tool_settings,
     note_caveat,
@@ -103,6 +107,7 @@ ANSWER_PASSES: tuple[AnswerPass, ...] = (
     add_request_hash,
     cut_leaked_tokens,
     restore_names,
+    restore_control_tokens,
     compact_arguments,
     *CHECKS,
     refuse_unchosen_calls,  # last: a call that is bad already stays what it is

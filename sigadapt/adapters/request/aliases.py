@@ -41,6 +41,9 @@ def _alias(name: str, longest: int, reserved: set[str], use: int = 1) -> str:
     # The digest is of the name alone, so every request has the same alias, and the prompt cache stays.
     seed = name if use == 1 else f"{name}\n{use}"
     digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
+    if longest <= _DIGITS[0] + 1:  # there is no room for a word, and no place for an underscore
+        short = digest[:longest]
+        return _alias(name, longest, reserved, use + 1) if short in reserved else short
     safe = _UNSAFE.sub("_", name.partition(SIGNED_ID)[0]).strip("_-") or "tool"
     # Gemini wants a letter or an underscore first.
     if not safe[0].isalpha():
@@ -52,17 +55,18 @@ def _alias(name: str, longest: int, reserved: set[str], use: int = 1) -> str:
     return free or _alias(name, longest, reserved, use + 1)
 
 
-def aliases_in(request: Request, limits: tuple[str, int]) -> dict[str, str]:
+def aliases_in(request: Request, pattern: str, longest: int) -> dict[str, str]:
     """Return the aliases for the tool names in a Request: of declarations, calls and results."""
     # The tool choice can only name declared tools.
     tools = request.get("tools", ())
     names: list[str] = []
     for row in request["messages"]:
         names += [row["name"]] if row["role"] == "tool" else map(name_in, row.get("tool_calls") or ())
-    in_tools = made_once(tools, ("aliases", limits), lambda: aliases(_declared(tools), *limits))
-    if not in_tools and not aliases(names, *limits):
+    what = "aliases", pattern, longest
+    in_tools = made_once(tools, what, lambda: aliases(_declared(tools), pattern, longest))
+    if not in_tools and not aliases(names, pattern, longest):
         return {}
-    return aliases([*_declared(tools), *names], *limits)
+    return aliases([*_declared(tools), *names], pattern, longest)
 
 
 def _declared(tools: Iterable[Json]) -> list[str]:

@@ -56,15 +56,15 @@ def change_of_pause(request: Request, count: int) -> Change:
 def whole_turn(before: Reading, latest: Reading) -> Reading:
     """Return the Reading of the whole turn: of what was paused, and of what came when it went on."""
     pauses = before.state or {}
-    provider = BY_WIRE.get(pauses["dialect"])
-    plain = provider.plain_blocks(latest.text, len(latest.calls)) if provider else []
-    rows = latest.state or {"blocks": plain}
+    provider = BY_WIRE[pauses["dialect"]]
+    rows = latest.state or {"blocks": provider.plain_blocks(latest.text, len(latest.calls))}
     blocks = [*pauses["blocks"], *rows["blocks"]]
-    work = provider.work(blocks) if provider else latest.work
+    kinds = {provider.describe(block).kind for block in (pauses["blocks"][-1], *rows["blocks"][:1])}
+    # A None begins a paragraph: the provider's own tools ran between the two texts.
+    texts = [before.text, latest.text] if kinds == {"text"} else [before.text, None, latest.text]
     return latest._replace(
-        work=work,
-        # The None begins a paragraph: the provider's own tools ran between the two texts.
-        text=in_paragraphs([before.text, None, latest.text]),
+        work=provider.work(blocks),
+        text=in_paragraphs(texts),
         reasoning=join_texts([before.reasoning, latest.reasoning]),
         state={**pauses, **rows, "blocks": blocks},
     )

@@ -370,6 +370,9 @@ def _lm15_usage(response: Any) -> AnswerUsage | None:
     return from_lm15 or usage
 
 
+_NO_END = {"message": "the stream ended without a finish reason"}
+
+
 @dataclass
 class CandidateAnswer:
     """One candidate's Response, and what is read of it, once."""
@@ -399,11 +402,17 @@ class CandidateAnswer:
             reading = readings_of(response)[0] if self.is_completion else _lm15_reading(response, None)
         if self.has_stop:
             reading = _until_stop(reading, response)
+        if reading.finish is None and self._is_streamed:
+            reading = _fail(reading, _NO_END)
         if reading.state is None:
             return reading
         endpoint = {"endpoint": self.endpoint} if self.endpoint else {}
         stored = {} if self.is_stored else {"stored": False}
         return reading._replace(state={**reading.state, **endpoint, **stored})
+
+    @property
+    def _is_streamed(self) -> bool:
+        return self.events is not None or EVENTS in (getattr(self.response, "provider_data", None) or {})
 
 
 def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:

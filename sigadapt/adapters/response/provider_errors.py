@@ -34,8 +34,9 @@ def error_in(body: Json, provider: Provider | None = None) -> Any:
 
 def error_message(error: Any) -> str:
     """Return the message of an error; the whole error as JSON if it has none."""
-    message = an_object(error).get("message", error)
-    return message if is_text(message) else cut(json_like(error))
+    if is_text(error):
+        return error
+    return complaint_in(an_object(error)) or cut(json_like(error))
 
 
 def is_rate_limit(error: Any) -> bool:
@@ -56,8 +57,11 @@ def complaint_in(body: Json) -> str | None:
 
 def until_error(events: Sequence[Json], provider: Provider | None) -> tuple[Sequence[Json], Any]:
     """Return the events before the first error, and that error; without an error, all events and None."""
+    # vLLM: {"object": "error", "message": "..."}; servers on FastAPI: {"detail": "..."}
     for n, event in enumerate(events):
         error = error_in(event, provider)
+        if error is None and provider is not None and not provider.is_event(event) and complaint_in(event):
+            error = event
         if error is not None:
             return events[:n], error
     return events, None

@@ -39,10 +39,12 @@ class TurnBlock(NamedTuple):
     plain: Json | None = None  # the block without what `more` names; None if nothing is left
 
 
-def state(dialect: str, descriptions: Iterable[TurnBlock], fields: Json | None = None) -> Json | None:
+def state(
+    dialect: str, descriptions: Iterable[TurnBlock], fields: Json | None = None, *, is_paused: bool = False
+) -> Json | None:
     """Return the state of a turn; None if text and calls suffice."""
-    # They suffice if no block holds more, and all text stands before the calls.
-    suffices = not fields
+    # They suffice if no block holds more, all text stands before the calls, and the turn is not paused.
+    suffices = not (fields or is_paused)
     has_call = False
     blocks: list[Json] = []
     losses: list[str] = []

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sigadapt.errors import InvalidToolDecl, printable
-from sigadapt.schemas.json_values import Json, type_of
+from sigadapt.schemas.json_values import Json, cut, type_of
 from sigadapt.signatures.native_tools import MCP_APPROVAL, SERVER_TOOL, NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 
@@ -115,6 +115,9 @@ class McpServer(ServerTool):
 
     `allowed_tools` are the only ones that the model may call. `token` is what the provider shows the server.
     It appears only in the request: in no print, fingerprint, history, recording or saved declaration.
+
+    Raises:
+        InvalidToolDecl: as ServerTool, and for an address that is none (the name comes first).
     """
 
     name: str
@@ -122,6 +125,17 @@ class McpServer(ServerTool):
     _: KW_ONLY
     token: str | None = None
     allowed_tools: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        address = urlsplit(self.url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise InvalidToolDecl(
+                f"{cut(repr(self.url))} is no address of a server",
+                code="invalid_field",
+                tool="McpServer",
+                fix='Give the name first, then the address: McpServer("docs", "https://docs.test/mcp").',
+            )
+        super().__post_init__()
 
     @property
     def client_names(self) -> tuple[str, ...]:

@@ -47,6 +47,25 @@ FAILURES: dict[str, tuple[str, bytes, str, str]] = {
         "failed",
         "Overloaded",
     ),
+    "no finish reason": (
+        "openai",
+        sse(chunk({"content": "Half"})) + b"data: [DONE]\n\n",
+        "failed",
+        "without a finish reason",
+    ),
+    "an error of vLLM": (
+        "openai",
+        sse(chunk({"content": "Half"}), {"object": "error", "message": "busy", "code": 500}),
+        "failed",
+        "busy",
+    ),
+    "a detail of FastAPI": ("openai", sse(chunk({"content": "Half"}), {"detail": "busy"}), "failed", "busy"),
+    "an error event": (
+        "openai",
+        sse(chunk({"content": "Half"})) + b'event: error\ndata: {"message": "busy"}\n\ndata: [DONE]\n\n',
+        "failed",
+        "busy",
+    ),
     "filtered": ("gemini", sse(gemini({"text": "Half"}), gemini(finish="SAFETY")), "filtered", "SAFETY"),
 }
 
@@ -61,7 +80,7 @@ def streamed(wire: str, body: bytes, **options: Any) -> Any:
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_stream_that_fails_tells_what_came(name: str) -> None:
-    """tool-call-outputs: A stream that fails after text tells both."""
+    """streaming: A stream without a reason to end is no answer"""
     wire, body, code, told = FAILURES[name]
     with pytest.raises(sigadapt.errors.UnusableAnswer, match=told) as caught:
         streamed(wire, body)

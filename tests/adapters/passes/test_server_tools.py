@@ -228,6 +228,19 @@ def test_anthropics_servers() -> None:
     assert sent.headers["anthropic-beta"].count("mcp-client") == 1
 
 
+BETAS = [
+    ({"type": "advisor_20260301", "name": "advisor", "model": "m"}, "advisor-tool-2026-03-01"),
+    ({"type": "computer_20251124", "name": "computer"}, "computer-use-2025-11-24"),
+    ({"type": "web_search_20250305", "name": "web_search"}, None),
+]
+
+
+@pytest.mark.parametrize(("tool", "header"), BETAS)
+def test_anthropics_tools_get_the_header_that_they_need(tool: dict[str, Any], header: str | None) -> None:
+    """server-tools: A tool that needs a beta header gets it"""
+    assert Sent("anthropic", get_weather, tool).headers.get("anthropic-beta") == header
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("wire", ["anthropic", "responses"])
 def test_a_token(engine: str, wire: str, tmp_path: Path) -> None:

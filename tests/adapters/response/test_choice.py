@@ -159,7 +159,7 @@ FINISHES: dict[str, dict[str, str]] = {
     "gemini": {
         "STOP": "stop",
         "MAX_TOKENS": "length",
-        "CONTINUATION": "length",
+        "CONTINUATION": "pause",
         "SAFETY": "content_filter",
         "RECITATION": "content_filter",
         "BLOCKLIST": "content_filter",

@@ -178,6 +178,21 @@ def test_a_paused_turn() -> None:
     assert [source.cited for source in out.sources] == [True]
 
 
+def test_gemini_goes_on_too() -> None:
+    """conversations: A paused turn goes on"""
+    first, second = (gemini_says(text, finish) for text, finish in (("A", "CONTINUATION"), ("B", "STOP")))
+    with LoopbackProvider([first, second]) as provider:
+        assert ask(provider, "gemini").answer == "AB"
+        assert provider.received[1].body["contents"][-1] == {
+            "role": "model",
+            "parts": [{"text": "A"}],
+        }
+
+
+def gemini_says(text: str, finish: str) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": finish}]}
+
+
 class Keep:
     """Keeps the choice."""
 

@@ -268,7 +268,11 @@ class Recorder:
             raise lm15.ServerError(f"expected a stream, got neither events nor JSON: {cut(text.strip())}")
 
     def _came_to_its_end(self) -> bool:
-        return self._is_failed or any(reading.finish is not None for reading in self._readings())
+        readings = self._readings()
+        if any(reading.finish is not None for reading in readings):
+            return True
+        has_failed = self._is_failed or until_error(self.events or (), self.provider)[1] is not None
+        return has_failed and any(not reading.is_empty for reading in readings)
 
     def _readings(self) -> list[Reading]:
         """Return what the events before the first error say; nothing if they cannot be read."""

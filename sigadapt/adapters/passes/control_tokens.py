@@ -1,0 +1,95 @@
+"""What a tool returns cannot open a turn: its control tokens go out broken, and come back whole in calls.
+
+Results, descriptions of tools (a server of others may have written them) and the arguments that a model
+repeated are broken; what the program and its user say goes out as it is. A prompt escapes results itself.
+"""
+
+from typing import Any
+
+from sigadapt.adapters.calling.call_record import CallRecord
+from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.request.canonical import Request
+from sigadapt.providers.wire.control_tokens import (
+    descriptions_with_broken_tokens,
+    values_with_whole_tokens,
+    with_broken_tokens,
+    with_whole_tokens,
+)
+from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import Json, compact
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
+from sigadapt.signatures.tool_decls import made_once
+
+_WHY = (
+    "this server may read control tokens of a chat template in a text as its own, so that a text could open "
+    "a turn: they go out with a zero-width joiner, and come back whole in calls"
+)
+
+
+def break_control_tokens(request: Request, record: RequestRecord) -> Request:
+    """Break the control tokens in what others wrote, for a server that may read them as its own."""
+    if not (record.breaks_tokens and record.is_native):
+        return request
+    rows = [*request["messages"]]
+    for number, row in enumerate(rows):
+        if row["role"] == "tool":
+            rows[number] = _result(row)
+        elif row.get("tool_calls"):
+            rows[number] = {**row, "tool_calls": [*map(_call, row["tool_calls"])]}
+        if rows[number] != row:
+            record.note(f"/messages/{number}", "lowered", _WHY)
+    written: Request = {**request, "messages": rows}
+    tools = request.get("tools")
+    if tools:
+        broken = made_once(tools, "broken tokens", lambda: descriptions_with_broken_tokens([*tools]))
+        if broken != tools:
+            record.note("/tools", "lowered", _WHY)
+            written["tools"] = broken
+    return written
+
+
+def _result(row: Json) -> Json:
+    """Return a tool message with the tokens in its texts broken."""
+    changed: Json = {**row, "content": with_broken_tokens(row["content"])}
+    for key in ("blocks", "after"):
+        if row.get(key):
+            changed[key] = [*map(_block, row[key])]
+    return changed
+
+
+def _block(block: Json) -> Json:
+    text = block.get("text")
+    return {**block, "text": with_broken_tokens(text)} if isinstance(text, str) else block
+
+
+def _call(call: Json) -> Json:
+    kind, field = ("custom", "input") if "custom" in call else ("function", "arguments")
+    return {**call, kind: {**call[kind], field: with_broken_tokens(call[kind][field])}}
+
+
+def restore_control_tokens(calls: ToolCalls, record: CallRecord) -> ToolCalls:
+    """Make the tokens whole that a model repeated in its arguments as it had read them."""
+    if not record.sent.breaks_tokens:
+        return calls
+    good = [*map(_whole_call, calls)]
+    bad = tuple(map(_whole_bad_call, calls.invalid))
+    if good == [*calls] and bad == calls.invalid:
+        return calls
+    return calls.model_copy(update={"tool_calls": good, "invalid": bad})
+
+
+def _whole_call(call: ToolCall) -> ToolCall:
+    args = values_with_whole_tokens(call.args)
+    if args == call.args:
+        return call
+    text = with_whole_tokens(call.arguments)
+    if parse_arguments(text) != args:  # the model wrote the joiner as an escape
+        text = compact(args)
+    return call.model_copy(update={"args": args, "arguments": text})
+
+
+def _whole_bad_call(call: InvalidToolCall) -> InvalidToolCall:
+    arguments: Any = call.arguments
+    if not isinstance(arguments, str) or with_whole_tokens(arguments) == arguments:
+        return call
+    return call.model_copy(update={"arguments": with_whole_tokens(arguments)})
