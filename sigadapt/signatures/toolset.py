@@ -23,7 +23,15 @@ from sigadapt.signatures.rendering import Displayable, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields
-from sigadapt.signatures.tool_decls import ListsTools, ResolvableTools, Sources, ToolDecls, Values, flat
+from sigadapt.signatures.tool_decls import (
+    ListsTools,
+    ResolvableTools,
+    Sources,
+    ToolDecls,
+    Values,
+    flat,
+    known_decls,
+)
 from sigadapt.signatures.tool_functions.hooks import Hook, check_hooks
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -58,6 +66,7 @@ class RequestContext:
 
 
 _OUTSIDE = RequestContext()
+_NO_TOOLS = ToolDecls()
 
 Transform: TypeAlias = "Callable[[RequestContext, ToolDecls], object | Awaitable[object]]"
 """A function of the context and the tools so far. It returns what ToolDecls accepts; it may be async."""
@@ -348,7 +357,7 @@ class Toolset(Displayable, Immutable, ResolvableTools):
 
     def steps(self, context: RequestContext) -> Steps[ToolDecls]:
         """Return the tools for a request, as steps for `run` or `arun`."""
-        decls = ToolDecls()
+        decls = _NO_TOOLS
         left_out: tuple[str, ...] = ()
         try:
             for stage in (self._tools, *self.transforms):
@@ -379,7 +388,8 @@ class Toolset(Displayable, Immutable, ResolvableTools):
             return mcp_servers.listed_tools(
                 self.source, instructions=self.instructions, drops_invalid=self.on_invalid == "drop"
             )
-        return self.source(context) if is_function(self.source) else self.source
+        is_call = callable(self.source) and is_function(self.source)
+        return self.source(context) if is_call else self.source
 
     def _refusal(self) -> InvalidToolDecl:
         return InvalidToolDecl(
@@ -429,6 +439,9 @@ def resolving(value: object, context: RequestContext) -> Steps[ToolDecls]:
         return value
     if isinstance(value, ResolvableTools):
         return (yield from value.steps(context))
+    known = known_decls(value)
+    if known is not None:
+        return known
     entries: Entries = []
     left_out: list[str] = []
     origins: dict[str, str | None] = {}

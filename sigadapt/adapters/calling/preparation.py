@@ -125,11 +125,17 @@ def with_request(record: CallRecord, request: Request, calling: Calling) -> Call
         decls=record.decls,
         calling=calling,
         is_recorded=record.call.adapter.recorded_wire is not None,
-        breaks_tokens=record.route.templated and record.call.adapter.options.control_tokens == "break",
+        breaks_tokens=_breaks_tokens(record, calling),
         bridges_results=record.call.adapter.options.bridge_results,
         changes=record.repairs,
     )
     return replace(record, sent=write_request(sent), made_ids=MadeIds(request, record.made_ids.candidate))
+
+
+def _breaks_tokens(record: CallRecord, calling: Calling) -> bool:
+    """Return whether control tokens of chat templates go out broken; a prompt escapes them itself."""
+    is_asked = record.call.adapter.options.control_tokens == "break"
+    return is_asked and record.route.templated and calling.mode == "native"
 
 
 def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:

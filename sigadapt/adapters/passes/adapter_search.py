@@ -18,7 +18,7 @@ from sigadapt.signatures.awaiting import Await, Steps
 from sigadapt.signatures.calls import InvalidToolCall, SearchRecord, ToolCall, ToolCalls, Turn, refused
 from sigadapt.signatures.fewer_tools import known_names
 from sigadapt.signatures.tool_decl import ToolSearch
-from sigadapt.signatures.tool_decls import ToolDecls, made_once
+from sigadapt.signatures.tool_decls import CanonicalTools, ToolDecls, made_once
 from sigadapt.signatures.tool_index import ToolIndex
 
 SEARCH = "search_tools"
@@ -66,9 +66,27 @@ class AdapterSearch(NamedTuple):
     decls: ToolDecls
     first_change: int = 0  # the changes from here on count the tools that are sent
 
-    def shows(self, tool: Json) -> bool:
-        """Return whether a tool of the canonical Request is sent as it was declared."""
-        return not is_search(tool) and name_in(tool) not in self.deferred
+    @property
+    def places(self) -> list[int]:
+        """The places of the tools of the canonical Request that are sent as they were declared."""
+
+        def find() -> list[int]:
+            tools = enumerate(self.tools)
+            return [
+                place for place, tool in tools if not is_search(tool) and name_in(tool) not in self.deferred
+            ]
+
+        return made_once(self.tools, "places", find)
+
+    @property
+    def offered(self) -> Sequence[Json]:
+        """The tools that are sent: these, and the adapter's own."""
+        what = "offered with a search"
+        return made_once(
+            self.tools,
+            what,
+            lambda: CanonicalTools([*map(self.tools.__getitem__, self.places), *ADAPTER_TOOLS]),
+        )
 
     @property
     def searches(self) -> dict[ToolSearch, list[str]]:

@@ -9,8 +9,9 @@ from sigadapt.signatures.calls.salvage import repair, unwrap
 
 def compact_arguments(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Write the arguments anew where the client wrote text of what the provider sent as an object."""
-    is_from_text = any(RECOVERED in call.altered for call in calls.in_order())
-    if is_from_text or not record.route.turns.writes_arguments:
+    if not record.route.turns.writes_arguments:
+        return calls
+    if any(RECOVERED in call.altered for call in calls.in_order()):  # the text is what the model wrote
         return calls
     return with_compact_arguments(calls)
 

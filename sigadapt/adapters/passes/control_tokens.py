@@ -4,14 +4,13 @@ Results, descriptions of tools (a server of others may have written them) and th
 repeated are broken; what the program and its user say goes out as it is. A prompt escapes results itself.
 """
 
-from typing import Any
-
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.providers.wire.control_tokens import (
-    descriptions_with_broken_tokens,
+    JOINER_IN_JSON,
     values_with_whole_tokens,
+    with_broken_descriptions,
     with_broken_tokens,
     with_whole_tokens,
 )
@@ -26,9 +25,9 @@ _WHY = (
 )
 
 
-def break_control_tokens(request: Request, record: RequestRecord) -> Request:
-    """Break the control tokens in what others wrote, for a server that may read them as its own."""
-    if not (record.breaks_tokens and record.is_native):
+def break_tokens_of_turns(request: Request, record: RequestRecord) -> Request:
+    """Break the control tokens in results and arguments, for a server that may read them as its own."""
+    if not record.breaks_tokens:
         return request
     rows = [*request["messages"]]
     for number, row in enumerate(rows):
@@ -38,14 +37,19 @@ def break_control_tokens(request: Request, record: RequestRecord) -> Request:
             rows[number] = {**row, "tool_calls": [*map(_call, row["tool_calls"])]}
         if rows[number] != row:
             record.note(f"/messages/{number}", "lowered", _WHY)
-    written: Request = {**request, "messages": rows}
+    return {**request, "messages": rows}
+
+
+def break_tokens_of_tools(request: Request, record: RequestRecord) -> Request:
+    """Break the control tokens in the descriptions of tools, for such a server."""
     tools = request.get("tools")
-    if tools:
-        broken = made_once(tools, "broken tokens", lambda: descriptions_with_broken_tokens([*tools]))
-        if broken != tools:
-            record.note("/tools", "lowered", _WHY)
-            written["tools"] = broken
-    return written
+    if not tools or not record.breaks_tokens:
+        return request
+    broken = made_once(tools, "broken tokens", lambda: with_broken_descriptions(tools))
+    if broken is None:
+        return request
+    record.note("/tools", "lowered", _WHY)
+    return {**request, "tools": broken}
 
 
 def _result(row: Json) -> Json:
@@ -71,10 +75,11 @@ def restore_control_tokens(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Make the tokens whole that a model repeated in its arguments as it had read them."""
     if not record.sent.breaks_tokens:
         return calls
+    texts = [call.arguments for call in (*calls.tool_calls, *calls.invalid)]
+    if not any(mark in text for text in texts for mark in JOINER_IN_JSON):
+        return calls
     good = [*map(_whole_call, calls)]
     bad = tuple(map(_whole_bad_call, calls.invalid))
-    if good == [*calls] and bad == calls.invalid:
-        return calls
     return calls.model_copy(update={"tool_calls": good, "invalid": bad})
 
 
@@ -89,7 +94,4 @@ def _whole_call(call: ToolCall) -> ToolCall:
 
 
 def _whole_bad_call(call: InvalidToolCall) -> InvalidToolCall:
-    arguments: Any = call.arguments
-    if not isinstance(arguments, str) or with_whole_tokens(arguments) == arguments:
-        return call
-    return call.model_copy(update={"arguments": with_whole_tokens(arguments)})
+    return call.model_copy(update={"arguments": with_whole_tokens(call.arguments)})

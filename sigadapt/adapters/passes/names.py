@@ -28,7 +28,7 @@ def choose_aliases(request: Request, record: RequestRecord) -> Request:
 
 def write_aliases(request: Request, record: RequestRecord) -> Request:
     """Write the aliases in place of the names, everywhere."""
-    return with_names(request, record.names)
+    return with_names(request, record.names) if record.names else request
 
 
 def cut_leaked_tokens(calls: ToolCalls, record: CallRecord) -> ToolCalls:

@@ -23,7 +23,11 @@ from sigadapt.adapters.passes.content import (
     write_questions,
     write_results,
 )
-from sigadapt.adapters.passes.control_tokens import break_control_tokens, restore_control_tokens
+from sigadapt.adapters.passes.control_tokens import (
+    break_tokens_of_tools,
+    break_tokens_of_turns,
+    restore_control_tokens,
+)
 from sigadapt.adapters.passes.custom_tools import write_custom_calls
 from sigadapt.adapters.passes.names import (
     add_request_hash,
@@ -78,7 +82,8 @@ _ROUTE_PASSES: tuple[RequestPass, ...] = (
     write_aliases,  # after the states, which have the names that the provider was sent
     write_ids,
     write_results,  # after the ids, which attachments name
-    break_control_tokens,  # of the texts that results have now
+    break_tokens_of_turns,  # of the texts that results have now
+    break_tokens_of_tools,
     add_stand_ins,
     bridge_results,  # last of the messages, so that changes count them as they were
     drop_searches,  # last of the tools, so that changes count them as they were
@@ -94,6 +99,22 @@ REQUEST_PASSES: tuple[RequestPass, ...] = (
     *_ROUTE_PASSES,
     count_tools_as_declared,
 )
+
+_OF_TURNS = frozenset[RequestPass](
+    (
+        note_changed_tools,
+        check_states,
+        leave_unstored_reasoning,
+        note_lost_state,
+        write_ids,
+        break_tokens_of_turns,
+        add_stand_ins,
+        bridge_results,
+    )
+)
+"""What has nothing to do in a request without calls, results and turns of the model."""
+
+_FIRST_PASSES = tuple(write for write in REQUEST_PASSES if write not in _OF_TURNS)
 
 CHECKS: tuple[AnswerPass, ...] = (
     repair_arguments,
@@ -116,7 +137,9 @@ ANSWER_PASSES: tuple[AnswerPass, ...] = (
 
 def write_request(record: RequestRecord) -> RequestRecord:
     """Make the Request of a record fit for its route, or raise the reason why it cannot be sent there."""
-    for write in REQUEST_PASSES:
+    rows = record.request["messages"]
+    has_turns = any("turn" in row or "tool_calls" in row or row["role"] == "tool" for row in rows)
+    for write in REQUEST_PASSES if has_turns else _FIRST_PASSES:
         record.request = write(record.request, record)
     return record
 

@@ -69,8 +69,10 @@ def check_call_format(name: object) -> None:
 def write_prompt(request: Request, record: RequestRecord) -> Request:
     """Describe the tools in the messages, for a model that is not sent them."""
     calling = record.calling
+    if calling.mode == "native":
+        return request
     has_calls = any(row["role"] == "tool" or row.get("tool_calls") for row in request["messages"])
-    if record.is_native or not ("tools" in request or has_calls):
+    if not ("tools" in request or has_calls):
         return request
     record.offered_tools = request.get("tools") or ()
     prompt, changes = prompted_request(request, calling.call_format, record.route)

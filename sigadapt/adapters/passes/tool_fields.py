@@ -41,7 +41,8 @@ def fit_tools(request: Request, record: RequestRecord) -> Request:
     if "tools" not in request:
         return request
     tools, losses = sendable(request["tools"], record.route)
-    record.extend(losses)
+    if losses:
+        record.extend(losses)
     return {**request, "tools": tools}
 
 
@@ -49,5 +50,6 @@ def drop_searches(request: Request, record: RequestRecord) -> Request:
     """Drop a provider's search for tools where the route has none."""
     losses: list[Change] = []
     written = without_searches(request, record.route, losses)
-    record.extend(losses)
+    if losses:
+        record.extend(losses)
     return written

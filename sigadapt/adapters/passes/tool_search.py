@@ -14,7 +14,7 @@ from typing import Any
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.passes.adapter_search import ADAPTER_TOOLS, CALL, MOST_FOUND, SEARCH, AdapterSearch
+from sigadapt.adapters.passes.adapter_search import CALL, MOST_FOUND, SEARCH, AdapterSearch
 from sigadapt.adapters.passes.custom_tools import PARAMETERS
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.sendable_tools import is_search
@@ -38,6 +38,8 @@ def offer_deferred_tools(request: Request, record: RequestRecord) -> Request:
         return request
     _note_answers(record)
     deferred = made_once(tools, "deferred", lambda: _deferred_functions(tools))
+    if not deferred:
+        return request
     chosen_names = sorted(_names_in_choice(request.get("tool_choice")) & deferred.keys())
     if chosen_names:
         why = f"the tool choice names {listed(map(repr, chosen_names), 8, ', ')}, which the model has to see"
@@ -69,8 +71,12 @@ def _offer(request: Request, tools: Sequence[Json], deferred: Json, record: Requ
     why = f"the adapter finds the tools with defer_loading itself ({len(deferred):,}): {SEARCH} finds"
     record.note("/tools", "lowered", f"{why}, {CALL} calls")
     record.search = adapter_search._replace(first_change=len(record.changes))
-    shown = [tool for tool in tools if adapter_search.shows(tool)]
-    return {**request, "messages": [*_routed_rows(rows, deferred)], "tools": [*shown, *ADAPTER_TOOLS]}
+    offered_here: Any = {
+        **request,
+        "messages": [*_routed_rows(rows, deferred)],
+        "tools": adapter_search.offered,
+    }
+    return offered_here
 
 
 def _with_provider_search(
@@ -92,7 +98,7 @@ def count_tools_as_declared(request: Request, record: RequestRecord) -> Request:
     """Let changes of tools name their places in the canonical Request, which has the hidden ones, too."""
     if record.search is None:
         return request
-    places = [place for place, tool in enumerate(record.search.tools) if record.search.shows(tool)]
+    places = record.search.places
     changes = [*record.changes]
     for number, change in enumerate(changes[record.search.first_change :], record.search.first_change):
         match = _TOOL_PLACE.match(change.where)

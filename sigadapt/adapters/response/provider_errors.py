@@ -60,8 +60,8 @@ def until_error(events: Sequence[Json], provider: Provider | None) -> tuple[Sequ
     # vLLM: {"object": "error", "message": "..."}; servers on FastAPI: {"detail": "..."}
     for n, event in enumerate(events):
         error = error_in(event, provider)
-        if error is None and provider is not None and not provider.is_event(event) and complaint_in(event):
-            error = event
+        if error is None and ("message" in event or "detail" in event) and provider is not None:
+            error = None if provider.is_event(event) or not complaint_in(event) else event
         if error is not None:
             return events[:n], error
     return events, None

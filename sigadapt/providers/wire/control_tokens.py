@@ -7,11 +7,13 @@ A model reads it as the same word, and most repeat the joiner.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from sigadapt.schemas.json_values import Json, is_array, is_object
+from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 
 JOINER = "\u200d"
+JOINER_IN_JSON = (JOINER, "\\u200")  # as it is, or the beginning of its escape
 
 # Sources: the chat templates and the tokenizers of the models, read in November 2026.
 _AFTER_LESS = (
@@ -57,14 +59,21 @@ def values_with_whole_tokens(value: Any) -> Any:
     return value
 
 
-def descriptions_with_broken_tokens(value: Any) -> Any:
-    """Return a JSON value in which the texts under `description` have broken tokens, wherever they stand."""
+def with_broken_descriptions(tools: Sequence[Json]) -> list[Json] | None:
+    """Return tools whose descriptions, wherever they stand, have broken tokens; None if they hold none."""
+    if _BEFORE_REST.search(compact([*tools])) is None:
+        return None
+    written: list[Json] = [_with_broken_description(tool) for tool in tools]
+    return None if written == [*tools] else written
+
+
+def _with_broken_description(value: Any) -> Any:
     if is_array(value):
-        return [descriptions_with_broken_tokens(part) for part in value]
+        return [_with_broken_description(part) for part in value]
     if not is_object(value):
         return value
     fields: Json = {}
     for key, part in value.items():
         is_words = key == "description" and isinstance(part, str)
-        fields[key] = with_broken_tokens(part) if is_words else descriptions_with_broken_tokens(part)
+        fields[key] = with_broken_tokens(part) if is_words else _with_broken_description(part)
     return fields
