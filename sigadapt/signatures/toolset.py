@@ -388,8 +388,7 @@ class Toolset(Displayable, Immutable, ResolvableTools):
             return mcp_servers.listed_tools(
                 self.source, instructions=self.instructions, drops_invalid=self.on_invalid == "drop"
             )
-        is_call = callable(self.source) and is_function(self.source)
-        return self.source(context) if is_call else self.source
+        return self.source(context) if is_function(self.source) else self.source
 
     def _refusal(self) -> InvalidToolDecl:
         return InvalidToolDecl(

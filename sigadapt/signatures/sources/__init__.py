@@ -44,7 +44,7 @@ def is_source(value: object) -> bool:
 
 def is_function(value: object) -> TypeGuard[Callable[..., Any]]:
     """Return whether a value is a callable, but not a library's tool object."""
-    return _file_for(value) is callables
+    return callable(value) and _file_for(value) is callables
 
 
 def describe_source(source: object, parameters: Json | None = None) -> list[RawDecl] | None:
