@@ -338,7 +338,7 @@ def requirements(group: str) -> list[str]:
 def test_every_import_is_a_declared_dependency() -> None:
     brings = {"dspy-ai": "dspy", "pydantic": "pydantic pydantic_core", "ray": "ray pyarrow"}
     brings["opentelemetry-api"] = "opentelemetry"
-    extras = [name for extra in ("litellm", "otel", "ray") for name in requirements(extra)]
+    extras = [name for extra in ("chats", "litellm", "otel", "ray") for name in requirements(extra)]
     named = [*requirements("dependencies"), *extras]
     declared = [brings.get(name, name.replace("-", "_")) for name in named]
     roots = {name.split(".")[0] for path in SOURCES for name in imports(path)}

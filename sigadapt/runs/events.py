@@ -5,7 +5,7 @@ the tool call in which the program runs that the event is about; None outside of
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import dspy
@@ -14,12 +14,33 @@ from sigadapt.signatures.calls import InvalidToolCall, ToolCall
 from sigadapt.signatures.tool_results.tool_result import ToolResult
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The predictor that a step is the call of.
+
+    Attributes:
+        predictor: the module.
+        agent: the agent that calls it; None outside of any.
+        texts: the inputs of that agent, else of the predictor, that are texts.
+        has_calls: whether the predictor may call tools.
+    """
+
+    predictor: dspy.Module
+    agent: dspy.Module | None
+    texts: frozenset[str]
+    has_calls: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class BaseEvent:
-    """What all events have: the step, and the id of the tool call in which the program runs."""
+    """What all events have: the step, and the id of the tool call in which the program runs.
+
+    `origin` is the predictor of the step; None for what no predictor did. Two events are equal without it.
+    """
 
     step: int = 0
     within: str | None = None
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, runnin
 from sigadapt.dspy_boundary.internals import SUBMIT, StreamResponse, running_id, settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.runs import events
-from sigadapt.runs.events import Event
+from sigadapt.runs.events import Event, Origin
 from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
 from sigadapt.runs.submit_texts import AGENT, SubmitTexts, submit_texts
 from sigadapt.schemas.json_values import Json, is_array
@@ -57,8 +57,8 @@ class ToolGate(BaseCallback):
     An error that is no `Exception` ends the run, and the tool does not begin.
     """
 
-    def before_tool(self) -> None:
-        """Do what must be done before the tool begins."""
+    def before_tool(self, call: AnyCall) -> None:
+        """Do what must be done before the tool of a call begins."""
 
 
 class LeftError(BaseException):
@@ -72,6 +72,7 @@ class _AgentStep:
     number: int  # from 1, in the order of their beginnings
     within: str | None  # the id of the call whose tool runs it
     owner: "_Frame"  # what called the predictor
+    origin: Origin | None = None  # the predictor
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     has_tools: bool = True  # whether a subscription to calls sends its chunks
     texts: Any = field(default_factory=NoText)  # what splits its text into fields
@@ -111,6 +112,7 @@ class _Frame:
     within: str | None = None  # the id of the call whose tool runs it
     step: _AgentStep | None = None
     instance: Any = None  # the module or the model
+    texts: frozenset[str] = frozenset()  # the inputs of a module that are texts
     calls: list[_UnansweredCall] = field(
         default_factory=list[_UnansweredCall]
     )  # of the predictors that a module has called
@@ -147,7 +149,7 @@ class Watch(BaseCallback):
                 step.waiting.append((kind, values))
                 return
             self._number = max(self._number, step.number)
-            self._deliver(kind(*values, step=self._number, within=step.within))
+            self._deliver(kind(*values, step=self._number, within=step.within, origin=step.origin))
 
     # The chunks of DSPy's own adapters, and those of a subscription to calls.
 
@@ -252,9 +254,10 @@ class Watch(BaseCallback):
         parent = self._current_frame()
         frame = _Frame(parent, parent.within, instance=instance)
         self._frames[call_id] = frame
+        values: dict[str, Any] = inputs.get("kwargs") or {}
+        frame.texts = frozenset(value for value in values.values() if isinstance(value, str))
         if not isinstance(instance, dspy.Predict):
             return
-        values: dict[str, Any] = inputs.get("kwargs") or {}
         self._emit_results(parent, values.values())
         signature: Any = values.get("signature") or instance.signature
         try:
@@ -266,8 +269,10 @@ class Watch(BaseCallback):
         with self._lock:
             self._count += 1
             texts = field_texts(fields, marker, NOWHERE)
-            frame.step = _AgentStep(self._count, parent.within, parent, fields, has_tools, texts)
-            agent = _agent_around(parent)
+            around = _agent_around(parent)
+            agent = None if around is None else around.instance
+            origin = Origin(instance, agent, (around or frame).texts, has_tools)
+            frame.step = _AgentStep(self._count, parent.within, parent, origin, fields, has_tools, texts)
             if agent is not None and has_tools:
                 frame.step.submit_texts = submit_texts(agent, instance, values)
             if agent is not None and instance is agent.react:
@@ -376,7 +381,7 @@ class Watch(BaseCallback):
         if run.step.within is None and not run.is_submit:
             for callback in settings.callbacks or ():
                 if isinstance(callback, ToolGate):
-                    callback.before_tool()
+                    callback.before_tool(run.call)
 
     def on_tool_end(self, call_id: str, outputs: Any | None, exception: BaseException | None = None) -> None:
         """Emit the result of a tool."""
@@ -586,11 +591,11 @@ def jsonable(value: Any) -> Any:
         return str(value)
 
 
-def _agent_around(frame: _Frame | None) -> Any:
+def _agent_around(frame: _Frame | None) -> _Frame | None:
     """Return the agent that calls a predictor here; None if there is none, or a tool between them."""
     while frame is not None and frame.run is None:
         if isinstance(frame.instance, AGENT):
-            return frame.instance
+            return frame
         frame = frame.parent
     return None
 

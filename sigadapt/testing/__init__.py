@@ -20,6 +20,7 @@ the environment variable `LITELLM_LOCAL_MODEL_COST_MAP=True` before importing ei
 """
 
 from sigadapt.testing.answers import Answer, Call, Failure, LoopbackError, Reply
+from sigadapt.testing.chat_stores import check_chat_store
 from sigadapt.testing.provider import LoopbackProvider
 from sigadapt.testing.recording import Exchange, exchanges_in, forwarding
 from sigadapt.testing.script import Received, Script
@@ -38,6 +39,7 @@ __all__ = [
     "Reply",
     "Script",
     "Wire",
+    "check_chat_store",
     "exchanges_in",
     "forwarding",
 ]

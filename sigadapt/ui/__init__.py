@@ -10,14 +10,14 @@ from typing import Any, overload
 from uuid import uuid4
 
 from sigadapt.runs.events import Event
-from sigadapt.ui.ag_ui_writer import AgUiWriter
-from sigadapt.ui.ai_sdk_writer import AiSdkWriter
-from sigadapt.ui.chat_store import ChatStore, SqliteChats
 from sigadapt.ui.chats import Chats
-from sigadapt.ui.page_values import ErrorText, type_of_error
-from sigadapt.ui.writer import run_texts
+from sigadapt.ui.log.chat_store import ChatStore
+from sigadapt.ui.page.ag_ui_writer import AgUiWriter
+from sigadapt.ui.page.ai_sdk_writer import AiSdkWriter
+from sigadapt.ui.page.page_values import ErrorText, type_of_error
+from sigadapt.ui.page.writer import run_texts
 
-__all__ = ["AI_SDK_HEADERS", "ChatStore", "Chats", "SqliteChats", "ag_ui", "ai_sdk"]
+__all__ = ["AI_SDK_HEADERS", "ChatStore", "Chats", "ag_ui", "ai_sdk"]
 
 AI_SDK_HEADERS = {"Content-Type": "text/event-stream", "x-vercel-ai-ui-message-stream": "v1"}
 """The headers of a response with what `ai_sdk` writes."""

@@ -13,6 +13,7 @@ import dspy
 import sigadapt
 from sigadapt import Confirmation, Declined, Pending, ToolContext, ToolDecl, ui
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+from sigadapt.ui.log.leases import beat_of
 
 NUMBERS = itertools.count(1)
 SAID = "Sent 75 EUR to Ada."
@@ -53,8 +54,8 @@ class Bank:
         self.script: Any = script
         self.chats = self.new_chats(**options)
 
-    def new_chats(self, **options: Any) -> ui.Chats:
-        """Chats of another process over the same file."""
+    def new_chats(self, store: Any = None, **options: Any) -> ui.Chats:
+        """Chats of another process over the same file, or over a store."""
 
         def send(to: str, eur: int = 75) -> str:
             """Send money."""
@@ -63,7 +64,21 @@ class Bank:
 
         asked = ToolDecl.of(send, requires_confirmation=lambda args: Confirmation(f"Send to {args['to']}?"))
         agent = sigadapt.ReAct("question -> answer", tools=[balance, asked, ask_and_send, order, whoami])
-        return ui.Chats(agent, self.path, **options)
+        return ui.Chats(agent, store or self.path, **options)
+
+    def write(self, *rows: dict[str, Any] | str, chat: str = "c1") -> None:
+        """Write events behind a chat's last one, as another process does."""
+        store = self.chats.store
+        number, _ = store.beat(chat, "ada")
+        texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+        assert store.append(chat, "ada", number, texts)
+
+    def die(self, *rows: dict[str, Any], chat: str = "c1") -> None:
+        """Write events of a run, the first of which names it, as a process that dies then."""
+        store = self.chats.store
+        number, _ = store.beat(chat, "ada")
+        self.write(*rows, chat=chat)
+        store.beat(chat, "ada", beat_of(number + 1, -1))
 
     @property
     def asked(self) -> int:

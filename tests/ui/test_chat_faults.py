@@ -7,7 +7,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from chat_pages import SAID, bank, message, replies_body
 import sigadapt
 from sigadapt import Pending, ToolContext, ToolDecl, ui
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
-from sigadapt.ui import chat_runs
-from sigadapt.ui.chat import Chat
+from sigadapt.ui.log import chat_log
+from sigadapt.ui.log.leases import beat_of
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
@@ -103,22 +103,22 @@ def page_of(program: dspy.Module, answers: list[Answer], path: Path, adapter: An
 
 
 class Faulty:
-    """A store that fails at some of its saves: before or after it has saved."""
+    """A store that fails at some of its appends: before or after it has written."""
 
-    def __init__(self, store: ui.ChatStore, fails_at: Callable[[int], bool], *, has_saved: bool) -> None:
+    def __init__(self, store: ui.ChatStore, fails_at: Callable[[int], bool], *, has_written: bool) -> None:
         self.store = store
         self.fails_at = fails_at
-        self.has_saved = has_saved
-        self.saves = 0
+        self.has_written = has_written
+        self.appends = 0
 
-    def save(self, chat_id: str, owner: str, version: int, text: str) -> bool:
-        """Save, or fail."""
-        self.saves += 1
-        if self.fails_at(self.saves):
-            if self.has_saved:
-                self.store.save(chat_id, owner, version, text)
+    def append(self, chat_id: str, owner: str, number: int, events: Sequence[str]) -> bool:
+        """Append, or fail."""
+        self.appends += 1
+        if self.fails_at(self.appends):
+            if self.has_written:
+                self.store.append(chat_id, owner, number, events)
             raise OSError("the store is down")
-        return self.store.save(chat_id, owner, version, text)
+        return self.store.append(chat_id, owner, number, events)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
@@ -126,8 +126,8 @@ class Faulty:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save again at once."""
-    monkeypatch.setattr(chat_runs, "_PAUSES", (0, 0))
+    """Append again at once."""
+    monkeypatch.setattr(chat_log, "_PAUSES", (0, 0))
 
 
 # The place of a turn in the history.
@@ -152,8 +152,8 @@ def test_the_same_words_twice_are_two_turns(tmp_path: Path) -> None:
         assert desk.paid == ["Ada 75"]
 
 
-def test_an_edited_message_has_an_id_of_its_own(tmp_path: Path) -> None:
-    """chats: A turn is its own"""
+def test_an_edited_message_cuts_the_chat(tmp_path: Path) -> None:
+    """chats: Another answer, or other words, cut the chat"""
     with page_of(
         sigadapt.ReAct("question -> answer", tools=[pay]), [submit("1"), submit("2")], tmp_path
     ) as page:
@@ -161,22 +161,21 @@ def test_an_edited_message_has_an_id_of_its_own(tmp_path: Path) -> None:
         page.post(body)
         body["messages"][0]["parts"][0]["text"] = "Two?"
         page.post(body)
-        ids = [row["id"] for row in page.chats.messages("c1", "ada")]
-        assert len({*ids}) == 4
-        assert page.texts == ["One?", "1", "Two?", "2"]
+        assert page.texts == ["Two?", "2"]
+        assert "One?" not in str(page.provider.received[-1].body)
 
 
 # A store that fails.
 
 
-@pytest.mark.parametrize("has_saved", [False, True])
+@pytest.mark.parametrize("has_written", [False, True])
 @pytest.mark.parametrize("number", range(1, 10))
 @pytest.mark.usefixtures("no_pauses")
-def test_a_save_that_fails_once_loses_nothing(number: int, has_saved: bool, tmp_path: Path) -> None:
+def test_an_append_that_fails_once_loses_nothing(number: int, has_written: bool, tmp_path: Path) -> None:
     """chats: A store fails"""
     with bank(tmp_path) as desk:
-        store: Any = Faulty(desk.chats.store, lambda count: count == number, has_saved=has_saved)
-        desk.chats.store = store
+        store = Faulty(desk.chats.store, lambda count: count == number, has_written=has_written)
+        desk.chats = desk.new_chats(store)
         desk.say("ai_sdk", "send")
         [request] = desk.requests()
         desk.reply("ai_sdk", {request["id"]: True})
@@ -188,15 +187,16 @@ def test_a_save_that_fails_once_loses_nothing(number: int, has_saved: bool, tmp_
 @pytest.mark.usefixtures("no_pauses")
 def test_a_store_that_is_down_after_a_payment_puts_no_decision_back(form: str, tmp_path: Path) -> None:
     """chats: A store fails"""
-    with bank(tmp_path, lease=0.4) as desk:
+    with bank(tmp_path) as desk:
         desk.say(form, "Hello")
         desk.say(form, "send")
         [request] = desk.requests()
-        store: Any = Faulty(desk.chats.store, lambda count: bool(desk.paid), has_saved=False)
-        desk.chats.store = store
+        is_back: list[bool] = []
+        store = Faulty(desk.chats.store, lambda _: bool(desk.paid) and not is_back, has_written=False)
+        desk.chats = desk.new_chats(store, lease=0.4)
         rows = desk.reply(form, {request["id"]: True})
         assert "rror" in str(rows[-1]) + str(rows[-2])
-        desk.chats.store = store.store
+        is_back.append(True)
         time.sleep(0.5)
         desk.reply(form, {request["id"]: True})
         assert desk.paid == ["Ada 75"]
@@ -206,43 +206,39 @@ def test_a_store_that_is_down_after_a_payment_puts_no_decision_back(form: str, t
 
 
 @pytest.mark.parametrize("kind", ["ReAct", "ReActV2"])
-def test_a_call_is_in_the_store_before_it_begins(kind: str, tmp_path: Path) -> None:
+def test_a_call_is_in_the_log_before_it_begins(kind: str, tmp_path: Path) -> None:
     """chats: A process dies"""
-    found: list[Any] = []
-    path = tmp_path / "c.db"
+    found: list[list[str]] = []
 
     def charge(to: str) -> str:
         """Charge somebody, and see what a process that dies now would leave."""
-        version, text = ui.SqliteChats(path).load("c1", "ada") or (0, "")
-        chat = Chat.model_validate_json(text)
-        if chat.run is not None:
-            chat.run.until = 0
-        other = ui.SqliteChats(tmp_path / f"{to}.db")
-        other.save("c1", "ada", 0, chat.model_dump_json())
-        found.append(ui.Chats(dspy.Predict("question -> answer"), other).messages("c1", "ada"))
-        return f"{version}"
+        found.append([text for _, text in page.chats.store.read("c1", "ada")])
+        return f"Charged {to}."
 
     agents: dict[str, Any] = {"ReAct": sigadapt.ReAct, "ReActV2": dspy.ReActV2}
     agent = agents[kind]("question -> answer", tools=[dspy.Tool(charge)])
     answers = [Answer(calls=[Call("charge", {"to": name})]) for name in ("Ada", "Bob")]
     with page_of(agent, [*answers, submit("Done.")], tmp_path) as page:
         page.say("Go.")
-    for names, messages in zip((["Ada"], ["Ada", "Bob"]), found, strict=True):
-        parts = [part for row in messages for part in row["parts"] if "toolCallId" in part]
-        assert [part["input"]["to"] for part in parts] == names
-        assert parts[-1]["state"] == "output-error"
+        for number, (names, texts) in enumerate(zip((["Ada"], ["Ada", "Bob"]), found, strict=True)):
+            page.chats.store.append(f"dead{number}", "ada", 0, texts)
+            page.chats.store.beat(f"dead{number}", "ada", beat_of(1, -1))
+            messages = page.chats.messages(f"dead{number}", "ada")
+            parts = [part for row in messages for part in row["parts"] if "toolCallId" in part]
+            assert [part["input"]["to"] for part in parts] == names
+            assert parts[-1]["state"] == "output-error"
 
 
-def test_a_chat_that_another_process_has_taken_begins_no_tool(tmp_path: Path) -> None:
+def test_a_run_that_another_process_has_ended_begins_no_tool(tmp_path: Path) -> None:
     """chats: A process dies"""
 
-    def taken(received: Any) -> Answer:
-        kept = page.chats.store.load("c1", "ada")
-        if kept is not None:
-            page.chats.store.save("c1", "ada", *kept)
+    def ended(received: Any) -> Answer:
+        store = page.chats.store
+        number, _ = store.beat("c1", "ada")
+        assert store.append("c1", "ada", number, ['{"type":"ended","how":"lost"}'])
         return Answer(calls=[Call("pay", {"to": "Ada"})])
 
-    answers: Any = taken
+    answers: Any = ended
     with page_of(sigadapt.ReAct("question -> answer", tools=[pay]), answers, tmp_path) as page:
         rows = page.say("Go.")
         assert [row for row in rows if row["type"] == "error"]
@@ -285,7 +281,7 @@ def test_a_result_from_elsewhere_and_an_answer_at_the_same_time(tmp_path: Path) 
 
 
 def test_another_answer_to_a_message_that_got_lost_is_the_first(tmp_path: Path) -> None:
-    """chats: Another answer to the last message"""
+    """chats: Another answer, or other words, cut the chat"""
     with bank(tmp_path) as desk:
         desk.post("ai_sdk", {**message("ai_sdk", "Hello"), "trigger": "regenerate-message"})
         assert desk.texts() == ["Hello", "Hello."]
@@ -466,19 +462,5 @@ def test_a_program_without_a_history_does_not_run_its_tools_again(tmp_path: Path
         page.post(body)
         assert page.calls[0][1:] == ("output-available", "Paid Ada.")
         rows = page.post({**body, "trigger": "regenerate-message"})
-        assert "Paid Ada." in str(rows)
+        assert "Tools ran behind this place" in str(rows)
         assert PAID == ["Ada"]
-
-
-def test_members_of_a_later_version_stay(tmp_path: Path) -> None:
-    """chats: A turn is its own"""
-    with bank(tmp_path) as desk:
-        desk.say("ai_sdk", "Hello")
-        version, text = desk.chats.store.load("c1", "ada") or (0, "")
-        chat = json.loads(text)
-        chat["later"] = chat["turns"][0]["later"] = [1]
-        desk.chats.store.save("c1", "ada", version, json.dumps(chat))
-        desk.say("ai_sdk", "Hello again")
-        _, text = desk.chats.store.load("c1", "ada") or (0, "")
-        chat = json.loads(text)
-        assert (chat["later"], chat["turns"][0]["later"]) == ([1], [1])

@@ -1,7 +1,6 @@
 """Chats: whatever a page sends, how often, and when it leaves, a chat ends in a defined state."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import sigadapt
 from sigadapt import Limits, ToolContext, ui
 from sigadapt.errors import InvalidOption
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
-from sigadapt.ui.chat import UNKNOWN_OUTCOME, Chat, RunUnderWay
+from sigadapt.ui.log.lost_runs import UNKNOWN_OUTCOME
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
@@ -200,7 +199,7 @@ def test_the_same_message_twice_is_one(form: str, tmp_path: Path) -> None:
 
 
 def test_another_answer_is_given_unless_tools_ran(tmp_path: Path) -> None:
-    """chats: Another answer to the last message"""
+    """chats: Another answer, or other words, cut the chat"""
     with bank(tmp_path) as desk:
         body = message("ai_sdk", "Hello")
         desk.post("ai_sdk", body)
@@ -212,7 +211,8 @@ def test_another_answer_is_given_unless_tools_ran(tmp_path: Path) -> None:
         asked = desk.asked
         rows = desk.post("ai_sdk", {**body, "trigger": "regenerate-message", "messageId": "a"})
         assert desk.asked == asked
-        assert "None 1" in str(rows)
+        assert "Tools ran behind this place" in str(rows)
+        assert desk.calls() == [("whoami", "output-available", "None 1")]
 
 
 def test_a_process_that_died_is_told_and_the_chat_goes_on(tmp_path: Path) -> None:
@@ -220,10 +220,7 @@ def test_a_process_that_died_is_told_and_the_chat_goes_on(tmp_path: Path) -> Non
     with bank(tmp_path) as desk:
         desk.say("ai_sdk", "send")
         [request] = desk.requests()
-        version, text = desk.chats.store.load("c1", "ada") or (0, "")
-        chat = Chat.model_validate_json(text)
-        chat.run = RunUnderWay(id="dead", until=time.time() - 1, decided={request["id"]: None})
-        assert desk.chats.store.save("c1", "ada", version, chat.model_dump_json())
+        desk.die({"type": "replies", "decided": {request["id"]: None}})
         assert desk.calls() == [("send", "output-error", "ToolError")]
         desk.reply("ai_sdk", {request["id"]: True})
         assert desk.paid == []

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt.ui.page_ids import PageIds
+from sigadapt.ui.page.page_ids import PageIds
 
 
 @given(ids=st.lists(st.sampled_from(["x", "x-2", "x-3", "y"])))

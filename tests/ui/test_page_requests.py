@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigadapt.errors import InvalidOption
-from sigadapt.ui.page_requests import (
+from sigadapt.ui.page.page_requests import (
     Approval,
     Message,
     PageOutput,
@@ -149,7 +149,9 @@ def test_all_that_a_body_of_ag_ui_says_is_read() -> None:
         "c", replies=decided, named=frozenset({"a", "b"}), run_id="r"
     )
     output = {"id": "t", "role": "tool", "toolCallId": "c1", "content": "18 C"}
-    assert read_ag_ui(ag_ui(output)) == PageRequest("c", replies={"c1": PageOutput("18 C")}, run_id="r")
+    assert read_ag_ui(ag_ui(output)) == PageRequest(
+        "c", replies={"c1": PageOutput("18 C")}, run_id="r", result_ids={"c1": "t"}
+    )
     assert read_ag_ui(ag_ui(user_row(TEXTS))) == PageRequest("c", Message("u", "ad"), run_id="r")
 
 

@@ -4,7 +4,13 @@ import pytest
 
 from sigadapt import ToolResult
 from sigadapt.server_tools import File
-from sigadapt.ui.page_values import address_of_file, safe_link, shown_file, words_of_error, words_of_failure
+from sigadapt.ui.page.page_values import (
+    address_of_file,
+    safe_link,
+    shown_file,
+    words_of_error,
+    words_of_failure,
+)
 
 BAD_LINKS = [
     *("javascript:alert(1)", "java\nscript:x", "//evil.example", "data:text/html,x", "https://", None),

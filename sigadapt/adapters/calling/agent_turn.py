@@ -260,6 +260,11 @@ class AgentTurn:
             self._stops[call.id or ""] = stop
 
     @property
+    def has_calls(self) -> bool:
+        """Whether the answer has come, with calls."""
+        return bool(self._calls)
+
+    @property
     def is_waiting(self) -> bool:
         """Whether a call of the turn waits."""
         return bool(self._stops)

@@ -1,21 +1,35 @@
-"""WaitingRuns: runs that wait, kept in SQLite until they are taken, once, whatever process asks first.
+"""WaitingRuns: runs that wait, kept until they are taken, once, whatever process asks first.
 
-A run is the text of `InputNeeded.model_dump_json()`, under its `id`. It holds whole conversations, so the
-file can be read by its owner alone.
+A run is the text of `InputNeeded.model_dump_json()`, under its `id`. It holds whole conversations, so a file
+can be read by its owner alone. Ids and owners are kept as JSON, which holds any text in ASCII.
 """
 
+import json
 import logging
 import os
-import sqlite3
 from typing import Protocol
 
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidOption
-from sigadapt.runs.stores.sqlite_file import SqliteFile
+from sigadapt.runs.stores.database import Database
 from sigadapt.schemas.json_values import cut, is_unicode
 
 _LOG = logging.getLogger("sigadapt")
 
-_TABLE = "CREATE TABLE IF NOT EXISTS waiting_runs (id TEXT PRIMARY KEY, owner TEXT, run TEXT NOT NULL)"
+_TABLES = (
+    """
+CREATE TABLE IF NOT EXISTS sigadapt_waiting_runs (
+    serial {serial}, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, run TEXT NOT NULL)
+""",
+    "CREATE INDEX IF NOT EXISTS sigadapt_waiting_owners ON sigadapt_waiting_runs (owner)",
+)
+_PUT = """
+INSERT INTO sigadapt_waiting_runs (id, owner, run) VALUES (:id, :owner, :run)
+ON CONFLICT (id) DO UPDATE SET run = excluded.run WHERE sigadapt_waiting_runs.owner = excluded.owner
+RETURNING id
+"""
+_GET = "SELECT run FROM sigadapt_waiting_runs WHERE id = :id AND owner = :owner"
+_TAKE = "DELETE FROM sigadapt_waiting_runs WHERE id = :id AND owner = :owner RETURNING run"
+_ALL = "SELECT id, run FROM sigadapt_waiting_runs WHERE owner = :owner ORDER BY serial"
 
 
 class WaitingStore(Protocol):
@@ -39,7 +53,7 @@ class WaitingStore(Protocol):
 
 
 class WaitingRuns:
-    """Runs that wait, in a SQLite file that threads and processes share.
+    """Runs that wait, in a database that threads and processes share: a file of SQLite, or PostgreSQL.
 
     Take a run before you resume it: two clicks, tabs or workers then get it once. If the process dies before
     the run is finished, the run is gone, so nothing happens twice.
@@ -73,8 +87,8 @@ class WaitingRuns:
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = SqliteFile(path, _TABLE, holds="runs", made_by="WaitingRuns")
+    def __init__(self, store: str | os.PathLike[str]) -> None:
+        self._database = Database(store, _TABLES, holds="runs")
 
     def put(self, error: InputNeeded, owner: str | None = None) -> str:
         """Keep a run under its `error.id`, in place of an earlier one of that id.
@@ -94,13 +108,10 @@ class WaitingRuns:
         _check_owner(owner)
         _check_run(error)
         text = error.model_dump_json()
-        with self._file.transaction() as connection:
-            owners = connection.execute("SELECT owner FROM waiting_runs WHERE id = ?", (error.id,)).fetchall()
-            if any(known != owner for (known,) in owners):
+        with self._database.transaction() as run:
+            if not run(_PUT, id=json.dumps(error.id), owner=json.dumps(owner), run=text):
                 reason = f"the run {error.id!r} is kept for another owner"
                 raise InvalidOption(reason, code="other_owner", field="owner")
-            connection.execute("DELETE FROM waiting_runs WHERE id = ?", (error.id,))
-            connection.execute("INSERT INTO waiting_runs VALUES (?, ?, ?)", (error.id, owner, text))
         return error.id
 
     def get(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
@@ -108,18 +119,17 @@ class WaitingRuns:
         _check_owner(owner)
         if not _is_id(run_id):
             return None
-        with self._file.transaction() as connection:
-            return _run_of(connection, run_id, owner)
+        rows = self._database.read(_GET, id=json.dumps(run_id), owner=json.dumps(owner))
+        return InputNeeded.model_validate_json(rows[0][0]) if rows else None
 
     def take(self, run_id: str, owner: str | None = None) -> InputNeeded | None:
         """Return a run and remove it; None if this owner has none of this id, or if it was taken."""
         _check_owner(owner)
         if not _is_id(run_id):
             return None
-        with self._file.transaction() as connection:
-            run = _run_of(connection, run_id, owner)
-            connection.execute("DELETE FROM waiting_runs WHERE id = ? AND owner IS ?", (run_id, owner))
-            return run
+        with self._database.transaction() as run:  # which is undone if the run cannot be read
+            rows = run(_TAKE, id=json.dumps(run_id), owner=json.dumps(owner))
+            return InputNeeded.model_validate_json(rows[0][0]) if rows else None
 
     def for_owner(self, owner: str | None) -> list[InputNeeded]:
         """Return the runs of an owner, the one that was put first at the beginning.
@@ -127,9 +137,7 @@ class WaitingRuns:
         A run that cannot be read is left out, with a warning in the log: it hides no other.
         """
         _check_owner(owner)
-        query = "SELECT id, run FROM waiting_runs WHERE owner IS ? ORDER BY rowid"
-        with self._file.transaction() as connection:
-            rows = [*connection.execute(query, (owner,))]
+        rows = self._database.read(_ALL, owner=json.dumps(owner))
         runs = [_readable_run(run_id, text) for run_id, text in rows]
         return [run for run in runs if run is not None]
 
@@ -155,11 +163,5 @@ def _check_run(error: object) -> None:
 
 
 def _is_id(value: object) -> bool:
-    """Return whether SQLite can look this up as a text; a client may send anything as the id of a run."""
+    """Return whether a database can look this up as a text; a client may send anything as the id of a run."""
     return isinstance(value, str) and is_unicode(value)
-
-
-def _run_of(connection: sqlite3.Connection, run_id: str, owner: str | None) -> InputNeeded | None:
-    query = "SELECT run FROM waiting_runs WHERE id = ? AND owner IS ?"
-    row = connection.execute(query, (run_id, owner)).fetchone()
-    return None if row is None else InputNeeded.model_validate_json(row[0])

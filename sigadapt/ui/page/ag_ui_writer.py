@@ -7,8 +7,14 @@ from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall
-from sigadapt.ui.page_values import ErrorText, shown_file, shown_source, words_of_bad_call, words_of_value
-from sigadapt.ui.writer import Phase, Rows, ShownCall, Writer
+from sigadapt.ui.page.page_values import (
+    ErrorText,
+    shown_file,
+    shown_source,
+    words_of_bad_call,
+    words_of_value,
+)
+from sigadapt.ui.page.writer import Phase, Rows, ShownCall, Writer
 
 _PHASES = {"start": "START", "delta": "CONTENT", "end": "END"}
 APPROVAL_SCHEMA: Json = {
@@ -27,19 +33,29 @@ class AgUiWriter(Writer):
         super().__init__(error_text)
         self._run = {"threadId": thread_id, "runId": run_id}
         self._interrupts: list[Json] = []
+        self.prefix = run_id
 
     def begin(self) -> Rows:
         """Return what begins every stream."""
         yield {"type": "RUN_STARTED", **self._run}
 
-    def snapshot(self, messages: list[Json], requests: Any, error: str | None = None) -> Rows:
-        """Return all rows of a stream that writes a chat as it is, and what it waits for."""
+    def snapshot(self, messages: list[Json], asked: Any, error: str | None = None) -> Rows:
+        """Return all rows of a stream that writes a chat as it is, and what it waits for.
+
+        Args:
+            messages: the chat.
+            asked: its requests, each with the id of its call on the page.
+            error: why a message was not taken.
+        """
         yield from self.begin()
         yield {"type": "MESSAGES_SNAPSHOT", "messages": messages}
         if error is not None:
             yield {"type": "CUSTOM", "name": "Refused", "value": error}
-        for request in requests:
-            yield from self._request(request, self._call_of(request))
+        yield from self.finish(asked)
+
+    def finish(self, asked: Any) -> Rows:
+        """End a stream with what the chat waits for."""
+        self._interrupts = [interrupt_of(request, page_id) for request, page_id in asked]
         yield from self._end(None)
 
     def _begin_step(self, *, first: bool) -> Rows:
@@ -48,7 +64,7 @@ class AgUiWriter(Writer):
     def _words(self, phase: Phase, text: str = "") -> Rows:
         is_text = self._block is not None and self._block.kind == "text"
         kind = "TEXT_MESSAGE" if is_text else "REASONING_MESSAGE"
-        message = {"messageId": f"{self._run['runId']}-{self._texts}"}
+        message = {"messageId": self.text_id}
         if phase == "start" and not is_text:
             yield {"type": "REASONING_START", **message}
         row = {"type": f"{kind}_{_PHASES[phase]}", **message}
@@ -79,7 +95,8 @@ class AgUiWriter(Writer):
         yield from self._failure(call.page_id, reason)
 
     def _result(self, page_id: str, value: Any) -> Rows:
-        yield self._result_row(page_id, words_of_value(value))
+        if page_id not in self.message_ids:
+            yield self._result_row(page_id, words_of_value(value))
 
     def _failure(self, page_id: str, words: str) -> Rows:
         yield self._result_row(page_id, words)
@@ -105,6 +122,9 @@ class AgUiWriter(Writer):
             yield {"type": "CUSTOM", "name": "SourceReady", "value": shown_source(event.source)}
         elif isinstance(event, run.FileReady):
             yield {"type": "CUSTOM", "name": "FileReady", "value": shown_file(event.file)}
+
+    def _stopped(self) -> Rows:
+        yield {"type": "CUSTOM", "name": "Stopped", "value": {}}
 
     def _end(self, error: str | None) -> Rows:
         if error is not None:

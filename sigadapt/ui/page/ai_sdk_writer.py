@@ -10,7 +10,7 @@ from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall
-from sigadapt.ui.page_values import (
+from sigadapt.ui.page.page_values import (
     UNKNOWN_TYPE,
     ErrorText,
     address_of_file,
@@ -19,7 +19,7 @@ from sigadapt.ui.page_values import (
     shown_file,
     words_of_bad_call,
 )
-from sigadapt.ui.writer import Phase, Rows, ShownCall, Writer
+from sigadapt.ui.page.writer import Phase, Rows, ShownCall, Writer
 
 ASK = "ask"
 """The name of the tool that a page shows for a question: `addToolOutput` answers it."""
@@ -108,6 +108,9 @@ class AiSdkWriter(Writer):
             yield {"type": "tool-output-available", **row, "output": None}
         elif call.status == "failed":
             yield {"type": "tool-output-error", **row, "errorText": f"{call.name} failed"}
+
+    def _stopped(self) -> Rows:
+        yield {"type": "data-stopped", "data": {}}
 
     def _end(self, error: str | None) -> Rows:
         if self._step_number is not None:

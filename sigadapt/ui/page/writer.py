@@ -19,11 +19,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from sigadapt.runs import events as run
 from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable, waits_of
-from sigadapt.schemas.json_values import Json
+from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.calls import InvalidToolCall
 from sigadapt.signatures.tool_results.tool_output import program_outputs
-from sigadapt.ui.page_ids import PageIds
-from sigadapt.ui.page_values import ErrorText, without_nan, words_of_error, words_of_failure
+from sigadapt.ui.page.page_ids import PageIds
+from sigadapt.ui.page.page_values import (
+    ErrorText,
+    without_nan,
+    words_of_bad_call,
+    words_of_error,
+    words_of_failure,
+    words_of_value,
+)
+from sigadapt.ui.page.shown_texts import ShownTexts
 
 Rows = Iterator[Json]
 Phase = Literal["start", "delta", "end"]  # of a text
@@ -54,17 +62,52 @@ class _OpenText:
     step: int | None
 
 
+class Record:
+    """Takes what a writer has put on the page, for those who look later. This one forgets it."""
+
+    def text(self, text_id: str, text: str) -> None:
+        """Take a text that is whole."""
+
+    def call(self, call: ShownCall, bad: str | None = None) -> None:
+        """Take a call, with its input, or with what is wrong with it."""
+
+    def result(self, page_id: str, result: Any, denial: str | None) -> None:
+        """Take the result of a call."""
+
+    def unsaid(self, text_ids: list[str]) -> None:
+        """Take the ids of texts that the program has put something else out for."""
+
+
+@dataclass(frozen=True)
+class _WrittenText:
+    """A text on the page, whole."""
+
+    id: str
+    field: str | None
+    step: int | None
+    text: str
+
+
 class Writer:
     """What both protocols have in common: one text is open at a time, and a call begins once."""
 
     closing_texts: tuple[str, ...] = ()
 
     def __init__(self, error_text: ErrorText) -> None:
-        self._error_text = error_text
+        self.error_text = error_text
+        self.record = Record()
+        self.message_ids: dict[str, str] = {}
+        """By the ids of calls on the page: the messages of the page that hold their results already."""
+        self.prefix = ""
+        """What the ids of texts begin with: the number of the run in the log of its chat."""
+        self.shown_texts: ShownTexts | None = None
+        """Which texts are written while they stream; None for all."""
         self._ids = PageIds()
         self._texts = 0
         self._block: _OpenText | None = None
-        self._pieces: dict[str | None, tuple[int | None, list[str]]] = {}  # of each field: its latest step's
+        self._block_pieces: list[str] = []
+        self._written: list[_WrittenText] = []
+        self._call_steps: set[int | None] = set()  # the numbers of steps with calls
         self._streaming: dict[int, ShownCall | None] = {}  # by index; None where the id is another call's
         self._ready: dict[str, ShownCall] = {}  # by the call's id: those of the step
         self._step_ids: set[str] = set()  # the ids of the step's calls
@@ -94,8 +137,10 @@ class Writer:
         """Return what to write for an event."""
         if event.within is not None:
             return
+        if self.shown_texts is not None and not self.shown_texts.shows(event):
+            return
         if isinstance(event, run.Ended):
-            yield from self._rest_of_outputs(event.prediction)
+            yield from self.outputs(event.prediction)
             yield from self.end(None)
         elif isinstance(event, run.Failed):
             yield from self.end(event.error)
@@ -155,6 +200,7 @@ class Writer:
         call = ShownCall(self._ids.begin(call_id), call_id, name)
         self._calls[call.page_id] = call
         self._step_ids.add(call_id)
+        self._call_steps.add(self._step_number)
         return call
 
     def _on_ready(self, call: Any) -> Rows:
@@ -174,10 +220,13 @@ class Writer:
         if isinstance(call, InvalidToolCall):
             shown.state = "bad"
             self._ids.give_up(call.id, shown.page_id)
+            shown.input = call.arguments
+            self.record.call(shown, words_of_bad_call(call))
             yield from self._bad(shown, call, was_begun=was_begun)
         elif was_begun:
             shown.state = "ready"
             shown.input = jsonable(call.args)
+            self.record.call(shown)
             yield from self._whole(shown)
 
     def _on_result(self, event: run.ResultReady) -> Rows:
@@ -185,10 +234,12 @@ class Writer:
         self._going_on.pop(event.call_id, None)
         if page_id is None:  # of a bad call, or of one that the page does not have
             return
-        if event.call_id in self._denied:
+        denial = words_of_value(event.result.value) if event.call_id in self._denied else None
+        self.record.result(page_id, event.result, denial)
+        if denial is not None:
             yield from self._denial(page_id, event.result)
         elif event.result.is_error:
-            yield from self._failure(page_id, words_of_failure(event.result, self._error_text))
+            yield from self._failure(page_id, words_of_failure(event.result, self.error_text))
         else:
             yield from self._result(page_id, event.result.value)
 
@@ -199,33 +250,65 @@ class Writer:
             page_id, ShownCall(page_id, request.call.id, request.call.name, "ready")
         )
 
-    def _rest_of_outputs(self, prediction: Any) -> Rows:
-        """Write what was output and is not on the page."""
-        outputs: Json = program_outputs(prediction) or {}
-        for name, value in outputs.items():
-            if not isinstance(value, str) or not value:
-                continue
-            _, pieces = self._pieces.get(name, (None, []))
-            streamed = "".join(pieces).strip()
-            if value.strip() == streamed:
-                continue
-            rest = value.strip()
-            if streamed and rest.startswith(streamed):
-                rest = rest[len(streamed) :]
-            yield from self._close()
-            yield from self._text(rest, _OpenText("text", name, None))
+    def outputs(self, prediction: Any) -> Rows:
+        """Write what is left of an answer. `end` follows."""
+        yield from self.close()
+        outputs = program_outputs(prediction)
+        yield from self._rest_of_outputs(outputs if is_object(outputs) else {})
 
-    def end(self, error: BaseException | None) -> Rows:
+    def close(self) -> Rows:
+        """End the text and the calls that have begun."""
+        yield from self._close()
+        yield from self._never_ready()
+
+    def _rest_of_outputs(self, outputs: Json) -> Rows:
+        """Write what was output and is not on the page, and record which texts were not output."""
+        said: set[str] = set()
+        for name, value in outputs.items():
+            if not isinstance(value, str) or not value.strip():
+                continue
+            texts = self._texts_of(name, value.strip())
+            said.update(text.id for text in texts)
+            rest = value.strip()[len(_joined(texts)) :] if texts else value.strip()
+            if rest:
+                yield from self._text(rest, _OpenText("text", name, None))
+                yield from self._close()
+                said.add(self._written[-1].id)
+        unsaid = [text.id for text in self._written if text.id not in said and self._is_output(text, outputs)]
+        if unsaid:
+            self.record.unsaid(unsaid)
+
+    def _texts_of(self, name: str, value: str) -> list[_WrittenText]:
+        """Return the texts of a step that are what an output begins with; its own, or of another name."""
+        groups: dict[tuple[str | None, int | None], list[_WrittenText]] = {}
+        for text in self._written:
+            groups.setdefault((text.field, text.step), []).append(text)
+        own = [texts for (field, _), texts in groups.items() if field == name]
+        if own and value.startswith(_joined(own[-1])):
+            return own[-1]
+        same = [texts for texts in groups.values() if _joined(texts) == value]
+        return same[-1] if same else []
+
+    def _is_output(self, text: _WrittenText, outputs: Json) -> bool:
+        """Return whether a text is that of an output, not of what is said beside calls or shown by name."""
+        if text.field is None or text.step in self._call_steps:
+            return False
+        if self.shown_texts is not None and text.field in self.shown_texts.fields:
+            return False
+        return isinstance(outputs.get(text.field), str) or text.field not in outputs
+
+    def end(self, error: BaseException | None, *, is_stopped: bool = False) -> Rows:
         """Return what to write at the end, once; a run that waits for a person has not failed."""
         if self._has_ended:
             return
         self._has_ended = True
-        yield from self._close()
-        yield from self._never_ready()
+        yield from self.close()
+        if is_stopped:
+            yield from self._stopped()
         if error is None or waits_of(error):
             yield from self._end(None)
         else:
-            yield from self._end(words_of_error(error, self._error_text))
+            yield from self._end(words_of_error(error, self.error_text))
 
     @property
     def last_step(self) -> int:
@@ -250,20 +333,27 @@ class Writer:
         if self._block != block:
             yield from self._close()
             self._block = block
+            self._block_pieces = []
             self._texts += 1
             yield from self._words("start")
-        if block.kind == "text":
-            step, pieces = self._pieces.get(block.field, (None, []))
-            if step != block.step or block.step is None:
-                pieces = []
-                self._pieces[block.field] = (block.step, pieces)
-            pieces.append(text)
+        self._block_pieces.append(text)
         yield from self._words("delta", text)
 
     def _close(self) -> Rows:
-        if self._block is not None:
-            yield from self._words("end")
-            self._block = None
+        block = self._block
+        if block is None:
+            return
+        yield from self._words("end")
+        if block.kind == "text":
+            text = "".join(self._block_pieces)
+            self._written.append(_WrittenText(self.text_id, block.field, block.step, text))
+            self.record.text(self.text_id, text)
+        self._block = None
+
+    @property
+    def text_id(self) -> str:
+        """The id of the text that is open."""
+        return f"{self.prefix}-{self._texts}"
 
     def _never_ready(self) -> Rows:
         """End the calls that began and never were whole."""
@@ -272,6 +362,8 @@ class Writer:
         for call in streaming:
             call.state = "bad"
             self._ids.give_up(call.call_id, call.page_id)
+            call.input = call.arguments
+            self.record.call(call, _NEVER_READY)
             yield from self._incomplete_call(call, _NEVER_READY)
 
     if TYPE_CHECKING:  # what each protocol writes
@@ -293,7 +385,12 @@ class Writer:
         def _request(self, request: Any, call: ShownCall) -> Rows: ...
         def _progress(self, page_id: str, shown: Json) -> Rows: ...
         def _other_event(self, event: Event) -> Rows: ...
+        def _stopped(self) -> Rows: ...
         def _end(self, error: str | None) -> Rows: ...
+
+
+def _joined(texts: list[_WrittenText]) -> str:
+    return "".join(text.text for text in texts).strip()
 
 
 def row_text(row: Json) -> str:

@@ -85,6 +85,8 @@ class PageRequest:
     shown_calls: frozenset[str] = frozenset()
     shown_texts: frozenset[str] = frozenset()
     run_id: str = ""
+    result_ids: dict[str, str] = field(default_factory=dict[str, str])
+    """By the ids of calls: the messages of the page that hold their results."""
 
 
 def read_ai_sdk(body: object) -> PageRequest:
@@ -159,15 +161,31 @@ def read_ag_ui(body: object) -> PageRequest:
         _take_entry(_object(entry, "an entry of resume"), replies)
     if replies:
         return PageRequest(chat_id, replies=replies, named=frozenset(replies), run_id=run_id)
-    last = _object(_messages(members)[-1], "the last message")
+    messages = _messages(members)
+    last = _object(messages[-1], "the last message")
     if last.get("role") == "tool":
-        call_id = _any_id(last.get("toolCallId"))
-        result = PageOutput(without_halves_of(last.get("content")))
-        return PageRequest(chat_id, replies={call_id: result}, run_id=run_id)
+        result_ids: dict[str, str] = {}
+        return PageRequest(
+            chat_id, replies=_tool_replies(messages, result_ids), run_id=run_id, result_ids=result_ids
+        )
     if last.get("role") != "user":
         raise _invalid("the last message is not the user's, and there is nothing in resume")
     message = Message(_id(last.get("id"), "the last message's id"), _text_of(last.get("content")))
     return PageRequest(chat_id, message, run_id=run_id)
+
+
+def _tool_replies(messages: list[Any], result_ids: dict[str, str]) -> dict[str, PageReply]:
+    """Read the results since the user's last message: each stands behind its call."""
+    replies: dict[str, PageReply] = {}
+    for message in reversed(messages[-_MOST_REPLIES:]):
+        if not is_object(message) or message.get("role") == "user":
+            break
+        if message.get("role") == "tool":
+            result = PageOutput(without_halves_of(message.get("content")))
+            call_id = _any_id(message.get("toolCallId"))
+            replies.setdefault(call_id, result)
+            result_ids.setdefault(call_id, _any_id(message.get("id")))
+    return replies
 
 
 def _take_entry(entry: Json, replies: dict[str, PageReply]) -> None:

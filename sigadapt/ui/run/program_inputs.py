@@ -41,10 +41,18 @@ def text_outputs(program: dspy.Module) -> list[str] | None:
 
 
 def _input_names(program: dspy.Module) -> list[str]:
-    """Return the inputs of a program's signature; without one, the parameters of its `forward`."""
+    """Return the inputs of a program's signature; without one, the parameters of its `forward`.
+
+    Those of a program that takes any are those of its only predictor, such as `dspy.ChainOfThought`'s.
+    """
     signature: Any = getattr(program, "signature", None)
     if signature is not None:
         return [*signature.input_fields]
+    predictors: list[Any] = program.predictors()
+    return _parameters(program) or ([*predictors[0].signature.input_fields] if len(predictors) == 1 else [])
+
+
+def _parameters(program: dspy.Module) -> list[str]:
     run: Any = getattr(program, "forward", None) or getattr(program, "aforward", None)
     kinds = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
     parameters = inspect.signature(run).parameters.values() if run is not None else ()

@@ -1,0 +1,191 @@
+"""Chat: the state of one conversation, which its log of events leads to (`chat_events.py`).
+
+What a page sees, what the model reads, what waits and what may be done now follow from the state. A chat is
+idle, runs, waits, or carries decisions out: then it waits and runs.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import dspy
+from pydantic_core import from_json
+
+from sigadapt.errors import InputNeeded, SigadaptError
+from sigadapt.schemas.json_values import Json
+from sigadapt.ui.log.chat_rows import text_of
+from sigadapt.ui.page.page_ids import PageIds
+
+Status = Literal["idle", "runs", "waits", "carries_out"]
+
+
+@dataclass(eq=False)
+class TextPart:
+    """Words of an answer, under the id that the stream gave them."""
+
+    id: str
+    text: str
+
+
+@dataclass(eq=False)
+class CallPart:
+    """A call of an answer, as the page shows it."""
+
+    page_id: str
+    call_id: str
+    name: str
+    input: Any
+    result: Json | None = None
+    """A ToolResult; None while there is none."""
+    bad: str | None = None
+    """What is wrong with the call."""
+    denial: str | None = None
+    """Why the user rejected it; an empty text if they did not say."""
+    message_id: str | None = None
+    """Of the page's own message with the result, if the page gave one."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its result is to come."""
+        return self.result is None and self.bad is None
+
+
+Part = TextPart | CallPart
+
+
+@dataclass(eq=False)
+class ChatTurn:
+    """A message of the user, and what came of it."""
+
+    number: int
+    message_id: str
+    text: str
+    parts: list[Part] = field(default_factory=list[Part])
+    calls: dict[str, CallPart] = field(default_factory=dict[str, CallPart])
+    """The calls among the parts, by their ids on the page."""
+    events: list[Json] = field(default_factory=list[Json])
+    """Of the model's history."""
+    asked: int | None = None
+    """Which of the events has calls whose results are to come."""
+    begun: dict[str, Json] = field(default_factory=dict[str, Json])
+    """By the ids of calls since that event whose tools have begun: their name and input."""
+    results: dict[str, Json] = field(default_factory=dict[str, Json])
+    """The results so far, by the ids of calls."""
+    decided: set[str] = field(default_factory=set[str])
+    """The ids of requests that were decided."""
+
+    @property
+    def answer_id(self) -> str:
+        """The id of the assistant's message."""
+        return f"a{self.number}"
+
+
+@dataclass(eq=False)
+class RunUnderWay:
+    """A run, named by the number of its first event."""
+
+    number: int
+    decided: dict[str, str | None] | None = None
+    """What is carried out: by the ids of requests, why a call was rejected, None for any other."""
+    is_stopped: bool = False
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A run that waits."""
+
+    run: str
+    """What `InputNeeded` saves, without its history, which is the chat's."""
+    agent: str | None
+    """The name of the agent whose tools it needs; None for the first one."""
+    page_ids: dict[str, str]
+    """By the ids of calls: their ids on the page."""
+    error: InputNeeded | None = None
+    """The same, once it was read."""
+
+
+class Chat:
+    """One conversation, after the events so far."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        """Of the last event."""
+        self.turns: list[ChatTurn] = []
+        self.run: RunUnderWay | None = None
+        self.waiting: Waiting | None = None
+        self.base: list[Json] | None = None
+        """The history before the last turn, where the program has shortened it."""
+        self.state: Json | None = None
+        """What tools keep in `context.state`."""
+
+    @property
+    def status(self) -> Status:
+        """What the chat does."""
+        if self.run is None:
+            return "idle" if self.waiting is None else "waits"
+        return "runs" if self.waiting is None else "carries_out"
+
+    @property
+    def last(self) -> ChatTurn:
+        """The turn under way, or the one that ended last."""
+        return self.turns[-1]
+
+    def read_waiting(self) -> bool:
+        """Read the run that waits; return False, and forget it, if it cannot be read."""
+        if self.waiting is not None and self.waiting.error is None:
+            try:
+                self.waiting.error = self._saved_run(self.waiting)
+            except (SigadaptError, ValueError, TypeError):
+                self.waiting = None
+                return False
+        return True
+
+    def error(self) -> InputNeeded | None:
+        """Return the run that waits, to look at; None if none does."""
+        self.read_waiting()
+        return None if self.waiting is None else self.waiting.error
+
+    def fresh_error(self, waiting: Waiting) -> InputNeeded:
+        """Return the run that waits, as one that is resumed, which changes it."""
+        return self._saved_run(waiting)
+
+    def _saved_run(self, waiting: Waiting) -> InputNeeded:
+        saved = from_json(waiting.run)
+        saved["history"] = {"messages": self.history().messages}
+        return InputNeeded.model_validate_json(text_of(saved))
+
+    def earlier_events(self) -> list[Json]:
+        """Return the model's history before the last turn."""
+        if self.base is not None:
+            return self.base
+        return [event for turn in self.turns[:-1] for event in turn.events]
+
+    def history(self) -> dspy.History:
+        """Return the model's history so far."""
+        events = [*self.earlier_events(), *self.last.events] if self.turns else []
+        return dspy.History(messages=events)
+
+    def turn_of(self, message_id: str) -> ChatTurn | None:
+        """Return the turn of a message, or of an answer."""
+        for turn in reversed(self.turns):
+            if message_id in {turn.message_id, turn.answer_id}:
+                return turn
+        return None
+
+    def has_tools_from(self, turn: ChatTurn) -> bool:
+        """Return whether tools were called for the message of a turn, or for one behind it."""
+        return any(each.calls for each in self.turns if each.number >= turn.number)
+
+    def page_ids(self) -> PageIds:
+        """Return the ids of calls that the page has, but for those that wait."""
+        waiting: set[str] = set() if self.waiting is None else {*self.waiting.page_ids.values()}
+        ids = PageIds()
+        for turn in self.turns:
+            for part in turn.calls.values():
+                if part.page_id not in waiting or not part.is_open:
+                    ids.take(part.call_id, part.page_id)
+        return ids
+
+    def page_id_of(self, call_id: str) -> str:
+        """Return the id on the page of a call of the turn that waits."""
+        page_ids = {} if self.waiting is None else self.waiting.page_ids
+        return page_ids.get(call_id, call_id)

@@ -1,0 +1,133 @@
+"""Keep chats: each is a log of events, which is appended to and never changed.
+
+A store knows nothing of what an event says. Two appends behind one number cannot both succeed, and this alone
+keeps two processes from changing one chat.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+from sigadapt.runs.stores.database import Database
+
+_TABLES = (
+    """
+CREATE TABLE IF NOT EXISTS sigadapt_chats (
+    serial {serial}, key TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, chat_id TEXT NOT NULL,
+    number INTEGER NOT NULL, beat TEXT)
+""",
+    "CREATE INDEX IF NOT EXISTS sigadapt_chat_owners ON sigadapt_chats (owner)",
+    """
+CREATE TABLE IF NOT EXISTS sigadapt_chat_events (
+    chat BIGINT NOT NULL, number INTEGER NOT NULL, event TEXT NOT NULL, PRIMARY KEY (chat, number))
+""",
+)
+_BEGIN = """
+INSERT INTO sigadapt_chats (key, owner, chat_id, number) VALUES (:key, :owner, :chat_id, :last)
+ON CONFLICT (key) DO NOTHING RETURNING serial
+"""
+_ADVANCE = """
+UPDATE sigadapt_chats SET number = :last WHERE key = :key AND number = :number RETURNING serial
+"""
+_APPEND = "INSERT INTO sigadapt_chat_events (chat, number, event) VALUES (:chat, :number, :event)"
+_READ = """
+SELECT number, event FROM sigadapt_chat_events
+WHERE chat = (SELECT serial FROM sigadapt_chats WHERE key = :key) AND number > :after ORDER BY number
+"""
+_LOOK = "SELECT number, beat FROM sigadapt_chats WHERE key = :key"
+_BEAT = "UPDATE sigadapt_chats SET beat = :beat WHERE key = :key RETURNING number, beat"
+_DELETE = "DELETE FROM sigadapt_chats WHERE key = :key RETURNING serial"
+_DELETE_EVENTS = "DELETE FROM sigadapt_chat_events WHERE chat = :chat"
+_OF_OWNER = "SELECT chat_id FROM sigadapt_chats WHERE owner = :owner ORDER BY serial DESC"
+
+
+class ChatStore(Protocol):
+    """Where chats are kept. Yours may keep them in any database. Methods may be called from any thread.
+
+    `sigadapt.testing.check_chat_store` tests one.
+    """
+
+    def append(self, chat_id: str, owner: str, number: int, events: Sequence[str]) -> bool:
+        """Append events behind the event of this number, 0 for a chat that is none yet: all or none.
+
+        Return False, and change nothing, if that is not the last event of the chat.
+        """
+        ...
+
+    def read(self, chat_id: str, owner: str, after: int = 0) -> list[tuple[int, str]]:
+        """Return the events behind a number, each with its own, in order; `[]` for a chat that is none."""
+        ...
+
+    def beat(self, chat_id: str, owner: str, text: str | None = None) -> tuple[int, str | None]:
+        """Return the number of the last event, 0 for none, and the text that was given last.
+
+        With a text, keep that first: the run that is under way says so that it lives.
+        """
+        ...
+
+    def delete(self, chat_id: str, owner: str) -> None:
+        """Forget a chat."""
+        ...
+
+    def for_owner(self, owner: str) -> list[str]:
+        """Return the ids of an owner's chats, the newest chat first."""
+        ...
+
+
+class DatabaseChats:
+    """Chats in a database: a file of SQLite by its path, PostgreSQL by a URL."""
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        self._database = Database(place, _TABLES, holds="chats")
+
+    def append(self, chat_id: str, owner: str, number: int, events: Sequence[str]) -> bool:
+        """Append events behind this number; return False if it is not the last one."""
+        key = _key(owner, chat_id)
+        last = number + len(events)
+        with self._database.transaction() as run:
+            if number == 0:
+                chat = run(_BEGIN, key=key, owner=_key(owner), chat_id=json.dumps(chat_id), last=last)
+            else:
+                chat = run(_ADVANCE, key=key, number=number, last=last)
+            if not chat:
+                return False
+            for at, event in enumerate(events, number + 1):
+                run(_APPEND, chat=chat[0][0], number=at, event=event)
+        return True
+
+    def read(self, chat_id: str, owner: str, after: int = 0) -> list[tuple[int, str]]:
+        """Return the events behind a number."""
+        rows = self._database.read(_READ, key=_key(owner, chat_id), after=after)
+        return [(number, event) for number, event in rows]
+
+    def beat(self, chat_id: str, owner: str, text: str | None = None) -> tuple[int, str | None]:
+        """Return the number of the last event, and the beat; with a text, keep that first."""
+        key = _key(owner, chat_id)
+        if text is None:
+            rows = self._database.read(_LOOK, key=key)
+        else:
+            with self._database.transaction() as run:
+                rows = run(_BEAT, key=key, beat=text)
+        return (rows[0][0], rows[0][1]) if rows else (0, None)
+
+    def delete(self, chat_id: str, owner: str) -> None:
+        """Forget a chat."""
+        with self._database.transaction() as run:
+            for (chat,) in run(_DELETE, key=_key(owner, chat_id)):
+                run(_DELETE_EVENTS, chat=chat)
+
+    def for_owner(self, owner: str) -> list[str]:
+        """Return the ids of an owner's chats, the newest chat first."""
+        rows = self._database.read(_OF_OWNER, owner=_key(owner))
+        return [json.loads(chat_id) for (chat_id,) in rows]
+
+    def close(self) -> None:
+        """Give back the connections that are open."""
+        self._database.close()
+
+
+def _key(*texts: str) -> str:
+    """Return a key of one length: an id may be long, and hold what a database takes in no text."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""What pages send and read: bodies, rows of both protocols, ids and values."""

@@ -1,0 +1,218 @@
+"""What a chat asks of the runner, here alone: to go on, to end before a tool, how far a run has come."""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import dspy
+from dspy.utils.callback import BaseCallback
+
+from sigadapt.dspy_boundary.current_run import current_ledger
+from sigadapt.dspy_boundary.internals import settings
+from sigadapt.errors import InputNeeded, LimitExceeded, SigadaptError
+from sigadapt.runs.run import Run
+from sigadapt.runs.stream import runs_in_thread
+from sigadapt.runs.watching import AnyCall, ToolGate, Watch
+from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.ui.run.program_tools import name_of_agent
+
+Events = list[dict[str, Any]]
+"""Of a model's history."""
+
+
+class ToolStoppedError(BaseException):
+    """Ends a run before a tool begins, because that could not be kept; no `except Exception` goes on."""
+
+
+class StoppedError(BaseException):
+    """Ends a run that a person has stopped, before its next request or tool."""
+
+
+class _Gate(ToolGate):
+    """Keeps that a call begins before its tool does, and ends a run that was stopped."""
+
+    def __init__(self, before_tool: Callable[[AnyCall], None], is_stopped: Callable[[], bool]) -> None:
+        self._before_tool = before_tool
+        self._is_stopped = is_stopped
+
+    def before_tool(self, call: AnyCall) -> None:
+        """Keep that a call begins."""
+        if self._is_stopped():
+            raise StoppedError
+        try:
+            self._before_tool(call)
+        except Exception as error:
+            raise ToolStoppedError from error
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        """End a stopped run before it asks again."""
+        if self._is_stopped():
+            raise StoppedError
+
+
+def gated(
+    before_tool: Callable[[AnyCall], None], is_stopped: Callable[[], bool]
+) -> AbstractContextManager[Any]:
+    """Run a block whose tools begin when `before_tool` has returned.
+
+    Args:
+        before_tool: is called with a call. If it raises, the run ends with `ToolStoppedError`.
+        is_stopped: whether the run ends before its next tool or request, with `StoppedError`.
+    """
+    callbacks: list[BaseCallback] = [*(settings.callbacks or ())]
+    return settings.context(callbacks=[*callbacks, _Gate(before_tool, is_stopped)])
+
+
+class GoingOn(dspy.Module):
+    """The program of a chat that goes on with a run that waited: first its turn, then the program."""
+
+    def __init__(
+        self, program: dspy.Module, error: InputNeeded, tools: Any, decisions: Mapping[str, Any]
+    ) -> None:
+        super().__init__()
+        self.program = program
+        self.error = error
+        self.resumed: Events | None = None
+        """The history with the turn that waited. DSPy's agents append to the one that they are given."""
+        self.refusal: SigadaptError | None = None
+        """Why the decisions were not carried out: `resume` checks them before it runs anything."""
+        self.earlier_turn: Any = None
+        """The ledger's turn before the program begins."""
+        self._tools_of_turn = tools
+        self._decisions = decisions
+
+    def go_on(self) -> Any:
+        """Carry out the decisions in sync code, and run the program."""
+        with self._noting_refusal():
+            history = self.error.resume(self._tools_of_turn, self._decisions, partial=True)
+        self._note_turn(history)
+        return self.program(history=history)
+
+    async def ago_on(self) -> Any:
+        """Carry out the decisions in async code, and run the program."""
+        with self._noting_refusal():
+            history = await self.error.aresume(self._tools_of_turn, self._decisions, partial=True)
+        self._note_turn(history)
+        return await self.program.acall(history=history)
+
+    @contextmanager
+    def _noting_refusal(self) -> Generator[None]:
+        try:
+            yield
+        except (InputNeeded, LimitExceeded):
+            raise
+        except SigadaptError as error:
+            self.refusal = error
+            raise
+
+    def _note_turn(self, history: dspy.History) -> None:
+        self.earlier_turn = getattr(current_ledger(), "turn", None)
+        self.resumed = [*history.messages]
+        watch = settings.send_stream
+        if isinstance(watch, Watch):
+            watch.emit_rest(_results_of_turn(self.error, self.resumed[-1]))
+
+
+class _SyncGoingOn(GoingOn):
+    def forward(self) -> Any:
+        return self.go_on()
+
+
+class _AsyncGoingOn(GoingOn):
+    async def aforward(self) -> Any:
+        return await self.ago_on()
+
+
+def going_on(program: dspy.Module, error: InputNeeded, tools: Any, decisions: Mapping[str, Any]) -> GoingOn:
+    """Return the program that goes on; it runs where the program itself would."""
+    kind = _SyncGoingOn if runs_in_thread(program) else _AsyncGoingOn
+    return kind(program, error, tools, decisions)
+
+
+def _results_of_turn(error: InputNeeded, event: Mapping[str, Any]) -> list[ToolResult]:
+    """Return the results of the turn that waited, in its event."""
+    if error.results_field is not None:
+        return [*event[error.results_field].rounds[-1].results]
+    results: list[ToolResult] = []
+    for row in event[error.field].tool_call_results.tool_call_results:
+        name = row.name or "unnamed"
+        is_error = bool(row.is_error)
+        results.append(ToolResult(call_id=row.call_id, name=name, value=row.value, is_error=is_error))
+    return results
+
+
+class Progress:
+    """How far a run has come.
+
+    Args:
+        program: the program, or a `GoingOn` around it.
+        run: the run.
+        question: the input that takes the user's text.
+        text: that text.
+    """
+
+    def __init__(self, program: dspy.Module, run: Run, question: str, text: str) -> None:
+        self._program = program
+        self._run = run
+        self._question = question
+        self._text = text
+        self._main_turn: Any = None  # the ledger's, of the agent that got the message
+        self._asked_turn: Any = None  # the one whose calls were taken last
+
+    @property
+    def refusal(self) -> SigadaptError | None:
+        """Why the decisions were not carried out."""
+        return self._program.refusal if isinstance(self._program, GoingOn) else None
+
+    @property
+    def is_going_on(self) -> bool:
+        """Whether decisions are being carried out."""
+        return isinstance(self._program, GoingOn) and self._program.resumed is None
+
+    @property
+    def resumed(self) -> Events | None:
+        """The history with the turn that waited; None if none did, or it is not over."""
+        return self._program.resumed if isinstance(self._program, GoingOn) else None
+
+    def events(self) -> Events | None:
+        """Return the model's history so far; None or an empty one if no agent has begun."""
+        program = self._program
+        turn = self._run.ledger.turn
+        if isinstance(program, GoingOn) and (program.resumed is None or turn is program.earlier_turn):
+            return program.resumed
+        if turn is None:
+            return None
+        events: Events = turn.history().messages
+        if self._main_turn is None or self.asks(events):
+            self._main_turn = turn
+            return events
+        return self._main_turn.history().messages  # another agent asks now
+
+    def asked_events(self) -> Events | None:
+        """Return that history once for each turn whose calls have come; None if it was taken."""
+        turn = self._run.ledger.turn
+        if turn is None or turn is self._asked_turn or not turn.has_calls:
+            return None
+        events = self.events()
+        if events is None or turn is not self._main_turn:
+            return None
+        self._asked_turn = turn
+        return events
+
+    def asks(self, events: Events) -> bool:
+        """Return whether a history has the message that is being answered."""
+        return any(event.get(self._question) == self._text for event in reversed(events))
+
+    def waiting_agent(self, before: str | None) -> str | None:
+        """Return the name of the agent that waits; None for a loop of the program's own.
+
+        Args:
+            before: the agent that waited before. A turn that waits again is of the same one.
+        """
+        turn = self._run.ledger.turn
+        if turn is None or turn.agent is None:
+            return before
+        if turn.is_over:
+            return None
+        program = self._program.program if isinstance(self._program, GoingOn) else self._program
+        return name_of_agent(program, turn.agent)
