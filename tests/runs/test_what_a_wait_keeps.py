@@ -279,7 +279,8 @@ def test_a_run_that_cannot_be_read_hides_no_other(tmp_path: Any, caplog: pytest.
         with sigadapt.Run(state={"cart": ["SECRET"]}):
             ids.append(runs.put(waiting(lambda: calls.run([ToolDecl.of(asked, name="order")])), "ada"))
     with sqlite3.connect(tmp_path / "runs.db") as connection:
-        connection.execute("UPDATE waiting_runs SET run = substr(run, 1, 400) WHERE id = ?", (ids[0],))
+        cut = "UPDATE sigadapt_waiting_runs SET run = substr(run, 1, 400) WHERE id = ?"
+        connection.execute(cut, (json.dumps(ids[0]),))
     assert [run.id for run in runs.for_owner("ada")] == [ids[1]]
     assert ids[0] in caplog.text
     with pytest.raises(InvalidHistory) as caught:
