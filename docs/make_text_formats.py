@@ -29,9 +29,10 @@ get_weather(city='Paris') ('recovered',) Let me look.
 ```
 
 - A format is recognized by its syntax, not by the name of a model. `formats=["hermes"]` reads only that one.
-- Only calls of declared tools are read. Each has `recovered` in `altered`. Ids in the text are kept.
-- A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text.
-- Prose, code, quoted markup, JSON answers and echoed declarations are never calls. A quotation is a fence,
+- Good calls are those of declared tools. Each has `recovered` in `altered`. Ids in the text are kept.
+- A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text. So is markup that can only
+  be a call if no call can be read in it (`malformed_call`), or if its tool isn't declared (`unknown_tool`).
+- Prose, code, quoted markup and JSON answers are never calls, and neither is a declaration that stands without markup. A quotation is a fence,
   code in a line, indented or in HTML, escaped HTML, a block quote, JSON, or text in quotation marks of
   any language, with spaces or without.
 - A code fence holds calls only if it is the whole answer. With words beside it, it is a quotation, whatever

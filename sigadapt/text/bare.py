@@ -12,7 +12,7 @@ No markup says that this is a call, so JSON answers, examples and echoed declara
 
 import re
 
-from sigadapt.text.bodies.objects import ARGUMENTS, IDS, NAMES, call_of
+from sigadapt.text.bodies.objects import ARGUMENTS, IDS, NAMES, call_of, read_body
 from sigadapt.text.contract import (
     MOST_CALLS,
     CallSpan,
@@ -31,6 +31,8 @@ BARE_OPENER = r"(?<![^\n])[\[{]|\{\s*\"(?:name|tool_name|function|type|tool)\"\s
 """Where calls without markup may begin: at a line's beginning, and before an object that names something."""
 
 _FENCE = re.compile(r"[ \t]*```([\w-]*)[ \t\r]*\n?")
+_ANY_FENCE = re.compile(r"```[\w-]*[ \t\r]*\n?\s*")
+_FENCE_END = re.compile(r"\s*```")
 _KEYS = "|".join(("tool_calls", "type", "index", *NAMES, *ARGUMENTS, *IDS))
 HEAD = rf"\[?\s*\{{\s*\"(?:{_KEYS})\"\s*:"
 """How an object that is a call and nothing else begins."""
@@ -118,5 +120,30 @@ def _read_cut_off(scan: Scan, members: Members, tools: ToolTable) -> TextCall | 
     return as_written(scan, name, args_start, len(scan.text))
 
 
+def _read_faulty_objects(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
+    """Read objects that name a tool and hold arguments of any kind, where the prompt asked for them."""
+    object_start = start
+    if scan.text.startswith("[", start):
+        object_start = scan.space(start + 1)
+    if not scan.text.startswith("{", object_start):
+        return None
+    members = scan.members_at(object_start)
+    key = members.broken_member[0] if members.broken_member else ""
+    if key not in ARGUMENTS and members.fields.keys().isdisjoint(ARGUMENTS):
+        return None
+    return read_body(scan, start, tools, stops=("\n{", "\n```"))
+
+
+def _read_faulty_fence(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
+    fence = _ANY_FENCE.match(scan.text, start)
+    span = _read_faulty_objects(scan, fence.end(), tools) if fence else None
+    if span is None:
+        return None
+    closing = _FENCE_END.match(scan.text, span.end)
+    return span._replace(end=closing.end()) if closing else span
+
+
+FAULTY = {"plain-json": _read_faulty_objects, "fenced-json": _read_faulty_fence}
+"""By the format for which the prompt asked: what reads its calls if they are faulty."""
 PLAIN_OBJECTS = Rule(HEAD, read_plain)
 FENCED_OBJECTS = Rule("", read_fence)

@@ -13,6 +13,7 @@ opener it meets. Rules for the `read` of every body:
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -24,6 +25,10 @@ MOST_CALLS = 1_000
 """How many calls of one text are read (bounded). The markup of any further ones stays text."""
 MOST_PARAMETERS = 1_000
 """How many parameters of one call are read. One with more is taken for cut off."""
+
+
+NO_TOOL = "no_function"
+"""Granite's word for no call."""
 
 
 class TextCall(NamedTuple):
@@ -90,9 +95,15 @@ class ToolTable:
             if name in self.schemas:
                 return name
         name = self._by_alias.get(plain)
-        if name is None and self.undeclared:
-            return bare or None
+        if name is None and self.undeclared and bare != NO_TOOL:
+            return short or None
         return name
+
+    def with_undeclared(self) -> "ToolTable":
+        """Return the same tools, beside which any name is one."""
+        tools = copy(self)
+        tools.undeclared = True
+        return tools
 
     def schema_of(self, name: str) -> Json:
         """Return the schema of a tool's arguments; that of any object for a tool that is not declared."""
@@ -164,3 +175,4 @@ class TextFormat(NamedTuple):
     closing_tags: tuple[str, ...] = ()  # such tags behind calls
     bare: bool = False  # whether the opener is no markup, so that prose may hold it too
     write: Writer | None = None
+    sure: str = ""  # a pattern: where it matches, the opener can begin nothing but a call

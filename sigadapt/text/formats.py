@@ -22,6 +22,7 @@ from sigadapt.text.openers import FENCE_OPENER
 
 _CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 _PARAMETERS = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
+_NEVER = r"(?!)"
 _PYTHON = 'get_weather(city="Paris")'
 
 
@@ -172,6 +173,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "functools",
         marker=r"\bfunctools(?=\s*\[)",
         call=f"[{_CALL}]",
+        sure=r"functools\s*\[\s*(?:\{|\Z)",
     ),
     _objects(
         "tool-calls-list",
@@ -206,6 +208,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "Action: ",
         marker=r"\bAction:\s*(?=```)",
         call='```json\n[{"tool_name": "get_weather", "parameters": {"city": "Paris"}}]\n```',
+        sure=_NEVER,
     ),
     _objects(
         "inkling",
@@ -412,6 +415,7 @@ FORMATS: tuple[TextFormat, ...] = (
         r">>>(?P<name>[\w.-]{1,128})\r?\n(?=\s*\{)",
         stops=(">>>",),
         example='>>>get_weather\n{"city": "Paris"}',
+        sure=_NEVER,
     ),
     _named(
         "plamo3",
@@ -435,6 +439,7 @@ FORMATS: tuple[TextFormat, ...] = (
         BRACKETED,
         '[Calling tool: get_weather({"city": "Paris"})]',
         "Unless an example is announced.",
+        sure=_NEVER,
     ),
     TextFormat(
         "pythonic",
@@ -497,6 +502,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
         '{"city": "Paris"}<|call|>',
         "The recipient in the role or in the channel; messages whose special tokens the server dropped.",
+        sure=harmony.TO_TOOL,
     ),
 )
 """All formats. Where several have the same opener, the first that reads what stands behind it takes it."""

@@ -17,14 +17,13 @@ from sigadapt.schemas.json_values import Json
 from sigadapt.text.bare import HEAD
 from sigadapt.text.bodies.objects import OBJECT
 from sigadapt.text.contract import ToolTable
-from sigadapt.text.faulty_calls import block_head
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, formats_number, grammar_of
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
-from sigadapt.text.reader import BYTE_ORDER_MARK, read_text
+from sigadapt.text.reader import BYTE_ORDER_MARK, is_named, read_text
 from sigadapt.text.scan import COMMENT, Scan
-from sigadapt.text.thinking import CLOSER, OPENER, SILENT, is_mention
+from sigadapt.text.thinking import CLOSER, SILENT, is_mention
 from sigadapt.text.written_values import space
 
 _ENDS = frozenset("\n>]}▷")
@@ -51,7 +50,7 @@ _BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
 _FIELD = r"\[\[ ## (?:{0}) ## \]\]|[{{,]\s*[\"'](?:{0})[\"']|</?(?:{0})>"
 _CALL = r"\bAction:\s*`*\Z|\[\s*\{\s*\"(?:name|tool_name|function|type|tool)\""
-_NEXT_WORD = re.compile(r"[ \t]*\S")
+_NEXT_WORD = re.compile(r"\s*(?:[\w.-]+(?=[^\w.-])|[^\s\w.-])")
 _NO_CALLS = r"(?!\s*:\s*(?:null|(?:\{\s*\"tool_calls\"\s*:\s*)?\[\s*\]))"
 # A call without markup: a bracket, Harmony without its special tokens, or the name of a tool, which a model
 # may write in other ways (`Tools.name_of`).
@@ -84,13 +83,12 @@ class TextGate:
         self._opening_tags = grammar.opening_tags
         self._closing_tags = grammar.closing_tags
         self._tools = ToolTable(schemas, undeclared=is_undeclared)
-        heads = list[str]()
-        for formats in grammar.formats:
-            heads += [text_format.body.head or text_format.opener for text_format in formats]
-        self._heads = [*map(regex.compile, heads)]
-        self._beginning = regex.compile("|".join((*heads, OPENER, CLOSER, SILENT)))
         self._json = OBJECT if call_format == "plain-json" else HEAD
-        self._faulty = regex.compile(f"{block_head(call_format, schemas)}|{self._json}")
+        self._grammar = grammar
+        marked = [row for row in FORMATS if not row.bare]
+        heads = (row.body.head or row.opener for row in FORMATS if row not in grammar.fences)
+        self._head = regex.compile("|".join((self._json, *heads)))
+        self._sure = regex.compile("|".join(row.sure or row.opener for row in marked))
         self._is_asked = any(text_format.name == call_format for text_format in grammar.fences)
         other_fields = {*fields} - {layout.field}
         field_mark = rf"(?P<field>{_FIELD.format(_either(other_fields))}|\[\[ ## \w+ ## \]\])"
@@ -266,27 +264,18 @@ class TextGate:
 
     def _begins_call(self, start: int, token: regex.Match[str] | None) -> bool:
         """Return whether the text from a position on may begin a call, a thinking or a silent token."""
-        if start == len(self._tail) or self._faulty.match(self._tail, start, partial=True):
+        if start == len(self._tail) or self._head.match(self._tail, start, partial=True):
             return True
         if token is not None and (token.partial or token.lastgroup in ("thinking", "silent")):
             return True
-        beginning = self._beginning.match(self._tail, start, partial=True)
-        if beginning is None:
-            return False
-        if beginning.end() == len(self._tail):
-            return True
-        for pattern in self._heads:
-            head = pattern.match(self._tail, start, partial=True)
-            if head is not None and self._may_name_tool(head):
-                return True
-        return False
-
-    def _may_name_tool(self, head: regex.Match[str]) -> bool:
-        """Return whether the head of a call names a declared tool, or none yet."""
-        if head.end() == len(self._tail):
-            return True
-        name = head.groupdict().get("name")
-        return name is None or self._tools.name_of(name.removesuffix(".call")) is not None
+        sure = self._sure.match(self._tail, start, partial=True)
+        if sure is None or token is None:
+            return sure is not None
+        # Whether a sentence only names an opener is known when its next word has ended.
+        number = formats_number(token.lastgroup)
+        rows = self._grammar.formats[number] if number is not None else ()
+        has_next_word = _NEXT_WORD.match(self._tail, token.end()) is not None
+        return not (has_next_word and is_named(self._tail, token, rows, self._tools))
 
     def _end_of_no_call(self, opener: regex.Match[str]) -> int | None:
         """Return the end of what is no call; None if it is or may become one."""

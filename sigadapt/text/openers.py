@@ -42,6 +42,7 @@ class Grammar(NamedTuple):
     openers: str  # the same as alternatives of a pattern
     formats: tuple[tuple[TextFormat, ...], ...]  # those with the same opener, by number
     fences: tuple[TextFormat, ...]  # those that are a code fence
+    markup: re.Pattern[str]  # the openers that are no prose
     heads: dict[str, re.Pattern[str]]  # by name, what every call begins with
     bare: tuple[TextFormat, ...]  # those without markup
     opening_tags: tuple[str, ...]  # tags before calls
@@ -71,6 +72,7 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         openers=openers,
         formats=tuple(map(tuple, by_opener.values())),
         fences=tuple(text_format for text_format in formats if text_format.opener == FENCE_OPENER),
+        markup=re.compile("|".join(row.opener for row in formats if not row.bare) or r"(?!)"),
         heads={text_format.name: re.compile(text_format.body.head) for text_format in formats},
         bare=tuple(text_format for text_format in markup if text_format.bare),
         opening_tags=_longest_first(text_format.opening_tags for text_format in formats),

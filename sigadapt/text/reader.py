@@ -18,15 +18,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import Flaw, UnreadCall
+from sigadapt.schemas.json_values import cut
 from sigadapt.text import calls_field, quotations, thinking
+from sigadapt.text.bare import FAULTY
 from sigadapt.text.bodies import harmony
-from sigadapt.text.contract import MOST_CALLS, CallSpan, TextCall, TextFormat, ToolTable
-from sigadapt.text.faulty_calls import begins_block, read_faulty
+from sigadapt.text.contract import MOST_CALLS, NO_TOOL, CallSpan, TextCall, TextFormat, ToolTable
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, Grammar, formats_number, grammar_of
 from sigadapt.text.prose import announces_example, shows_call
 from sigadapt.text.scan import COMMENT, Scan, WorkLimitError
+from sigadapt.text.written_values import space
 
 BYTE_ORDER_MARK = "\ufeff"
 """What some servers put before an answer: no part of what begins there."""
@@ -37,6 +39,10 @@ _SENTENCE_LENGTH = 160  # characters before a call that are searched for the beg
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _SENTENCE_GOES_ON = re.compile(r"[,;)]?[^\S\n]{0,3}[a-z]")
 _CUT_MARKUP = re.compile(r"[<\[\]})`][^\s\"']{0,40}\s*\Z|\Z")
+_WORD = re.compile(r"[\w.-]+")
+_BRACKET = re.compile(r"[{\[<=(]")
+_NO_CALL = re.compile(rf"[^<>]{{0,100}}\"{NO_TOOL}\"")
+_LIKE_CALL = re.compile(r"[{\[]|<(?!\|im_)|```|call\b|\w[\w.-]*\s*[\n({<\[]")
 _LONGEST_COMMENT = 207
 _COMMENT_BEFORE = re.compile(rf"{COMMENT}\Z")
 _BACKTICKS = re.compile(r"(`+) ?\Z")
@@ -81,6 +87,19 @@ def read_text(
         reader = reader.another(text)
         reader.run(starts_in_reasoning=True)
     return reader.result()
+
+
+def is_named(text: str, token: Any, formats: Sequence[TextFormat], tools: ToolTable) -> bool:
+    """Return whether a sentence only names the opener of a call: no declared tool follows it."""
+    end = token.end()
+    if text[end - 1] not in ">]":  # the opener is no whole tag
+        heads = (re.compile(row.body.head).match(text, token.start()) for row in formats)
+        end = next((head.end() for head in heads if head), 0)
+        return end > 0 and thinking.is_mention(text, token.start(), end)
+    word = _WORD.match(text, space(text, end))
+    if word and tools.name_of(word[0]) in tools.schemas:
+        return False
+    return thinking.is_mention(text, token.start(), end)
 
 
 class _Reader:
@@ -260,16 +279,18 @@ class _Reader:
             end = self._field(field)
             if end:
                 return end
-        return self._faulty(start, self.grammar.bare)
+        return self._faulty_answer(start)
 
-    def _calls_at(self, start: int, formats: Sequence[TextFormat]) -> tuple[str, CallSpan] | None:
+    def _calls_at(
+        self, start: int, formats: Sequence[TextFormat], tools: ToolTable | None = None
+    ) -> tuple[str, CallSpan] | None:
         """Return the first format that reads calls at a position, by name, and those calls."""
         for text_format in formats:
             if text_format.bare and self.open_thought:
                 continue
             if not self.grammar.heads[text_format.name].match(self.text, start):
                 continue
-            span = text_format.body.read(self.scan, start, self.tools)
+            span = text_format.body.read(self.scan, start, tools or self.tools)
             if span is not None:
                 return text_format.name, span
         return None
@@ -292,10 +313,10 @@ class _Reader:
             if self._is_text(name, around, formats):
                 return max(around[1], token.end())
             return self._take_calls(name, span, around)
-        if end := self._faulty(start, formats):
-            return end
         if any(text_format.bare for text_format in formats):
-            return quotations.json_end(self.scan, start, token.end())
+            return self._faulty_answer(start) or quotations.json_end(self.scan, start, token.end())
+        if end := self._faulty(token, formats):
+            return end
         if opener := thinking.ANY_OPENER.match(self.text, start):
             return self._opener(opener)
         silent = thinking.SILENT_TOKEN.match(self.text, start)
@@ -310,17 +331,62 @@ class _Reader:
         is_markup = any(text_format.name == name and not text_format.bare for text_format in formats)
         return is_markup and self._is_mention(*around)
 
-    def _faulty(self, start: int, formats: Sequence[TextFormat]) -> int | None:
-        """Read a faulty call in the format that the prompt asked for, and return where it ends."""
-        name = self.scan.call_format
-        is_asked = any(text_format.name == name for text_format in formats) or begins_block(self.scan, start)
-        if not is_asked or self.open_thought:
+    def _faulty(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int | None:
+        """Read markup that can only be a call and is none of a declared tool; None if it is text."""
+        start, end = token.span()
+        rows = [row for row in formats if re.compile(row.sure).match(self.text, start)]
+        if not rows or self.open_thought or _NO_CALL.match(self.text, end):
             return None
-        span = read_faulty(self.scan, start, self.tools)
+        if is_named(self.text, token, formats, self.tools):
+            return None
+        reading = self._calls_at(start, rows, self.tools.with_undeclared())
+        name, span = reading or (rows[0].name, self._unread(start, end, rows))
         if span is None:
             return None
         around = self._around(start, span.end)
-        return None if self._is_quoted(*around) else self._take_calls(name, span, around)
+        if self._is_quoted(*around) or self._is_mention(*around):
+            return max(around[1], end)
+        return self._take_calls(name, span, around)
+
+    def _unread(self, start: int, end: int, rows: Sequence[TextFormat]) -> CallSpan | None:
+        """Return the bad call that an opener begins with which nothing can be read; None if it is text."""
+        closers = tuple(tag for row in rows for tag in row.closing_tags)
+        stop = self.scan.earliest(closers, end)
+        closer = next((tag for tag in closers if self.text.startswith(tag, stop)), "")
+        inner = self.scan.search(self.grammar.markup, end)
+        if inner and inner.start() < stop:
+            if not re.compile(rows[0].opener).match(self.text, inner.start()):
+                return None  # tags around other markup
+            stop = inner.start()
+            closer = ""
+        content = self.text[end:stop].strip()
+        words = [self.tools.name_of(word[0]) for word in _WORD.finditer(content[:_SENTENCE_LENGTH])]
+        names = [name for name in words if name in self.tools.schemas]
+        is_call = bool(names) and names[0] == words[0]
+        if not is_call and closer:
+            is_call = bool(names) or _BRACKET.search(content) is not None
+        elif not is_call:
+            is_alone = not content and stop == len(self.text) and not self.calls
+            is_call = _LIKE_CALL.match(content) is not None or (
+                is_alone and self._is_at_start(self._around(start, end)[0])
+            )
+        if not is_call or content == "[]":
+            return None
+        raw = self.text[start : stop + len(closer)].strip()
+        flaw = Flaw("malformed_call", f"no call can be read in this markup: {cut(raw)}")
+        name = names[0] if names else None
+        return CallSpan([TextCall(name, UnreadCall(raw, flaw))], stop + len(closer))
+
+    def _faulty_answer(self, start: int) -> int | None:
+        """Read a faulty call without markup, for which the prompt asked, and return where it ends."""
+        read = FAULTY.get(self.scan.call_format)
+        span = read(self.scan, start, self.tools) if read and not self.open_thought else None
+        if span is None:
+            return None
+        around = self._around(start, span.end)
+        if self._is_quoted(*around):
+            return None
+        return self._take_calls(self.scan.call_format, span, around)
 
     def _field(self, opener: re.Match[str]) -> int | None:
         """Read the calls field, and return where it ends; None if it is text."""
@@ -351,7 +417,7 @@ class _Reader:
         if reading := self._calls_at(start, formats):
             name, span = reading
             return self._take_calls(name, span, self._around(start, span.end))
-        end = self._faulty(start, self.grammar.fences)
+        end = self._faulty_answer(start)
         is_answer = start == self.scan.content_start and not self.calls and self.depth < _MOST_READINGS_DEEP
         if end is None and is_answer:
             end = self._whole_answer(start)

@@ -43,8 +43,8 @@ ENDS: list[tuple[str, list[Any], list[Any], str | None]] = [
         "<b>x</b></function>",
     ),
     ("<function=now>\nhello", [("now", {})], [], "hello"),
-    ("<function=get_weather>\nhello", [], [], "<function=get_weather>\nhello"),
-    ("<function=now>hello", [], [], "<function=now>hello"),
+    ("<function=get_weather>\nhello", [], [("malformed_call", "<function=get_weather>\nhello")], None),
+    ("<function=now>hello", [], [("malformed_call", "<function=now>hello")], None),
     ("<function=now></function> hello", [("now", {})], [], "hello"),
     (
         "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</tool_call> ok",

@@ -28,6 +28,8 @@ WEATHER: dict[str, Any] = {
 TOOLS: list[Any] = [WEATHER, {"name": "now", "parameters": {"type": "object", "properties": {}}}]
 PARIS: list[tuple[str, Any]] = [("get_weather", {"city": "Paris"})]
 NAMES = [each.name for each in FORMATS]
+UNSURE = ("command-r-plus", "functionary-v3.2", "bracket-calling", "gemma3-tool-code")
+"""Formats whose markup prose and code may hold, too."""
 BY_NAME = {each.name: each for each in FORMATS}
 
 
@@ -64,14 +66,17 @@ def test_the_text_around_a_call_stays(name: str) -> None:
     assert set(said[1:-1]) <= {""}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_another_tools_call_is_text(name: str) -> None:
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_another_tools_call_is_a_bad_call_if_its_markup_says_so(each: Any) -> None:
     """text-calls: Only declared tools are called."""
-    form = BY_NAME[name]
-    choice = choice_from_text(form.example, [{"name": "other"}])
-    assert choice.tool_calls is None
-    if name not in ("harmony", "inkling"):  # these have tokens around what is said, which say nothing
-        assert choice.text == form.example
+    choice = choice_from_text(each.example, [{"name": "other"}])
+    if each.bare or each.name in UNSURE:
+        assert choice.tool_calls is None
+        assert choice.text == each.example
+        return
+    assert choice.text is None
+    [call] = choice.tool_calls.invalid
+    assert (call.code, call.name, "Paris" in call.arguments) == ("unknown_tool", "get_weather", True)
 
 
 def test_a_bare_call_is_the_whole_answer() -> None:

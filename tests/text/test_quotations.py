@@ -267,7 +267,7 @@ def test_a_header_that_never_ends_is_read_soon() -> None:
     # Found by the fuzzer: a pattern of words that could be divided in many ways.
     text = "<|channel|>commentary to=functions.get_weather" + "Q" * 300 + '\x01{"id": "resp_1", ' * 20
     for form in (text, "<tool_call>" * 2_000):
-        gate, said = TextGate(SCHEMAS, ("answer",)), read_text(form, SCHEMAS).text
+        gate, said = TextGate(SCHEMAS, ("answer",)), read_text(form, SCHEMAS).text or ""
         assert "".join(map(gate.take, form)) + gate.remaining(said) == said
 
 

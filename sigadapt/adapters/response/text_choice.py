@@ -34,14 +34,16 @@ def choice_from_text(
 
     Args:
         text: what the model wrote, or pieces of it, cut anywhere.
-        tools: the declared tools, or anything that ToolDecls accepts. Calls of other tools stay text.
+        tools: the declared tools, or anything that ToolDecls accepts. A call of another tool is a bad call
+            where its markup can be nothing else, and text where it has none.
         starts_in_reasoning: whether the prompt has already opened the thinking, as templates of reasoning
             models do.
         formats: the names of the formats to read (`docs/text_formats.md`); None for all.
 
     Returns:
         The Choice: the calls, each with `recovered` in its `altered`; the rest of the text; and the
-        thinking as reasoning. A call that is broken or cut off is in `tool_calls.invalid` with its raw text.
+        thinking as reasoning. A call that is broken or cut off is in `tool_calls.invalid` with its raw text;
+        so is markup that can only be a call, in which none can be read.
         Prose, code, examples in fences, quoted markup and JSON answers are never calls.
 
     Raises:
@@ -58,10 +60,15 @@ def choice_from_text(
         ('Let me look.', 'Weather.', ToolCalls([get_weather(city='Paris')]), ('recovered',))
     """
     whole = text if isinstance(text, str) else "".join(text)
-    reading = text_read(whole, schemas_of(tools), formats, starts_in_reasoning=starts_in_reasoning)
+    schemas = schemas_of(tools)
+    reading = text_read(whole, schemas, formats, starts_in_reasoning=starts_in_reasoning)
     choice = choice_of(reading_of(reading), whole)
     calls = choice.tool_calls
-    return choice if calls is None else replace(choice, tool_calls=mark_recovered(calls))
+    if calls is None:
+        return choice
+    if any(call.name not in schemas for call in calls):
+        calls = calls.validated([{"name": name} for name in schemas])
+    return replace(choice, tool_calls=mark_recovered(calls))
 
 
 def text_read(
@@ -113,5 +120,6 @@ def mark_recovered(calls: ToolCalls) -> ToolCalls:
 def looks_like(text: str, tools: object) -> tuple[str, str] | None:
     """Return the format and the tool of the first call that a text holds; None if it holds none."""
     # For the error of a native call that found no call: it says what the text looks like.
-    calls = text_read(text, schemas_of(tools)).calls
-    return (calls[0][0], calls[0][1].name) if calls else None
+    schemas = schemas_of(tools)
+    calls = [(name, call.name) for name, call in text_read(text, schemas).calls if call.name in schemas]
+    return calls[0] if calls else None

@@ -23,6 +23,10 @@ OPENER = r"<\|(?:start|channel|message)\|>(?=[^<]{0,300}(?:<|\Z))"
 _HEADER = re.compile(r"(?:<\|(?:start|channel|constrain)\|>[^<>]{0,300}){1,6}(?P<message><\|message\|>|\Z)")
 _HEADLESS = re.compile(r"\s*to=[\w.:/-]{1,200}[^<>]{0,100}(?=<\|(?:channel|constrain|message)\|>)")
 _TO = re.compile(r"\bto=(?P<name>[\w.:/-]{1,200})")
+TO_TOOL = (
+    r"(?:<\|(?:start|channel|constrain)\|>(?:(?!\bto=)[^<>]){0,300}){1,6}\bto=(?!(?:user|assistant|all)\b)"
+)
+"""A header that names a recipient."""
 _PEOPLE = ("user", "assistant")
 _BODY_ENDS = re.compile(r"<\|(?:start|end|channel|call|return|eom)\|>")
 _TAILS = re.compile(r"(?:\s*<\|(?:end|call|return|eom)\|>)*")

@@ -1,0 +1,92 @@
+"""Markup that can only be a call, in which none of a declared tool can be read: a bad call with its text."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from internals import FORMATS, TextGate, read_text
+
+from sigadapt.response import choice_from_text
+
+TOOLS = [
+    {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}},
+    {"name": "now"},
+]
+SCHEMAS: dict[str, Any] = {"get_weather": {"properties": {"city": {"type": "string"}}}, "now": {}}
+KIMI = "<|tool_call_begin|>{}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+
+# The text, the code and the name of the bad call, and what is left of the text.
+HALF: list[tuple[str, str, str | None, str | None]] = [
+    ("<tool_call>", "malformed_call", None, None),
+    ("<tool_call>get_weather is a tool.</tool_call>", "malformed_call", "get_weather", None),
+    ("<tool_call>\nget_weather: Paris\n</tool_call>", "malformed_call", "get_weather", None),
+    (
+        "I look.\n<tool_call>\n<parameter=city>\nParis\n</parameter>\n</tool_call>",
+        "malformed_call",
+        None,
+        "I look.",
+    ),
+    ('<tool_call>{"name": "", "arguments": {}}</tool_call>', "missing_name", None, None),
+    ('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', "unknown_tool", "fly", None),
+    ("<tool_call>\n<function=fly>\n</function>\n</tool_call>", "unknown_tool", "fly", None),
+    ("[TOOL_CALLS]get_weather: Paris", "malformed_call", "get_weather", None),
+    (KIMI.format("call_9d"), "unknown_tool", "call_9d", None),
+    ("<|channel|>commentary to=browser.search<|message|>{}<|call|>", "unknown_tool", "browser.search", None),
+]
+TEXT = [
+    "The tag <tool_call> opens it.",
+    "<tool_call>I am not sure which tool to use.</tool_call>",
+    "I look it up.\n[TOOL_CALLS]",
+    '<function_call> {"name": "no_function", "arguments": {}}',
+    "> <tool_call>\n> get_weather: Paris\n> </tool_call>",
+    "So:\n```\n<tool_call>\nget_weather: Paris\n</tool_call>\n```\nIt lacks braces.",
+    "It wrote `<tool_call>get_weather: Paris</tool_call>` and stopped.",
+]
+
+
+@pytest.mark.parametrize(("text", "code", "name", "said"), HALF)
+def test_half_a_call_is_a_bad_call(text: str, code: str, name: str | None, said: str | None) -> None:
+    """text-calls: Markup that can only be a call is a call or told."""
+    choice = choice_from_text(text, TOOLS)
+    assert choice.text == said
+    [call] = choice.tool_calls.invalid if choice.tool_calls is not None else ()
+    assert (call.code, call.name, call.altered) == (code, name, ("recovered",))
+
+
+@pytest.mark.parametrize("text", TEXT)
+def test_named_quoted_and_empty_markup_is_text(text: str) -> None:
+    """text-calls: What is no call stays text."""
+    choice = choice_from_text(text, TOOLS)
+    assert choice.tool_calls is None
+    assert (choice.text or "") in (text, text.removesuffix("\n[TOOL_CALLS]"))
+
+
+def test_a_good_call_beside_half_a_call_is_kept() -> None:
+    """text-calls: Markup that can only be a call is a call or told."""
+    choice = choice_from_text(KIMI.format("functions.now:0") + KIMI.format("call_9d"), TOOLS)
+    assert choice.tool_calls is not None
+    assert [call.name for call in choice.tool_calls] == ["now"]
+    assert [call.name for call in choice.tool_calls.invalid] == ["call_9d"]
+
+
+@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
+def test_a_row_reads_its_example_alone(each: Any) -> None:
+    """text-calls: Every format of the table is read."""
+    [call] = choice_from_text(each.example, TOOLS, formats=[each.name]).tool_calls
+    assert (call.name, call.args) == ("get_weather", {"city": "Paris"})
+
+
+MARKUP = [row.example for row in FORMATS if not row.bare]
+
+
+@given(data=st.data(), size=st.integers(1, 9))
+def test_half_a_call_is_not_shown(data: st.DataObject, size: int) -> None:
+    """streaming: Markup of a call is not shown."""
+    example = data.draw(st.sampled_from(MARKUP))
+    start = data.draw(st.integers(0, len(example)))
+    text = example[:start] + example[data.draw(st.integers(start, len(example))) :]
+    gate = TextGate(SCHEMAS, ("answer",))
+    shown = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
+    said = read_text(text, SCHEMAS).text or ""
+    assert (shown + gate.remaining(said)).strip() == said.strip()
