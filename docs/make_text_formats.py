@@ -30,9 +30,11 @@ get_weather(city='Paris') ('recovered',) Let me look.
 
 - A format is recognized by its syntax, not by the name of a model. `formats=["hermes"]` reads only that one.
 - Good calls are those of declared tools. Each has `recovered` in `altered`. Ids in the text are kept.
-- A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text. So is markup that can only
-  be a call if no call can be read in it (`malformed_call`), or if its tool isn't declared (`unknown_tool`).
-- Prose, code, quoted markup and JSON answers are never calls, and neither is a declaration that stands without markup. A quotation is a fence,
+- A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text. So is markup
+  that can only be a call if no call can be read in it (`malformed_call`), or if its tool isn't declared
+  (`unknown_tool`).
+- Prose, code, quoted markup and JSON answers are never calls, and neither is a declaration without markup. A
+  quotation is a fence,
   code in a line, indented or in HTML, escaped HTML, a block quote, JSON, or text in quotation marks of
   any language, with spaces or without.
 - A code fence holds calls only if it is the whole answer. With words beside it, it is a quotation, whatever
@@ -86,6 +88,7 @@ SERVERS_AND_MODELS: dict[str, tuple[str, str]] = {
     ),
     "internlm2": ("vLLM `internlm`", "InternLM 2, 2.5"),
     "nemotron-v2": ("llama.cpp; vLLM by a plug-in", "Nemotron Nano v2"),
+    "nemotron-mini": ("", "Nemotron Mini"),
     "cohere-actions": ("vLLM `cohere_command3`, `cohere_command4`; llama.cpp", "Command R7B, Command A"),
     "command-r-plus": ("llama.cpp; any server without a parser", "Command R, Command R+"),
     "inkling": ("vLLM `inkling`", "Inkling"),

@@ -101,11 +101,12 @@ _WRAPS = (
         for word in ("function_calls", "tool_calls", "calls", "toolcalls", "tool")
     ),
 )
-_DEEP_BEGIN = "<[｜|]tool▁call▁begin[｜|]>"
-_DEEP_SEP = "<[｜|]tool▁sep[｜|]>"
+_DEEP_BEGIN = "(?:<[｜|]tool▁call▁begin[｜|]>|<｜tool_call_begin｜>)"
+_DEEP_SEP = "(?:<[｜|]tool▁sep[｜|]>|<｜tool_sep｜>)"
+# R1 also writes its tokens with plain underscores.
 _DEEP_WRAPS = tuple(
-    f"<{bar}tool▁{word}▁{edge}{bar}>"
-    for bar in "｜|"
+    f"<{bar}tool{low}{word}{low}{edge}{bar}>"
+    for bar, low in ("｜▁", "|▁", "｜_")
     for word, edge in (("calls", "begin"), ("calls", "end"), ("call", "end"))
 )
 _DEEP: dict[str, Any] = {
@@ -173,7 +174,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "functools",
         marker=r"\bfunctools(?=\s*\[)",
         call=f"[{_CALL}]",
-        sure=r"functools\s*\[\s*(?:\{|\Z)",
+        sure=r"functools(?=\s*\[\s*(?:\{|\Z))",
     ),
     _objects(
         "tool-calls-list",
@@ -197,6 +198,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "</TOOLCALL>",
         call=f"[{_CALL}]",
     ),
+    _objects("nemotron-mini", "<toolcall>", "</toolcall>"),
     _objects(
         "cohere-actions",
         "<|START_ACTION|>",
@@ -371,7 +373,7 @@ FORMATS: tuple[TextFormat, ...] = (
     _named(
         "deepseek-v3",
         _DEEP_BEGIN,
-        rf"{_DEEP_BEGIN}\s*function\s*{_DEEP_SEP}(?P<name>[^\n`<]{{1,128}}?)\s*```(?:json)?",
+        rf"{_DEEP_BEGIN}\s*function\s*{_DEEP_SEP}(?P<name>[^\n`<:]{{1,128}}?)\s*```(?:json)?",
         tail=r"\s*```",
         example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n"
         '```json\n{"city": "Paris"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
@@ -502,6 +504,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
         '{"city": "Paris"}<|call|>',
         "The recipient in the role or in the channel; messages whose special tokens the server dropped.",
+        closing_tags=("<|call|>", "<|end|>", "<|return|>", "<|eom|>"),
         sure=harmony.TO_TOOL,
     ),
 )

@@ -19,7 +19,7 @@ from sigadapt.text.bodies.objects import OBJECT
 from sigadapt.text.contract import ToolTable
 from sigadapt.text.formats import FORMATS
 from sigadapt.text.layout import NO_LAYOUT, Layout
-from sigadapt.text.openers import CALL_LANGUAGES, formats_number, grammar_of
+from sigadapt.text.openers import CALL_LANGUAGES, LEFTOVER, formats_number, grammar_of
 from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
 from sigadapt.text.reader import BYTE_ORDER_MARK, is_named, read_text
 from sigadapt.text.scan import COMMENT, Scan
@@ -95,7 +95,10 @@ class TextGate:
         tags = _either(tag for tag in grammar.opening_tags if tag.strip("</>") not in other_fields)
         calls_field = _FIELD.format(layout.field or "(?!)")
         call_start = rf"(?P<call>{_CALL}|{tags}|(?:{calls_field}){_NO_CALLS})"
-        self._openers = regex.compile(f"{_BEGINS}(?:{call_start}|{field_mark}|{grammar.openers})")
+        leftover = rf"{LEFTOVER}|{grammar.closing_tags.pattern}"
+        self._behind = regex.compile(rf"{leftover}|{SILENT}")
+        openers = f"{call_start}|{field_mark}|(?P<leftover>{leftover})|{grammar.openers}"
+        self._openers = regex.compile(f"{_BEGINS}(?:{openers})")
         self._markup = regex.compile(grammar.openers)
         spelling = _ANY_NAME
         if not is_undeclared:
@@ -196,6 +199,10 @@ class TextGate:
     def _end_of_text(self, opener: regex.Match[str]) -> int | None:
         """Return the end of what is no markup; None if it is or may become some."""
         kind = opener.lastgroup
+        if kind == "leftover":
+            start = space(self._tail, opener.end())
+            is_last = start == len(self._tail) or self._behind.match(self._tail, start, partial=True)
+            return None if is_last else opener.end()
         if opener["field"]:
             # A tag such as `<answer>` may stand around a call, too, which takes it away.
             content = self._tail[opener.end() :].lstrip()[:1]
@@ -281,7 +288,7 @@ class TextGate:
         """Return the end of what is no call; None if it is or may become one."""
         kind = opener.lastgroup
         text_end = self._end_of_text(opener)
-        if text_end is not None or kind == "code" or opener["field"]:
+        if text_end is not None or kind in ("code", "leftover") or opener["field"]:
             return text_end
         if kind == "fence":
             fence = fence_at(Scan(self._tail), opener.start())

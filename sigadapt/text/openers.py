@@ -21,6 +21,9 @@ FENCE_OPENER = r"(?<![^\n])```"
 CALL_LANGUAGES = ("tool_code", "tool_call", "tool_calls")
 """What a fence says that holds calls, and no code: such a fence is a call after words, too."""
 
+LEFTOVER = r"</(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?(?:parameter|invoke)>|(?<=\n)<think>"
+"""Tags beside those that close calls that may hang behind an answer."""
+
 # Trying every opener at every character is slow. All begin with one of these.
 _BEGINS = r"(?=[<\[{&`~>◁\]fAH]|\n[ \t]*\n(?: {4}| {0,3}\t))"
 _LINE = r"(?<![^\n])"
@@ -47,6 +50,7 @@ class Grammar(NamedTuple):
     bare: tuple[TextFormat, ...]  # those without markup
     opening_tags: tuple[str, ...]  # tags before calls
     closing_tags: re.Pattern[str]  # tags after them
+    leftover: re.Pattern[str]  # a tag that says nothing behind an answer
 
 
 @lru_cache(maxsize=8)
@@ -77,6 +81,7 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         bare=tuple(text_format for text_format in markup if text_format.bare),
         opening_tags=_longest_first(text_format.opening_tags for text_format in formats),
         closing_tags=re.compile("|".join(map(re.escape, closing_tags)) or r"(?!)"),
+        leftover=re.compile(rf"(?:{LEFTOVER}|{'|'.join(map(re.escape, closing_tags))})\Z"),
     )
 
 

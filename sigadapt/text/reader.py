@@ -43,6 +43,8 @@ _WORD = re.compile(r"[\w.-]+")
 _BRACKET = re.compile(r"[{\[<=(]")
 _NO_CALL = re.compile(rf"[^<>]{{0,100}}\"{NO_TOOL}\"")
 _LIKE_CALL = re.compile(r"[{\[]|<(?!\|im_)|```|call\b|\w[\w.-]*\s*[\n({<\[]")
+_LONGEST_TAG = 80
+_PLAIN_TAGS = ("<answer>", "<response>")
 _LONGEST_COMMENT = 207
 _COMMENT_BEFORE = re.compile(rf"{COMMENT}\Z")
 _BACKTICKS = re.compile(r"(`+) ?\Z")
@@ -91,8 +93,9 @@ def read_text(
 
 def is_named(text: str, token: Any, formats: Sequence[TextFormat], tools: ToolTable) -> bool:
     """Return whether a sentence only names the opener of a call: no declared tool follows it."""
-    end = token.end()
-    if text[end - 1] not in ">]":  # the opener is no whole tag
+    end = _sure_end(text, token, formats) or token.end()
+    is_whole_tag = text[end - 1] in ">]" or end > token.end()
+    if not is_whole_tag:
         heads = (re.compile(row.body.head).match(text, token.start()) for row in formats)
         end = next((head.end() for head in heads if head), 0)
         return end > 0 and thinking.is_mention(text, token.start(), end)
@@ -100,6 +103,12 @@ def is_named(text: str, token: Any, formats: Sequence[TextFormat], tools: ToolTa
     if word and tools.name_of(word[0]) in tools.schemas:
         return False
     return thinking.is_mention(text, token.start(), end)
+
+
+def _sure_end(text: str, token: Any, formats: Sequence[TextFormat]) -> int | None:
+    """Return the end of what can begin nothing but a call; None if an opener may be text."""
+    sure = (re.compile(row.sure or row.opener).match(text, token.start()) for row in formats)
+    return max((each.end() for each in sure if each), default=None)
 
 
 class _Reader:
@@ -141,6 +150,8 @@ class _Reader:
         """Go through the text."""
         field_opener = calls_field.opener_of(self.layout)
         cursor = 0
+        if self.text.strip() in self.grammar.opening_tags and self.text.strip() not in _PLAIN_TAGS:
+            self._take_calls("", self._bad_call(None, 0, len(self.text)), (0, len(self.text)))
         try:
             if starts_in_reasoning:
                 opener = thinking.ANY_OPENER.match(self.text, self.scan.space(0))
@@ -167,13 +178,25 @@ class _Reader:
 
     def result(self) -> TextReading:
         """Return what was read."""
-        answer = "".join(self.texts)
+        answer = self._without_leftovers("".join(self.texts))
         if self.has_markup:
             answer = answer.strip()
             if self.calls and answer in ("</think>", "</thinking>"):
                 answer = ""
         thoughts = thinking.without_partial_closer("".join(self.thoughts)).strip()
         return TextReading(answer or None, thoughts or None, self.calls)
+
+    def _without_leftovers(self, answer: str) -> str:
+        """Return the answer without the tags of calls and thinking that hang behind it."""
+        words = answer.rstrip()
+        while tag := self.grammar.leftover.search(words, max(0, len(words) - _LONGEST_TAG)):
+            before = words[: tag.start()]
+            openings = (tag[0].replace("/", ""), *self.grammar.opening_tags)
+            is_paired = self.grammar.markup.search(before) or any(map(before.count, openings))
+            if is_paired or self.layout.is_element(tag[0]) or thinking.is_mention(words, *tag.span()):
+                break
+            answer = words = words[: tag.start()].rstrip()
+        return answer
 
     def _say(self, end: int) -> None:
         """Take the text up to a position as said, or as thought while a thinking is open."""
@@ -333,19 +356,19 @@ class _Reader:
 
     def _faulty(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int | None:
         """Read markup that can only be a call and is none of a declared tool; None if it is text."""
-        start, end = token.span()
-        rows = [row for row in formats if re.compile(row.sure).match(self.text, start)]
-        if not rows or self.open_thought or _NO_CALL.match(self.text, end):
+        start = token.start()
+        end = _sure_end(self.text, token, formats)
+        if end is None or self.open_thought or _NO_CALL.match(self.text, end):
             return None
         if is_named(self.text, token, formats, self.tools):
             return None
-        reading = self._calls_at(start, rows, self.tools.with_undeclared())
-        name, span = reading or (rows[0].name, self._unread(start, end, rows))
+        reading = self._calls_at(start, formats, self.tools.with_undeclared())
+        name, span = reading or (formats[0].name, self._unread(start, end, formats))
         if span is None:
             return None
         around = self._around(start, span.end)
         if self._is_quoted(*around) or self._is_mention(*around):
-            return max(around[1], end)
+            return max(around[1], token.end())
         return self._take_calls(name, span, around)
 
     def _unread(self, start: int, end: int, rows: Sequence[TextFormat]) -> CallSpan | None:
@@ -372,10 +395,13 @@ class _Reader:
             )
         if not is_call or content == "[]":
             return None
-        raw = self.text[start : stop + len(closer)].strip()
+        return self._bad_call(names[0] if names else None, start, stop + len(closer))
+
+    def _bad_call(self, name: str | None, start: int, end: int) -> CallSpan:
+        """Return a part of the text as a bad call."""
+        raw = self.text[start:end].strip()
         flaw = Flaw("malformed_call", f"no call can be read in this markup: {cut(raw)}")
-        name = names[0] if names else None
-        return CallSpan([TextCall(name, UnreadCall(raw, flaw))], stop + len(closer))
+        return CallSpan([TextCall(name, UnreadCall(raw, flaw))], end)
 
     def _faulty_answer(self, start: int) -> int | None:
         """Read a faulty call without markup, for which the prompt asked, and return where it ends."""

@@ -105,6 +105,7 @@ _SILENT = (
     r"<\|plamo:tag\|>|<\|role_end\|>|<\|im_end\|>|<\|eot\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end_of_text\|>",
     # Harmony's headers of messages to the user, and what ends a message
     r"(?:<\|(?:start|channel|constrain)\|>[^<>\n]{0,300}){1,6}<\|message\|>|<\|message\|>",
+    r"<\|channel\|>(?:commentary\?)+(?=<\|end\|>)",
     r"<\|start\|>assistant\s*\Z|<\|channel\|>\w{0,12}\s*\Z|<\|(?:end|call|return|eom)\|>",
     r"(?:</s>|<end_of_turn>|<turn\|>|<eos>|<seed:eos>|<\|observation\|>|<\|user\|>)\s*\Z",
     r"\[e~\[\s*\Z",

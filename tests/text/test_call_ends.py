@@ -40,7 +40,7 @@ ENDS: list[tuple[str, list[Any], list[Any], str | None]] = [
         '<function=get_weather>\n{"city": "Paris"}\n<b>x</b></function>',
         [("get_weather", {"city": "Paris"})],
         [],
-        "<b>x</b></function>",
+        "<b>x</b>",
     ),
     ("<function=now>\nhello", [("now", {})], [], "hello"),
     ("<function=get_weather>\nhello", [], [("malformed_call", "<function=get_weather>\nhello")], None),

@@ -75,6 +75,7 @@ def test_another_tools_call_is_a_bad_call_if_its_markup_says_so(each: Any) -> No
         assert choice.text == each.example
         return
     assert choice.text is None
+    assert choice.tool_calls is not None
     [call] = choice.tool_calls.invalid
     assert (call.code, call.name, "Paris" in call.arguments) == ("unknown_tool", "get_weather", True)
 

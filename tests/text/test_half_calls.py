@@ -50,7 +50,8 @@ def test_half_a_call_is_a_bad_call(text: str, code: str, name: str | None, said:
     """text-calls: Markup that can only be a call is a call or told."""
     choice = choice_from_text(text, TOOLS)
     assert choice.text == said
-    [call] = choice.tool_calls.invalid if choice.tool_calls is not None else ()
+    assert choice.tool_calls is not None
+    [call] = choice.tool_calls.invalid
     assert (call.code, call.name, call.altered) == (code, name, ("recovered",))
 
 
@@ -73,7 +74,9 @@ def test_a_good_call_beside_half_a_call_is_kept() -> None:
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_a_row_reads_its_example_alone(each: Any) -> None:
     """text-calls: Every format of the table is read."""
-    [call] = choice_from_text(each.example, TOOLS, formats=[each.name]).tool_calls
+    calls = choice_from_text(each.example, TOOLS, formats=[each.name]).tool_calls
+    assert calls is not None
+    [call] = calls
     assert (call.name, call.args) == ("get_weather", {"city": "Paris"})
 
 

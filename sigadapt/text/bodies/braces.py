@@ -16,6 +16,7 @@ from sigadapt.text.scan import Scan
 from sigadapt.text.written_values import NO_TEXT, literal_at, property_of, types_of, value_of
 
 _LEVELS = 60
+_PART = 3  # characters of a marker that are no text
 _HEAD = re.compile(r"\s*(?:call)?:\s*(?P<name>[\w.:-]{1,128})\s*(?=\{)")
 _KEY = re.compile(r"\s*(?P<key>[^\s:{}\[\],<>\"']{1,200})\s*:")
 _QUOTED_KEY = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:', re.DOTALL)
@@ -113,6 +114,9 @@ class _ValueReader:
 
     def _word(self, start: int, schema: Any, root: Json) -> tuple[Any, int]:
         """Read a value without quotes: a number, a constant, or text that lost its markers."""
+        rest = self.text[start : self.end].strip()
+        if rest.startswith((self.string[:_PART], ",", "}")) or self.string.startswith(rest):
+            raise _InvalidValue  # half a marker, or no value
         word = _BARE.match(self.text, start, self.end)
         end = word.end() if word else start
         if schema is None or types_of(schema, root) - {"string"}:

@@ -22,7 +22,7 @@ from sigadapt.text.scan import Scan
 OPENER = r"<\|(?:start|channel|message)\|>(?=[^<]{0,300}(?:<|\Z))"
 _HEADER = re.compile(r"(?:<\|(?:start|channel|constrain)\|>[^<>]{0,300}){1,6}(?P<message><\|message\|>|\Z)")
 _HEADLESS = re.compile(r"\s*to=[\w.:/-]{1,200}[^<>]{0,100}(?=<\|(?:channel|constrain|message)\|>)")
-_TO = re.compile(r"\bto=(?P<name>[\w.:/-]{1,200})")
+_TO = re.compile(r"\bto=(?P<name>[\w.:/-]{0,200})")
 TO_TOOL = (
     r"(?:<\|(?:start|channel|constrain)\|>(?:(?!\bto=)[^<>]){0,300}){1,6}\bto=(?!(?:user|assistant|all)\b)"
 )
@@ -49,10 +49,13 @@ def read(scan: Scan, start: int, tools: ToolTable) -> CallSpan | None:
     headless = _HEADLESS.match(scan.text) if start == 0 else None
     header_start = headless.end() if headless else start
     header = _HEADER.match(scan.text, header_start)
-    recipient = _TO.search(scan.text, start, header.end()) if header else None
-    if header is None or recipient is None or recipient["name"] in _PEOPLE:
+    recipients = _TO.findall(scan.text, start, header.end()) if header else []
+    recipient = next((name for name in recipients if name not in _PEOPLE), None)
+    if header is None or recipient is None:
         return None
-    name = tools.name_of(recipient["name"])
+    name = tools.name_of(recipient)
+    if name is None and tools.undeclared:
+        name = ""
     if name is None:
         return None
     if not header["message"]:

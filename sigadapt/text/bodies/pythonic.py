@@ -45,8 +45,8 @@ def call_at(
     if head is None:
         return None
     name = tools.name_of(head["name"])
-    if name is None or name not in tools.schemas:
-        name = tools.name_of(head["name"].removesuffix(".call"))  # Llama's built-in tools
+    if name is None or name not in tools.schemas:  # Llama's built-in tools, and Gemini's module of tools
+        name = tools.name_of(head["name"].removesuffix(".call").removeprefix("default_api."))
     if name is None:
         return None
     pairs, end, is_whole_call = _keywords_at(scan, scan.space(head.end()))

@@ -32,7 +32,7 @@ from sigadapt.text.written_values import NO_TEXT, property_of, text_of_value, va
 
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 _FIRST_BREAK = re.compile(r"\A\r?\n")
-_LAST_BREAK = re.compile(r"\r?\n\Z")
+_LAST_LINE = re.compile(r"\r?\n([ \t]*)\Z")
 QUOTED = r"""(?P<q>["'])(?P<{}>[^\n<>]{{0,200}}?)(?P=q)"""
 _KIND = re.compile(r"""\b(string|type)=["'](\w+)["']""")
 _ATTRIBUTE = re.compile(r"\s+(?P<key>[\w.-]{1,100})=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s<>]+)")
@@ -135,9 +135,10 @@ def _unclosed_call(
     begins_line = scan.text.startswith(("\n", "\r\n"), start)
     by_line = not tags.pairs and begins_line and not schema.get("required")
     by_markup = scan.text.startswith(("</", "<|", "<｜"), cursor) or tags.goes_on.match(scan.text, cursor)
-    if not (call.arguments or by_markup or by_line):
-        return None
     end = _call_end(scan, cursor, tags)
+    if not (call.arguments or by_markup or by_line):
+        is_closed = end < len(scan.text) and scan.text.startswith(tags.call_end, end)
+        return _as_written(scan, call.name, scan.space(start), end, tags) if is_closed else None
     goes_on = scan.text.startswith(tags.call_end, end) or scan.text.startswith("<", cursor)
     if goes_on and not by_markup:  # text before its end, or an element, is a part of it
         return _as_written(scan, call.name, start, end, tags)
@@ -201,7 +202,11 @@ def parameters_at(scan: Scan, start: int, schema: Json, tags: Tags) -> tuple[Jso
         end, tag_end = _value_end(scan, opener.end(), schema, tags)
         if end is None or len(raw) >= MOST_PARAMETERS:
             return {}, len(scan.text), None
-        raw.append((opener["key"].strip(), scan.text[opener.end() : end], opener[0]))
+        key = opener["key"].strip()
+        value = scan.text[opener.end() : end]
+        if _is_faulty(key, value, tags, is_closed=tag_end > end):
+            break
+        raw.append((key, value, opener[0]))
         cursor = scan.gap(tag_end)
         is_closed = tag_end > end
     pairs = list[tuple[str, Any]]()
@@ -212,6 +217,15 @@ def parameters_at(scan: Scan, start: int, schema: Json, tags: Tags) -> tuple[Jso
     if tags.pairs and scan.text.startswith(tags.pairs, cursor):  # a key without its value
         return args, cursor, None
     return args, cursor, is_closed
+
+
+def _is_faulty(key: str, value: str, tags: Tags, *, is_closed: bool) -> bool:
+    """Return whether a key has no value, or two."""
+    if not is_closed:
+        return not value.strip() or value.rstrip().endswith(f"</{key}>")
+    if not tags.pairs or tags.parameter_end not in value or (tags.call and tags.call.search(value)):
+        return False
+    return tags.parameter_end.replace("/", "") in value
 
 
 def _without_wrapper(args: Json, schema: Json) -> Json:
@@ -290,11 +304,21 @@ def _next_parameter(scan: Scan, start: int, end: int, schema: Json, tags: Tags) 
     return None
 
 
+def _without_indent(text: str, indent: str) -> str:
+    """Return a value without the indentation of its closing tag, if all of it has that."""
+    lines = text.split("\n")
+    if not all(line.startswith(indent) or not line.strip() for line in lines):
+        return text
+    return "\n".join(line.removeprefix(indent) for line in lines)
+
+
 def _value(raw: str, opener: str, schema: Any, root: Json, tags: Tags) -> Any:
     if tags.pairs:
         return value_of(raw, schema, root)
     text = _FIRST_BREAK.sub("", raw)  # the line break on each side belongs to the markup
-    text = _LAST_BREAK.sub("", text) if tags.breaks or len(text) < len(raw) else text
+    last_line = _LAST_LINE.search(text) if tags.breaks or len(text) < len(raw) else None
+    if last_line is not None:
+        text = _without_indent(text[: last_line.start()], last_line[1])
     cdata = _CDATA.match(text)
     text = cdata[1] if cdata else text
     flag = _KIND.search(opener)

@@ -195,13 +195,12 @@ def test_any_beginning_of_a_text_of_the_corpus_is_read() -> None:
         text: str = row["text"]
         for end in range(0, len(text), max(1, len(text) // 5)):
             calls = choice_from_text(text[:end], tools).tool_calls
-            assert calls is None or {call.name for call in calls.in_order()} <= names, row["id"]
+            assert calls is None or {call.name for call in calls} <= names, row["id"]
 
 
-def test_an_undeclared_call_in_markup_can_be_asked_for() -> None:
+def test_an_undeclared_call_in_markup_is_read() -> None:
     """text-calls: Only declared tools are called."""
     text = '<tool_call>{"name": "later", "arguments": {}}</tool_call>'
-    assert read_text(text, {"now": {}}).calls == []
-    [(name, call)] = read_text(text, {"now": {}}, undeclared=True).calls
+    [(name, call)] = read_text(text, {"now": {}}).calls
     assert (name, call.name) == ("hermes", "later")
     assert read_text('{"name": "Anna", "arguments": {}}', {"now": {}}).calls == []
