@@ -5,7 +5,8 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -88,13 +89,53 @@ def closed_streams() -> Iterator[None]:
     gc.collect()
 
 
+def skip(items: list[pytest.Item], marker: str, reason: str) -> None:
+    """Skip the tests with a marker."""
+    for item in items:
+        if item.get_closest_marker(marker):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the slow tests for `tasks.py test`."""
+    """Skip what the DSPy that is installed has not; leave out the slow tests for `tasks.py test`."""
+    import dspy  # noqa: PLC0415  (it reads the settings above)
+
+    if hasattr(dspy.BaseLM, "generate"):
+        skip(items, "dspy_3_4", "DSPy 3.5 has it no more")
+    if find_spec("litellm") is None:
+        skip(items, "litellm", "LiteLLM is not installed")
     if "SIGADAPT_FAST" not in os.environ:
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
     items[:] = [item for item in items if not item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Skip a test that fails for want of LiteLLM: it is told so, or names what only LiteLLM reaches.
+
+    `test_without_litellm.py` holds that DSPy's own engine does without.
+    """
+    try:
+        return (yield)
+    except Exception as error:
+        case = getattr(getattr(item, "callspec", None), "id", "")
+        is_of_other_engine = "litellm" in case or "ollama" in case or asks_for_litellm(error)
+        if find_spec("litellm") is None and is_of_other_engine:
+            pytest.skip("LiteLLM is not installed")
+        raise
+
+
+def asks_for_litellm(error: BaseException | None) -> bool:
+    """Return whether an error, one in it or the one behind it is that of a missing LiteLLM."""
+    if error is None:
+        return False
+    code = getattr(error, "code", None), getattr(error, "field", None)
+    if code == ("missing_extra", "engine") or (isinstance(error, ImportError) and "litellm" in str(error)):
+        return True
+    inner: list[BaseException] = [*getattr(error, "exceptions", ())]
+    return any(map(asks_for_litellm, (*inner, error.__cause__ or error.__context__)))
 
 
 def pytest_collection_finish() -> None:

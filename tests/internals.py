@@ -24,7 +24,7 @@ from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.commands import demo
 from sigadapt.commands.cli import main
 from sigadapt.commands.printing import layout
-from sigadapt.dspy_boundary import internals
+from sigadapt.dspy_boundary import contract, internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.dspy_boundary.stream_relay import StreamRelay
 from sigadapt.providers import BY_WIRE, PROVIDERS, ROUTES
@@ -53,7 +53,7 @@ from sigadapt.signatures.calls import RefusedToolCall, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tokens
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.rendering import Cell, Rendering
-from sigadapt.signatures.sources import annotations, describe_source
+from sigadapt.signatures.sources import annotations, describe_source, runnable
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results import function_calls
@@ -114,6 +114,7 @@ __all__ = [
     "check_decoded",
     "checking",
     "compact",
+    "contract",
     "control_tokens",
     "cut",
     "decode",
@@ -154,6 +155,7 @@ __all__ = [
     "route_of",
     "routes",
     "run",
+    "runnable",
     "select_backend",
     "sendable",
     "text_listeners",

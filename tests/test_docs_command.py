@@ -45,6 +45,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(("words", "printed"), SHOWN)
+@pytest.mark.litellm
 def test_the_page_shows_what_the_command_prints(
     words: str, printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

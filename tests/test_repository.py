@@ -234,7 +234,7 @@ MAY_CHANGE = (
 
 
 def test_what_changes_in_dspy_3_5_is_behind_a_seam() -> None:
-    """openspec/changes/dspy-3-5 lists these, each with its file."""
+    """openspec/changes/dspy-3-5 lists these; `dspy_boundary/contract.py` has both halves of most."""
     found: dict[str, list[str]] = {}
     for path in SOURCES:
         if not path.relative_to(PACKAGE).as_posix().startswith(MAY_CHANGE):

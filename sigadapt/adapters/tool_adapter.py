@@ -16,12 +16,14 @@ from sigadapt.adapters.call import Outputs, steps
 from sigadapt.adapters.calling.call_record import AdapterCall
 from sigadapt.adapters.hooks import check_hooks
 from sigadapt.adapters.lm.routes import facts_of, route_of
+from sigadapt.adapters.lm.to_lm15 import prompt_of
 from sigadapt.adapters.options import Options, ToolOptions, refuse_unknown_options
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.passes.prompts import check_call_format
 from sigadapt.adapters.plan import Plan, plan_of, prompt_cache
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
+from sigadapt.dspy_boundary.contract import rows_of
 from sigadapt.dspy_boundary.internals import planned, shown_scope
 from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.errors import InvalidOption, ToolCallParseError
@@ -38,10 +40,8 @@ class _CanonicalFormat:
     """
 
     @callback.with_callbacks  # pyright: ignore[reportUntypedFunctionDecorator]
-    def format(
-        self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
-    ) -> list[dict[str, Any]]:
-        return messages_of(cast("ToolAdapter", self), signature, demos, inputs)
+    def format(self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]) -> Any:
+        return prompt_of(messages_of(cast("ToolAdapter", self), signature, demos, inputs))
 
 
 class ToolAdapter(OutputFormat):
@@ -172,13 +172,13 @@ class ToolAdapter(OutputFormat):
     ) -> list[dict[str, Any]]:
         """Return the messages for the `signature` of a Plan, which a `format` of the user's own may write."""
         if getattr(self.format, "__func__", None) is ToolAdapter.format:
-            return _CanonicalFormat.format(cast("Any", self), signature, demos, inputs)
-        return self.format(signature, demos, inputs)
+            return rows_of(_CanonicalFormat.format(cast("Any", self), signature, demos, inputs))
+        return rows_of(self.format(signature, demos, inputs))
 
-    def format(
-        self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
-    ) -> list[dict[str, Any]]:
+    def format(self, signature: type[Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]) -> Any:
         """Return the messages for these inputs. They do not mention tools, which the Request holds itself.
+
+        They are chat messages, and from DSPy 3.5 on a `dspy.adapters.Prompt`, as those of DSPy's adapters.
 
         Args:
             signature: the signature, or the `text_signature` of its Plan.

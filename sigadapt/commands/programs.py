@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from sigadapt import ToolDecls
 from sigadapt.adapters.plan import plan_of
+from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.errors import InvalidOption
 from sigadapt.signatures.native_tools import NativeTool
 
@@ -65,7 +66,7 @@ def _react_program(signature: Any, decls: ToolDecls, inputs: Iterable[str]) -> P
         reason = f"{signature.__name__} has a tools field of its own, and --react adds one"
         raise InvalidOption(reason, field="react", fix=fix)
     try:
-        module = dspy.ReActV2(signature, tools=_for_dspy(decls))
+        module = ReActV2(signature, tools=_for_dspy(decls))
     except ValueError as error:
         raise InvalidOption(f"dspy.ReActV2 refuses this: {error}", field="react") from error
     values, placeholders = inputs_of(signature.input_fields, inputs, decls, None)

@@ -11,29 +11,22 @@ import asyncio
 import contextvars
 import copy
 import inspect
-import logging
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial, wraps
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
-import pydantic
 from dspy import lm15
-from dspy.adapters import _legacy_type_markers
-from dspy.adapters.types import base_type
-from dspy.adapters.types.history import History
 from dspy.adapters.types.tool import Tool
 from dspy.clients import (
     _litellm,
     backend_selection,
     call_context,
-    call_result,
     capabilities,
     execution,
-    legacy_outputs,
     model_metadata,
 )
 from dspy.clients.base_lm import BaseLM
@@ -41,14 +34,11 @@ from dspy.clients.engines import lifecycle, litellm_engine, streaming
 from dspy.clients.engines import litellm_errors as _errors
 from dspy.clients.lm import LM
 from dspy.dsp.utils.settings import settings as _settings
-from dspy.predict.predict import Predict
-from dspy.primitives.module import Module
-from dspy.primitives.prediction import Prediction
-from dspy.signatures.signature import Signature
 from dspy.streaming import messages
 from dspy.streaming.streaming_listener import StreamListener
 from dspy.utils import callback, callback_context
 
+from sigadapt.dspy_boundary.contract import ReActV2, prepared_call
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
 from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.dspy_boundary.whole_answers import whole_answers
@@ -58,20 +48,17 @@ _engine_of: Callable[..., Any] = _execution._engine
 _finalize: Callable[..., Any] = _execution.finalize
 _account_failed_call: Callable[..., Any] = _execution._account_failed_call
 _lm_module: Any = sys.modules[LM.__module__]
+_messages_module: Any = messages
 settings: Any = _settings  # `send_stream` is where DSPy sends the chunks of the running call, or None
 
 # Connection settings, which are told from generation settings.
 CLIENT_KEYS: set[str] = backend_selection.CLIENT_KEYS
-# Images and files in a message, which DSPy's types write as marked text.
-TYPE_MARKER: str = base_type.CUSTOM_TYPE_START_IDENTIFIER
 # Makes DSPy ask for a model's capabilities once per adapter call, with the call's settings.
 planned: Callable[[Callable[..., Any]], Any] = capabilities.with_capability_planning
 # Selects the engine, provider and wire format of a model's requests.
 select_backend: Callable[..., Any] = backend_selection.select_backend
 # What DSPy's catalogue says of a model.
 model_info: Callable[..., dict[str, Any]] = model_metadata.model_info
-# The form of a Response that DSPy's native types (reasoning, citations) read.
-legacy_output: Callable[..., dict[str, Any]] = call_result.legacy_output
 
 # A chunk of a streamed answer, as DSPy sends it to listeners, and what these get of it.
 EngineChunk: type[Any] = streaming.EngineChunk
@@ -84,34 +71,7 @@ ChatStream: Any = litellm_engine._ChatStream
 litellm_errors: Any = _errors.litellm_errors
 closing: Any = lifecycle.closing_stream
 aclosing: Any = lifecycle.aclosing_stream
-plain: Callable[[Any], Any] = legacy_outputs.plain
 get_litellm: Callable[[], Any] = partial(_litellm.get_litellm, feature="LiteLLM engine streaming")
-
-
-if TYPE_CHECKING:
-
-    class ReActV2(Module):
-        """DSPy's agent. DSPy's decorator of experimental classes hides its type."""
-
-        signature: type[Signature]
-        tools: dict[str, Tool]
-        max_iters: int
-        react: Predict
-
-        def __init__(self, signature: type[Signature] | str, tools: list[Tool], max_iters: int) -> None: ...
-        def forward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
-        async def aforward(self, **input_args: Any) -> Prediction: ...  # noqa: D102
-
-        def _forced_submit(
-            self, history: History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
-        ) -> Prediction: ...
-
-        async def _aforced_submit(
-            self, history: History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
-        ) -> Prediction: ...
-
-else:
-    from dspy.predict.react_v2 import ReActV2
 
 
 def is_submit(function: object) -> bool:
@@ -170,12 +130,12 @@ _SENDERS = ("send", "_send")
 """The coroutine functions of DSPy's by which sync code sends: a chunk, a status message."""
 
 
-def _run_from_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Run a coroutine function in sync code, without the loop that `anyio.from_thread.run` needs."""
+def _run_from_thread(
+    run: Callable[..., Any], function: Callable[..., Any], *args: Any, **options: Any
+) -> Any:
+    """Run a coroutine function in sync code, without the loop that AnyIO's `run` needs."""
     if not is_direct(settings.send_stream):
-        from anyio import from_thread  # a tenth of the import's time; DSPy imports it late, too
-
-        return from_thread.run(function, *args)
+        return run(function, *args, **options)
     running = function(*args)
     if getattr(function, "__name__", "") in _SENDERS:
         return _finish_now(running)
@@ -193,11 +153,30 @@ def _finish_now(running: Any) -> Any:
     raise RuntimeError("a stream that says `is_direct` waited")
 
 
-# In sync code, DSPy sends each chunk through the event loop of another thread, which costs more than all else
-# that it does with a chunk. A direct stream needs neither.
-_messages_module: Any = messages
-for _module in (_execution, _lm_module, _messages_module):
-    _module.anyio = SimpleNamespace(from_thread=SimpleNamespace(run=_run_from_thread))
+def _anyios_run(function: Callable[..., Any], *args: Any) -> Any:
+    from anyio import from_thread  # a tenth of the import's time; DSPy imports it late, too
+
+    return from_thread.run(function, *args)
+
+
+_WITHOUT_LOOP = SimpleNamespace(from_thread=SimpleNamespace(run=partial(_run_from_thread, _anyios_run)))
+
+
+def send_without_loop() -> None:
+    """Let DSPy send to a direct stream in sync code without a loop.
+
+    It sends each chunk through the event loop of another thread, which costs more than all else that it does
+    with a chunk. A direct stream needs neither.
+    """
+    senders = [each for each in (_execution, _lm_module, _messages_module) if hasattr(each, "anyio")]
+    for module in senders:  # DSPy 3.4
+        module.anyio = _WITHOUT_LOOP
+    if senders:
+        return
+    from anyio import from_thread  # DSPy 3.5 imports it where it sends
+
+    if getattr(from_thread.run, "func", None) is not _run_from_thread:
+        from_thread.run = partial(_run_from_thread, from_thread.run)
 
 
 def report_to_runs() -> None:
@@ -250,19 +229,21 @@ def _in_span_later(method: Any) -> Any:
     return aforward
 
 
-def stream_whole_answers() -> None:
-    """Let models that cannot stream give whole answers to a stream; whoever streams calls it."""
+def prepare_to_stream() -> None:
+    """Let a stream have whole answers, and chunks without a loop; whoever streams calls it."""
     _execution._engine = _engine_for_call
+    send_without_loop()
 
 
 def _engine_for_call(lm: Any, call: Any, asynchronous: bool) -> Any:  # noqa: FBT001  (DSPy's own)
-    engine, request, provider = _engine_of(lm, call, asynchronous)
+    engine, *between, provider = _engine_of(lm, call, asynchronous)
+    (request,) = between or [call.request]  # DSPy 3.4 has the request between
     ledger = current_ledger()
     if ledger is not None:
         ledger.begin_request(lm.model, partial(_has_price, lm, request, provider))
     if settings.send_stream is not None:
-        engine = whole_answers(engine, lm)
-    return engine, request, provider
+        engine = whole_answers(engine, lm, is_async=asynchronous)
+    return engine, *between, provider
 
 
 def _counted_end(lm: Any, call: Any, result: Any) -> Any:
@@ -342,11 +323,6 @@ def shown_scope() -> Any:
     return _NOTHING_SHOWN if settings.send_stream is None else call_context.adapter_fallback_scope()
 
 
-def with_blocks(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with content blocks instead of marked text."""
-    return _legacy_type_markers._expand_legacy_custom_type_markers_in_chat_message(message)
-
-
 def is_lm15(response: object) -> TypeGuard[lm15.Response]:
     """Return whether a response is an lm15 Response, which is what DSPy's language models give."""
     return isinstance(response, lm15.Response)
@@ -379,8 +355,7 @@ def native_engine(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     Raises:
         dspy.utils.exceptions.LMError: if DSPy finds no engine.
     """
-    call = _execution.prepare(lm, request, None, {}, asynchronous=is_async)
-    engine, _, _ = _engine_of(lm, call, is_async)
+    engine, *_ = _engine_of(lm, prepared_call(lm, request, is_async=is_async), is_async)
     return engine
 
 
@@ -464,35 +439,3 @@ def written_target(
 
     writer._build = written_once  # the provider takes what is written when it is asked to write, once
     return twin, native_request, changes
-
-
-# DSPy 3.5 changes the two that follow: it writes few-shot examples as lm15's messages, and its native types
-# read a Response.
-
-
-def demo_messages(
-    format_demos: Callable[..., list[dict[str, Any]]], signature: type[Signature], demos: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return few-shot examples without calls as chat messages."""
-    return format_demos(signature, demos)
-
-
-def native_values(kinds: Mapping[str, Any], response: lm15.Response, reasoning: str | None) -> dict[str, Any]:
-    """Return the values that DSPy's native types read from a Response and its log probabilities."""
-    output = legacy_output(response, logprobs=response.logprobs is not None)
-    if reasoning:
-        output["reasoning_content"] = reasoning
-    values: dict[str, Any] = {}
-    for name, kind in kinds.items():
-        try:
-            value = kind.parse_lm_response(output)
-        except pydantic.ValidationError as error:
-            # `dspy.Citations` fits citations of documents; those of a web search have other fields.
-            reasons = "; ".join(fault["msg"] for fault in error.errors(include_url=False)[:2])
-            logging.getLogger("sigadapt").info("%s stays None: what came is no %s: %s", name, kind, reasons)
-            continue
-        if value is not None:
-            values[name] = value
-    if "logprobs" in output:
-        values["logprobs"] = output["logprobs"]
-    return values

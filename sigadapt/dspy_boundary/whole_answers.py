@@ -1,8 +1,8 @@
 """Engines for a stream of a model that cannot stream: they give its whole answer as the events of a stream.
 
-A `dspy.BaseLM` of the user's has a `forward`, and perhaps an `aforward`. Both return a whole answer, so DSPy
-refuses to stream a typed request of such a model. One that has no `aforward` runs its `forward` in a thread,
-because a stream awaits an async program.
+In DSPy 3.4, a `dspy.BaseLM` of the user's has a `forward`, and perhaps an `aforward`. In both versions, an
+engine of the user's may have no `stream`. What returns whole answers alone, DSPy refuses to stream. A model
+that has no `aforward` runs its `forward` in a thread, because a stream awaits an async program.
 """
 
 import asyncio
@@ -10,20 +10,24 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
+from dspy.clients import engines
 from dspy.clients.base_lm import BaseLM
-from dspy.clients.engines.legacy_engine import AsyncLegacyEngine, LegacyEngine
 from dspy.lm15 import response_to_events
 
+_LEGACY: Any = getattr(engines, "LegacyEngine", ())  # DSPy 3.4: the engine of a `forward`
+_ASYNC_LEGACY: Any = getattr(engines, "AsyncLegacyEngine", ())
 
-def whole_answers(engine: Any, lm: BaseLM) -> Any:
+
+def whole_answers(engine: Any, lm: BaseLM, *, is_async: bool) -> Any:
     """Return the engine to stream with: another one, if this one cannot stream."""
-    if isinstance(engine, LegacyEngine):
+    if isinstance(engine, _LEGACY) or not (is_async or hasattr(engine, "stream")):
         return _WholeAnswers(engine)
-    if not isinstance(engine, AsyncLegacyEngine):
-        return engine
-    runs_forward = "aforward" not in vars(lm) and type(lm).aforward is BaseLM.aforward
+    if not isinstance(engine, _ASYNC_LEGACY):
+        return engine if hasattr(engine, "stream") else _AsyncWholeAnswers(engine)
+    model: Any = lm
+    runs_forward = "aforward" not in vars(lm) and type(model).aforward is vars(BaseLM)["aforward"]
     if runs_forward and engine.lm is lm:
-        return _AsyncWholeAnswers(_InThread(LegacyEngine(lm, _implicit=True)))
+        return _AsyncWholeAnswers(_InThread(_LEGACY(lm, _implicit=True)))
     return _AsyncWholeAnswers(engine)
 
 
@@ -59,7 +63,7 @@ class _AsyncWholeAnswers:
 class _InThread:
     """An async engine that runs a sync one in a thread."""
 
-    def __init__(self, engine: LegacyEngine) -> None:
+    def __init__(self, engine: Any) -> None:
         self._engine = engine
 
     async def complete(self, request: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import dspy
 
+from sigadapt.dspy_boundary.contract import RefusableTool
 from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import is_sequence
@@ -22,13 +23,13 @@ from sigadapt.signatures.toolset import Toolset
 _SERVER_TOOLS = "server tools"
 
 
-class ToolsetTool(dspy.Tool, ResolvableTools):  # pyright: ignore[reportIncompatibleVariableOverride]
+class ToolsetTool(RefusableTool, ResolvableTools):  # pyright: ignore[reportIncompatibleVariableOverride]
     """What stands for a toolset among an agent's tools."""
 
     _toolset: Toolset
 
     def __init__(self, toolset: Toolset, name: str) -> None:
-        super().__init__(_refuse_call, name=name, desc="", args={}, arg_types={})
+        dspy.Tool.__init__(self, _refuse_call, name=name, desc="", args={}, arg_types={})
         self._toolset = toolset
 
     @property
@@ -48,11 +49,7 @@ class ToolsetTool(dspy.Tool, ResolvableTools):  # pyright: ignore[reportIncompat
         """Return the tools for a request, as steps for `run` or `arun`."""
         return self._toolset.steps(context)
 
-    def format(self) -> NoReturn:
-        """Refuse an adapter that resolves no toolset."""
-        raise self._refusal()
-
-    def format_as_litellm_function_call(self) -> NoReturn:
+    def refuse(self) -> NoReturn:
         """Refuse an adapter that resolves no toolset."""
         raise self._refusal()
 

@@ -14,8 +14,9 @@ from uuid import uuid4
 import dspy
 
 from sigadapt.adapters.calling.agent_turn import AgentTurn
+from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import current_ledger
-from sigadapt.dspy_boundary.internals import ReActV2, settings
+from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, LimitExceeded
 from sigadapt.providers.usage import Usage
 from sigadapt.runs.limits import Limits

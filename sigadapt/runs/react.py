@@ -17,8 +17,9 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.calling.agent_names import refuse_taken_names
 from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.plan import refuse_invented_work
+from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import open_turn
-from sigadapt.dspy_boundary.internals import OwnSignature, ReActV2, settings
+from sigadapt.dspy_boundary.internals import OwnSignature, settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.agent_calls import AgentCalls, AgentResults
 from sigadapt.runs.agent_predictor import Predict

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import dspy
 
 from sigadapt.adapters.tool_adapter import ToolAdapter
-from sigadapt.dspy_boundary.internals import settings, stream_whole_answers
+from sigadapt.dspy_boundary.internals import prepare_to_stream, settings
 from sigadapt.errors import InvalidOption
 from sigadapt.runs.events import Ended, Event, Failed
 from sigadapt.runs.watching import Watch
@@ -192,7 +192,7 @@ def _events_now(program: Any, inputs: dict[str, Any], context: Context) -> Itera
 
 def _settings_with(watch: Watch) -> Any:
     """Return a context in which a watch gets what happens; its settings are those of this run alone."""
-    stream_whole_answers()
+    prepare_to_stream()
     # A stream inside of a tool has its own Watch, and the outer one sees the tool.
     callbacks: list[Any] = [each for each in settings.callbacks or () if not isinstance(each, Watch)]
     return settings.context(send_stream=watch, stream_listeners=[], callbacks=[*callbacks, watch])

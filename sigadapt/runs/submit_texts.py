@@ -21,8 +21,6 @@ from sigadapt.runs.field_texts import NOWHERE, JsonObjectText, Piece, text_field
 from sigadapt.schemas.json_values import is_sequence
 from sigadapt.signatures.calls import ToolCall
 
-AGENT: Any = vars(dspy)["ReActV2"]  # whose decorator hides that it is a class
-
 
 class SubmitTexts:
     """The texts that the calls of `submit` in one step hold."""

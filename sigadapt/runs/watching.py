@@ -33,14 +33,15 @@ from sigadapt.adapters.calling.agent_words import answer_field
 from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.response.choice import Choice
+from sigadapt.dspy_boundary.contract import ReActV2, is_entry_of
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn, running_call
 from sigadapt.dspy_boundary.internals import SUBMIT, StreamResponse, running_id, settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.runs import events
 from sigadapt.runs.events import Event, Origin
 from sigadapt.runs.field_texts import NOWHERE, NoText, Piece, field_texts, text_fields
-from sigadapt.runs.submit_texts import AGENT, SubmitTexts, submit_texts
-from sigadapt.schemas.json_values import Json, is_array
+from sigadapt.runs.submit_texts import SubmitTexts, submit_texts
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import InvalidToolCall, RefusedToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.tool_functions.pending import is_pending
 from sigadapt.signatures.tool_results.failures import message_of
@@ -350,10 +351,7 @@ class Watch(BaseCallback):
             return
         # Its entry is among the latest, after those of threads that share the model.
         for entry in reversed(frame.instance.history[-50:]):
-            responses: Any = entry.get("response")
-            candidates: list[Any] = [*responses] if is_array(responses) else [responses]
-            candidates.append(entry.get("outputs"))
-            if any(candidate is outputs for candidate in candidates):
+            if is_entry_of(entry, outputs):
                 usage: Json = entry.get("usage") or {}
                 frame.step.usage.update({name: n for name, n in usage.items() if isinstance(n, int)})
                 return
@@ -594,7 +592,7 @@ def jsonable(value: Any) -> Any:
 def _agent_around(frame: _Frame | None) -> _Frame | None:
     """Return the agent that calls a predictor here; None if there is none, or a tool between them."""
     while frame is not None and frame.run is None:
-        if isinstance(frame.instance, AGENT):
+        if isinstance(frame.instance, ReActV2):
             return frame
         frame = frame.parent
     return None

@@ -14,7 +14,7 @@ import jiter
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import plan_of
-from sigadapt.dspy_boundary.internals import TYPE_MARKER
+from sigadapt.dspy_boundary.contract import TYPE_MARKER
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import compact, cut, equal_json

@@ -74,6 +74,7 @@ def test_an_answer_without_a_text_beside_its_calls_has_none(capsys: pytest.Captu
     assert (answered["answer"], answered["text"], answered["calls"]) == ("Forty-two.", "Forty-two.", [])
 
 
+@pytest.mark.litellm
 def test_a_real_model_takes_the_embedded_providers_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

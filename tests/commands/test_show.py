@@ -62,6 +62,7 @@ def test_the_request_is_the_one_that_a_program_sends(wire: str, capsys: Any) -> 
         "deepseek/deepseek-chat",
     ],
 )
+@pytest.mark.litellm
 def test_a_provider_that_the_loopback_does_not_speak_is_shown_too(model: str, capsys: Any) -> None:
     """command-line: The shown request is the one that the provider would get."""
     (request,) = document(capsys, ASSIST, "--tools", TOOLS, "--model", model)["requests"]
@@ -70,6 +71,7 @@ def test_a_provider_that_the_loopback_does_not_speak_is_shown_too(model: str, ca
     assert [change["what"] for change in request["changes"]][:1] == ["renamed"]
 
 
+@pytest.mark.litellm
 def test_each_wire_is_shown_without_a_key_or_a_network(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """command-line: Every wire is shown without a key."""
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
@@ -81,6 +83,7 @@ def test_each_wire_is_shown_without_a_key_or_a_network(capsys: Any, monkeypatch:
     assert all(request["error"] is None for request in found["requests"])
 
 
+@pytest.mark.litellm
 def test_a_key_of_the_environment_is_not_sent(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
     monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
@@ -109,6 +112,7 @@ def test_changes_that_differ_in_their_tool_alone_are_one_line(capsys: pytest.Cap
     assert line.startswith("  dropped /tools/*/_meta (2 times): ")
 
 
+@pytest.mark.litellm
 def test_every_part_is_weighed(capsys: Any) -> None:
     """command-line: Each part is weighed in bytes and tokens."""
     found = document(capsys, ASSIST, "--tools", TOOLS, "-m", "openai/gpt-4o-mini")
@@ -133,6 +137,7 @@ def test_every_part_is_weighed(capsys: Any) -> None:
         (["openai/gpt-4o-mini"], "files_read_601e4eb6"),
     ],
 )
+@pytest.mark.litellm
 def test_tools_are_weighed_one_by_one_in_each_form(words: list[str], dotted: str, capsys: Any) -> None:
     """command-line: Each part is weighed in bytes and tokens."""
     (request,) = document(capsys, ASSIST, "--tools", TOOLS, "--model", *words)["requests"]
@@ -308,6 +313,7 @@ def test_long_bodies_are_cut_on_request(capsys: pytest.CaptureFixture[str]) -> N
         assert f'{text}… ({len(row["content"])} characters)"' in shown
 
 
+@pytest.mark.litellm
 def test_a_request_that_cannot_be_made_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
     """command-line: The exit code says what happened."""
     assert main(["show", ASSIST, "-t", TOOLS, "-m", "nonsense"]) == 1

@@ -14,7 +14,7 @@ import dspy
 import pytest
 from dspy.clients import call_context
 from dspy.utils.callback import BaseCallback
-from internals import internals
+from internals import contract, internals
 
 from sigadapt.testing import Answer, LoopbackProvider
 
@@ -215,12 +215,6 @@ async def test_a_native_engine_names_the_provider_it_streams_from(provider: Loop
     assert callable(of_async._inner.parse_stream_events), "an async provider no longer has a sync one"
 
 
-def test_a_legacy_output_holds_text_and_log_probabilities(provider: LoopbackProvider) -> None:
-    lm = lm_of(provider)
-    output = internals.legacy_output(lm(request_of(lm)), logprobs=False)
-    assert output["text"] == "Hi."
-
-
 class Ask(dspy.Signature):
     """Answer."""
 
@@ -296,6 +290,7 @@ def test_a_direct_stream_gets_the_chunks_of_a_sync_call_in_its_own_thread(provid
             threads.append(get_ident())
 
     lm = lm_of(provider)
+    internals.prepare_to_stream()
     with internals.streaming_to(Stream()):
         lm(request_of(lm))
         internals.send_to_stream(Stream(), "item")
@@ -314,16 +309,6 @@ def test_a_direct_stream_that_waits_is_an_error() -> None:
         internals.send_to_stream(Stream(), "item")
 
 
-def test_marked_text_becomes_content_blocks() -> None:
-    image = dspy.Image("data:image/png;base64,AAAA")
-    adapter = dspy.ChatAdapter()
-    signature: Any = dspy.Signature("picture: dspy.Image -> answer")  # pyright: ignore[reportCallIssue]
-    marked = adapter.format_user_message_content(signature, {"picture": image})
-    assert internals.TYPE_MARKER in marked
-    message = internals.with_blocks({"role": "user", "content": marked})
-    assert [block["type"] for block in message["content"] if block["type"] != "text"] == ["image_url"]
-
-
 def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
@@ -332,7 +317,6 @@ def test_litellms_chunks_become_lm15s_events() -> None:
     stream = internals.ChatStream(lm15.Request(model="m", messages=(lm15.Message.user("Hi"),)))
     events = [event for each in ({"content": "Hi"}, {"content": "."}) for event in stream.feed(chunk(each))]
     assert [event.delta.text for event in events if event.type == "delta"] == ["Hi", "."]
-    assert internals.plain(chunk({"content": "x"})) == chunk({"content": "x"})
     assert hasattr(stream, "chunks"), "the body is put together from `chunks`"
 
 
@@ -369,11 +353,11 @@ def test_the_engines_write_their_messages_in_one_method(provider: LoopbackProvid
 
 
 def test_the_function_by_which_an_agent_ends_is_known() -> None:
-    agent: Any = dspy.ReActV2("question -> answer", tools=[])  # pyright: ignore[reportArgumentType]
+    agent: Any = contract.ReActV2("question -> answer", tools=[])
 
     def submit() -> None: ...
 
-    assert internals.is_submit(agent.tools["submit"].func), "ReActV2 makes its submit elsewhere"
+    assert internals.is_submit(agent.tools["submit"].func), "the agent makes its submit elsewhere"
     assert not internals.is_submit(submit)
     assert not internals.is_submit(None)
 

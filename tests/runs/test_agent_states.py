@@ -51,6 +51,7 @@ PLACES: dict[str, Callable[[Any], Any]] = {"alone": lambda agent: agent, "in a m
 @pytest.mark.parametrize("is_optimized", [False, True])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("how", LOADS)
+@pytest.mark.dspy_3_4
 def test_the_state_of_an_old_agent(how: str, place: str, is_optimized: bool, tmp_path: Path) -> None:
     """agent-runs: The state of a dspy.ReAct is refused."""
     old = with_demo(AGENTS["dspy.ReAct"]()) if is_optimized else AGENTS["dspy.ReAct"]()

@@ -286,6 +286,7 @@ TEXT = st.text(
 @given(
     st.fixed_dictionaries({"title": TEXT, "body": TEXT}), st.integers(1, 9), st.sampled_from(WIRES), st.data()
 )
+@pytest.mark.litellm
 def test_any_text(fields: dict[str, str], chunk: int, wire: str, data: Any) -> None:
     """watching-runs: An agent's answer is text."""
     values = {

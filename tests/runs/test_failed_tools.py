@@ -130,6 +130,7 @@ def step(name: str) -> Answer:
 
 @pytest.mark.parametrize("form", ["decls", "to_dspy"])
 @pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.dspy_3_4
 def test_declared_tools_in_react(form: str, how: str):
     """runs: Declared tools in dspy.ReAct."""
     decls = ToolDecls([fail])

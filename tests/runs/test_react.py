@@ -294,6 +294,7 @@ ADAPTERS: list[Callable[[], Any]] = [
 
 
 @pytest.mark.parametrize("ours", ADAPTERS)
+@pytest.mark.dspy_3_4
 def test_react_v1_is_unchanged(ours: Callable[[], Any]):
     """conversations: dspy.ReAct sends what it sends under DSPy's adapter."""
     theirs = getattr(dspy, ours.__name__)  # pyright: ignore[reportUnknownArgumentType, reportAttributeAccessIssue]

@@ -5,7 +5,7 @@ import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import dspy
 import pytest
@@ -69,7 +69,35 @@ class Both(Forward):
         return self.answer(messages)
 
 
-KINDS: list[type[Forward]] = [Forward, Both]
+class Engine:
+    """An engine that has no `stream`."""
+
+    supports_function_calling = True
+
+    def __init__(self, answer: Callable[[list[dict[str, Any]]], Any]) -> None:
+        self.answer = answer
+
+    def complete(self, request: Any) -> Any:
+        rows = [{"role": message.role} for message in request.messages]
+        return dspy.lm15.response_from_openai_chat(self.answer(rows), model=request.model)
+
+
+class AsyncEngine(Engine):
+    async def complete(self, request: Any) -> Any:
+        return super().complete(request)
+
+
+def without_stream(answer: Callable[[list[dict[str, Any]]], Any]) -> dspy.LM:
+    """A model with an engine of the user's own."""
+    return dspy.LM("mine/x", engine=Engine(answer), async_engine=AsyncEngine(answer), cache=False)
+
+
+Kind: TypeAlias = Callable[[Callable[[list[dict[str, Any]]], Any]], dspy.BaseLM]
+KINDS: list[Any] = [
+    pytest.param(Forward, marks=pytest.mark.dspy_3_4),
+    pytest.param(Both, marks=pytest.mark.dspy_3_4),
+    without_stream,
+]
 
 
 async def gathered(events: Any) -> list[Any]:
@@ -89,7 +117,7 @@ WAYS: dict[str, Callable[..., list[Any]]] = {"stream": streamed_async, "stream_s
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_agent(kind: type[Forward], way: str) -> None:
+def test_an_agent(kind: Kind, way: str) -> None:
     """watching-runs: A model that cannot stream gives its whole answer."""
     agent = sigadapt.ReAct("question -> answer", tools=[find])
     with dspy.context(lm=kind(steps_of_agent), adapter=sigadapt.ChatAdapter()):
@@ -122,7 +150,7 @@ def outcome(run: Callable[[], Any]) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ANSWERS)
-def test_the_prediction_is_the_unstreamed_one(name: str, kind: type[Forward]) -> None:
+def test_the_prediction_is_the_unstreamed_one(name: str, kind: Kind) -> None:
     """watching-runs: A model that cannot stream gives its whole answer."""
     program = dspy.Predict(May)
     inputs: dict[str, Any] = {"question": "q", "tools": [find]}
@@ -153,7 +181,7 @@ class Wrapped(dspy.Module):
     "program", [dspy.Predict("question -> answer"), Wrapped()], ids=["Predict", "module"]
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_program_without_tools(kind: type[Forward], program: Any, way: str) -> None:
+def test_a_program_without_tools(kind: Kind, program: Any, way: str) -> None:
     """watching-runs: A model that cannot stream gives its whole answer."""
     model = kind(lambda _: completion("[[ ## answer ## ]]\nHello.\n\n[[ ## completed ## ]]"))
     with dspy.context(lm=model, adapter=sigadapt.ChatAdapter()):
@@ -163,7 +191,7 @@ def test_a_program_without_tools(kind: type[Forward], program: Any, way: str) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page(kind: type[Forward], tmp_path: Path) -> None:
+def test_a_page(kind: Kind, tmp_path: Path) -> None:
     """watching-runs: A model that cannot stream gives its whole answer."""
     message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
 
@@ -181,7 +209,7 @@ def test_a_page(kind: type[Forward], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_error_of_the_model_is_the_error(kind: type[Forward], way: str) -> None:
+def test_an_error_of_the_model_is_the_error(kind: Kind, way: str) -> None:
     """watching-runs: A model that cannot stream gives its whole answer."""
 
     def fail(_: Any) -> Any:

@@ -11,7 +11,7 @@ from dspy.adapters.types.reasoning import Reasoning
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.plan import Plan, reduce, without
-from sigadapt.dspy_boundary import internals
+from sigadapt.dspy_boundary import contract
 
 _DSPYS_OWN = (Reasoning, Citations)  # they only delete their field, or leave it
 
@@ -41,4 +41,4 @@ def native_values(plan: Plan, kinds: list[Any], response: Any, reasoning: str | 
     if response is None or isinstance(response, (str, dict)):  # of a hook, or of a text-completion model
         return {}
     native = {name: kind for name, kind in plan.native_fields if kind in kinds}
-    return internals.native_values(native, response, reasoning)
+    return contract.native_values(native, response, reasoning)

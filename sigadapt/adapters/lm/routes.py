@@ -53,11 +53,7 @@ def facts_of(lm: BaseLM, settings: Mapping[str, Any]) -> ModelFacts:
         return ModelFacts(())
     model: Any = lm
     prefix = model.model.partition("/")[0].upper()
-    elsewhere = (
-        os.getenv(f"{prefix}_API_BASE"),
-        os.getenv(f"{prefix}_BASE_URL"),
-        os.getenv(f"{prefix}_API_KEY"),
-    )
+    elsewhere = [*map(os.getenv, _address_variables(prefix)), os.getenv(f"{prefix}_API_KEY")]
     clients = [
         repr(kwargs[key]) for kwargs in (model.kwargs, settings) for key in CLIENT_KEYS & kwargs.keys()
     ]
@@ -122,6 +118,11 @@ def is_known_without_functions(lm: BaseLM, settings: Mapping[str, Any], facts: M
     return facts.fact("without functions", look_up)
 
 
+def _address_variables(prefix: str) -> tuple[str, str]:
+    """Return the variables with the address of a provider's server, which DSPy leaves to LiteLLM."""
+    return f"{prefix.upper()}_API_BASE", f"{prefix.upper()}_BASE_URL"
+
+
 def _endpoint(lm: Any, settings: Mapping[str, Any]) -> str:
     """Return which server a model asks: the prefix of its name, and the host and port of its address."""
     prefix = model_of(lm).partition("/")[0]
@@ -133,7 +134,7 @@ def _address(lm: Any, settings: Mapping[str, Any]) -> str:
     """Return the host and the port of the address that a program gave for a model; empty for none."""
     prefix = model_of(lm).partition("/")[0]
     addresses = [options.get(key) for options in (settings, lm.kwargs) for key in ("api_base", "base_url")]
-    defaults = [os.getenv(f"{prefix.upper()}_{name}") for name in ("API_BASE", "BASE_URL")]
+    defaults = map(os.getenv, _address_variables(prefix))
     return urlsplit(str(next(filter(None, [*addresses, *defaults]), ""))).netloc.rpartition("@")[2].lower()
 
 
@@ -193,14 +194,18 @@ def _for_server(route: Route, resolution: Any) -> Route:
 
 
 def _over_litellm(lm: BaseLM) -> Route:
+    prefix = model_of(lm).partition("/")[0]
     if find_spec("litellm") is None:
+        elsewhere = [name for name in _address_variables(prefix) if os.getenv(name)]
+        is_why = elsewhere and getattr(lm, "engine", None) == "auto"
+        why = f", because {elsewhere[0]} is set" if is_why else ""
+        other = "give `api_base` to the LM" if why else "use a model of a provider that DSPy asks itself"
         raise InvalidOption(
-            f"{model_of(lm)} needs LiteLLM, which is not installed",
+            f"{model_of(lm)} needs LiteLLM, which is not installed{why}",
             code="missing_extra",
             field="engine",
-            fix="Install the extra `sigadapt[litellm]`, or use a model of a provider that DSPy asks itself.",
+            fix=f"Install the extra `sigadapt[litellm]`, or {other}.",
         )
-    prefix = model_of(lm).partition("/")[0]
     over = [route for route in ROUTES if route.client == "litellm"]
     if lm.model_type == "responses":
         return next(route for route in over if route.models.model_type == "responses")

@@ -16,8 +16,10 @@ from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.content.question_content import shows_content
+from sigadapt.dspy_boundary import contract
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.route import Route
+from sigadapt.providers.route import OWN_ENGINE, Route
+from sigadapt.providers.wire.questions import part_of_question
 from sigadapt.providers.wire.recorded import MARKED
 from sigadapt.providers.wire.result_blocks import text_in
 from sigadapt.providers.wire.values import named_part
@@ -71,6 +73,25 @@ def to_lm15(
     is_whole = is_whole and "include" not in request
     body = WireBody(request, groups, route, alone=alone, cache=cache, tokens=tokens)
     return Outgoing(lm15_request, body, is_whole)
+
+
+def prompt_of(rows: list[dict[str, Any]]) -> Any:
+    """Return the messages of a call as `format` of DSPy's adapters does: in 3.5, a `dspy.adapters.Prompt`."""
+    if not contract.IS_TYPED:
+        return rows
+    has_system = bool(rows) and rows[0]["role"] == "system"
+    groups = _groups(rows[has_system:])
+    messages = [(_message([*map(_with_parts, group)], OWN_ENGINE), group) for group in groups]
+    return contract.prompt_of(rows[0]["content"] if has_system else None, messages)
+
+
+def _with_parts(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a message of the user with its content blocks as parts."""
+    if row["role"] != "user" or isinstance(row["content"], str):
+        return row
+    blocks: list[Json] = row["content"]
+    parts = [part_of_question(block) or {"type": "json", "value": block} for block in blocks]
+    return {**row, "parts": parts, "blocks": parts}
 
 
 def _groups(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -24,7 +24,7 @@ from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
 from sigadapt.adapters.request.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
-from sigadapt.dspy_boundary.internals import send_to_stream, settings, stream_whole_answers, streaming_to
+from sigadapt.dspy_boundary.internals import prepare_to_stream, send_to_stream, settings, streaming_to
 from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
@@ -124,7 +124,7 @@ def _answer(
     if stream is None:
         with callbacks:
             return answer_of((yield ask), has_stop=has_stop)
-    stream_whole_answers()
+    prepare_to_stream()
     tap = subscribe(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = answer_of((yield ask), has_stop=has_stop)

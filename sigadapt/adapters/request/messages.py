@@ -13,7 +13,7 @@ from dspy.signatures.signature import Signature
 from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.plan import HistoryFields
 from sigadapt.adapters.request.prompt import Prompt, prompt_of, question
-from sigadapt.dspy_boundary.internals import TYPE_MARKER, demo_messages, with_blocks
+from sigadapt.dspy_boundary.contract import TYPE_MARKER, demo_messages, with_blocks, with_file_names
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import closest, is_object, is_sequence, listed, type_of
 from sigadapt.signatures.calls import InvalidToolCall, Repeat, SearchRecord, ToolCall, ToolCalls, Turn
@@ -137,6 +137,8 @@ def _in_plain_texts(values: Mapping[str, Any], signature: type[Signature], stand
     for name, field in signature.input_fields.items():
         if name in plain_values and not _holds_types(field.annotation, ()):
             plain_values[name] = _with_stand_in(plain_values[name], stand_in)
+        elif name in plain_values:
+            plain_values[name] = with_file_names(plain_values[name])
     return plain_values
 
 
@@ -227,7 +229,7 @@ def _demos(
     """Examples: those of text as DSPy writes them, those with calls as real assistant and tool messages."""
     rows = rows_of(demos, fields.results, fields.calls)
     texts = [row.event for row in rows if not (row.calls or row.rounds)]
-    yield from demo_messages(adapter.format_demos, signature, texts)
+    yield from demo_messages(adapter, signature, texts)
     for number, (demo, calls, rounds) in enumerate(row for row in rows if row.calls or row.rounds):
         missing = [f"`{name}`" for name in signature.input_fields if demo.get(name) is None]
         prefix = _PARTIAL_DEMO.format(", ".join(missing)) if missing else ""

@@ -9,8 +9,9 @@ import dspy
 from sigadapt.adapters.calling.call_record import AdapterCall
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.canonical import Request
+from sigadapt.dspy_boundary.contract import AGENTS, ReActV2
 from sigadapt.dspy_boundary.current_run import current_ledger
-from sigadapt.dspy_boundary.internals import ReActV2, is_submit, settings
+from sigadapt.dspy_boundary.internals import is_submit, settings
 from sigadapt.schemas.json_values import is_object, is_sequence
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.calls.input_requests import question_about, request_for
@@ -19,8 +20,6 @@ from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.transcript import read, with_events, without_tracebacks
 from sigadapt.signatures.turns.running import TurnResults
-
-_AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
 
 
 def refuse_unasked(tools: object, decls: ToolDecls) -> None:
@@ -105,6 +104,6 @@ def is_inside_tool() -> bool:
         return True
     around: list[Any] = settings.caller_modules or []
     return any(
-        isinstance(outer, _AGENTS) and all(part is not inner for _, part in outer.named_sub_modules())
+        isinstance(outer, AGENTS) and all(part is not inner for _, part in outer.named_sub_modules())
         for outer, inner in pairwise(around)
     )

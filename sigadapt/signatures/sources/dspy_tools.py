@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import dspy
 
+from sigadapt.dspy_boundary.contract import RefusableTool
 from sigadapt.schemas.definitions import object_schema
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings
@@ -26,7 +27,7 @@ _BY_DSPY: DeclaredCache[tuple[_Args, str]] = DeclaredCache()
 """The arguments and the description that DSPy derives from a function."""
 
 
-class DeclaredTool(dspy.Tool):
+class DeclaredTool(RefusableTool):
     """A `dspy.Tool` of a declaration; `tool_functions/agent_tool.py` makes it and runs it."""
 
     _decl: Runnable

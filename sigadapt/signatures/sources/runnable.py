@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import dspy
 from pydantic.fields import FieldInfo
 
+from sigadapt.dspy_boundary.contract import AGENTS, DEFAULT_ADAPTER
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
 from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
@@ -73,13 +74,17 @@ def forgotten_adapter(reason: str, tool: str | None = None) -> InvalidSignature 
     adapter: Any = settings.adapter
     if hasattr(adapter, "fills_tool_fields"):
         return None
-    name = "ChatAdapter" if adapter is None else type(adapter).__name__
+    name = DEFAULT_ADAPTER if adapter is None else type(adapter).__name__
     ours = _OUR_ADAPTERS.get(name, "ChatAdapter")
+    fix = f"Add `dspy.configure(adapter=sigadapt.{ours}())`."
+    if adapter is None and ours != "ChatAdapter":
+        fix = "Add `dspy.configure(adapter=sigadapt.ChatAdapter())`. "
+        fix += f"`sigadapt.{ours}()` is the one that asks for texts as DSPy's default does."
     return InvalidSignature(
         reason.format(adapter=f"DSPy's own {name}"),
         code="forgotten_adapter",
         tool=tool,
-        fix=f"Add `dspy.configure(adapter=sigadapt.{ours}())`.",
+        fix=fix,
     )
 
 
@@ -148,9 +153,6 @@ class Description:
         return self._text if decl is None else decl.model_description
 
 
-_AGENTS: tuple[Any, ...] = (dspy.ReAct, getattr(dspy, "ReActV2", dspy.ReAct))
-
-
 def is_written_into_prompt() -> bool:
     """Return whether a predictor of DSPy's runs: it writes a tool's repr if the tool's `format` raises."""
     callers: list[Any] = settings.caller_modules or []
@@ -175,7 +177,7 @@ class RefusedRun:
 def _is_in_agent() -> bool:
     """Return whether one of DSPy's agents runs the tool."""
     callers: list[Any] = settings.caller_modules or []
-    return bool(callers) and isinstance(callers[-1], _AGENTS)
+    return bool(callers) and isinstance(callers[-1], AGENTS)
 
 
 @contextmanager

@@ -89,19 +89,13 @@ class AgentTool(DeclaredTool):
         # DSPy would derive a schema here, and fail for functions that it cannot read.
         self.has_kwargs = not self.args or is_open(func)
 
-    def format(self) -> str:
-        """Return the text that DSPy's own adapter writes into a prompt; refuse what it cannot ask about."""
+    def refuse(self) -> None:
+        """Refuse one of DSPy's own adapters, which cannot ask about the tool's calls."""
         refuse_forgotten_adapter(self._decl)
-        return super().format()
-
-    def format_as_litellm_function_call(self) -> dict[str, Any]:
-        """Return the declaration that DSPy's own adapter sends; refuse what it cannot ask about."""
-        refuse_forgotten_adapter(self._decl)
-        return super().format_as_litellm_function_call()
 
     def __repr__(self) -> str:
         if is_written_into_prompt():
-            refuse_forgotten_adapter(self._decl)
+            self.refuse()
         return super().__repr__()
 
     def __call__(self, /, **kwargs: Any) -> Any:

@@ -9,8 +9,7 @@ from functools import WRAPPER_ASSIGNMENTS, partial
 from inspect import isawaitable, signature, unwrap
 from typing import Any
 
-import dspy
-
+from sigadapt.dspy_boundary.contract import keeps_trajectory
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidToolDecl, printable
 from sigadapt.schemas.arguments import Flaw
@@ -104,7 +103,7 @@ def _refusing(decl: ToolDecl) -> GuardedFunction:
         error = forgotten_adapter(FORGOTTEN, decl.name) if callers else None
         error = error or nobody_to_ask(decl.name)
         _LOG.error("%s", error)  # agents swallow what a tool raises
-        if callers and isinstance(callers[-1], dspy.ReAct):
+        if callers and keeps_trajectory(callers[-1]):
             return RefusedRun(error)
         raise error
 

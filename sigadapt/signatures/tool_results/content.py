@@ -19,6 +19,7 @@ import orjson
 from dspy.adapters import utils
 from dspy.adapters.types.base_type import Type
 
+from sigadapt.dspy_boundary.contract import with_file_names
 from sigadapt.schemas.json_values import compact, is_object, is_sequence
 from sigadapt.signatures.tool_results.dspy_media import MEDIA, START, Part, parts_in_mark, saved_parts
 from sigadapt.signatures.tool_results.tool_output import output_of, parts_of_block
@@ -143,7 +144,7 @@ def _find_parts(item: Any) -> list[Part] | None:
     if isinstance(item, str):
         return saved_parts(item)
     if isinstance(item, Type):
-        text = utils.serialize_for_json(item)
+        text = utils.serialize_for_json(with_file_names(item))
         return parts_in_mark(text) if isinstance(text, str) else None
     output = output_of(item)
     return parts_of_block(item) if output is None else output.parts
@@ -165,7 +166,7 @@ def _with_names(item: Any, media: list[Part], first_number: int) -> Any:
         return value
 
     try:
-        item = with_names(item)
+        item = with_names(with_file_names(item))
     except RecursionError:  # deeper than any JSON, or a circle; DSPy makes a text of it
         media.clear()
     return with_names(utils.serialize_for_json(item))

@@ -14,6 +14,7 @@ import jiter
 from dspy.adapters.types.base_type import CUSTOM_TYPE_END_IDENTIFIER as _END
 from dspy.adapters.types.base_type import CUSTOM_TYPE_START_IDENTIFIER as START
 
+from sigadapt.dspy_boundary.contract import chat_block
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
 Part: TypeAlias = Json
@@ -40,7 +41,7 @@ def parts_in_mark(text: str) -> list[Part] | None:
         return None
     if not is_array(blocks):
         return None
-    return [part_of_chat(block) or {"type": "json", "value": block} for block in blocks]
+    return [part_of_chat(chat_block(block)) or {"type": "json", "value": block} for block in blocks]
 
 
 def part_of_chat(block: Any) -> Part | None:

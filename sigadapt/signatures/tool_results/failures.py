@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from itertools import dropwhile, takewhile
 from typing import Any
 
-import dspy
-
+from sigadapt.dspy_boundary.contract import keeps_trajectory
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.schemas.json_values import compact, without_halves
 
@@ -108,7 +107,7 @@ def plain_failures() -> Generator[None]:
         callers: list[Any] = settings.caller_modules or []
         options = getattr(settings.adapter, "options", None)
         wants_traceback = getattr(options, "tool_errors", "message") != "message"
-        if wants_traceback or not (callers and isinstance(callers[-1], dspy.ReAct)):
+        if wants_traceback or not (callers and keeps_trajectory(callers[-1])):
             raise
         _LOG.debug("a tool failed", exc_info=error)
         # An exception of which Python formats the type's name and the message alone.

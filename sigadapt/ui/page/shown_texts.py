@@ -6,8 +6,8 @@ program has put out something, so what might be one is not written before. The o
 
 import dspy
 
+from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.runs.events import Event, Origin, ReasoningDelta, TextDelta
-from sigadapt.runs.submit_texts import AGENT
 
 _OWN_ANSWER = (dspy.Predict, dspy.ChainOfThought)
 """Programs that put out what their predictor does, as it is."""
@@ -25,7 +25,7 @@ class ShownTexts:
     def __init__(self, program: dspy.Module, message: str, show: frozenset[str]) -> None:
         self._is_own_answer = isinstance(program, _OWN_ANSWER)
         modules = [module for _, module in program.named_sub_modules()]
-        self._has_one_agent = len([module for module in modules if isinstance(module, AGENT)]) == 1
+        self._has_one_agent = len([module for module in modules if isinstance(module, ReActV2)]) == 1
         self._message = message
         self.fields = show
         """Those that are shown whatever the program puts out."""

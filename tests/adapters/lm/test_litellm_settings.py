@@ -194,6 +194,7 @@ def test_a_forced_choice_while_claude_thinks_is_refused() -> None:
 
 @pytest.mark.parametrize("place", ["model", "call"])
 @pytest.mark.parametrize("is_readable", [True, False])
+@pytest.mark.litellm
 def test_a_users_logger_of_litellm_is_called(place: str, is_readable: bool) -> None:
     """adapter-plug-in: LiteLLM's keywords leave as under DSPy's adapter."""
     seen: list[str] = []

@@ -14,7 +14,7 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import writers
+from internals import contract, writers
 from support import ENGINES, Talk, json_values, lm_of
 
 import sigadapt
@@ -141,7 +141,7 @@ def named(body: Json) -> list[str]:
 
 
 def agent_of(tools: Any) -> Any:
-    agent: Any = vars(dspy)["ReActV2"]
+    agent: Any = contract.ReActV2
     return agent("question -> answer", tools=tools)
 
 

@@ -168,6 +168,7 @@ def is_clear(error: Exception) -> bool:
 
 @pytest.mark.parametrize("medium", MEDIA)
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.litellm
 def test_what_dspy_sends_of_an_input_is_sent_beside_tools(medium: str, wire: str):
     """request-shaping: An input of DSPy's types goes out beside tools."""
     for cell in [cell for cell in CELLS if (cell.medium, cell.wire) == (medium, wire)]:

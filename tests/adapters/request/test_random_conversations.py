@@ -12,7 +12,7 @@ from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from internals import heal, plan_of
+from internals import contract, heal, plan_of
 from support import Talk, by_value
 
 import sigadapt
@@ -44,7 +44,7 @@ def rows_of(events: Rows, adapter: Any, **inputs: Any) -> tuple[Rows, int]:
     assert plan is not None
     history = dspy.History(messages=events)
     whole, changes = heal(plan, {"question": "next?", "history": history, **inputs})
-    return adapter.format(plan.text_signature, [], whole), len(changes)
+    return contract.rows_of(adapter.format(plan.text_signature, [], whole)), len(changes)
 
 
 class Conversation(RuleBasedStateMachine):

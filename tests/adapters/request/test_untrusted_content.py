@@ -6,6 +6,7 @@ from typing import Any
 
 import dspy
 import pytest
+from internals import contract
 from support import MADE_ID, lm_of
 
 import sigadapt
@@ -118,7 +119,7 @@ class Shouting(sigadapt.ChatAdapter):
     """An adapter of one's own, which asks in the model's words."""
 
     def format(self, signature: Any, demos: Any, inputs: Any) -> list[dict[str, Any]]:
-        rows = super().format(signature, demos, inputs)
+        rows = contract.rows_of(super().format(signature, demos, inputs))
         return [{**row, "role": "assistant"} if row["role"] == "user" else row for row in rows[:-1]] + rows[
             -1:
         ]

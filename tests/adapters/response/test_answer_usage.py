@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import anthropic.types
 import dspy
-import litellm
 import pytest
 from dspy import lm15
 from google.genai import types as google
@@ -277,6 +276,7 @@ def test_usage_of_sdk_objects() -> None:
             "usage": {"input_tokens": 90, "output_tokens": 10},
         }
     )
+    litellm: Any = pytest.importorskip("litellm")
     answers: list[Any] = [ChatCompletion.model_validate(chat), litellm.ModelResponse(**chat), gemini, claude]
     for answer in answers:
         usage = choice_from_response(answer).usage

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import anthropic.types
-import litellm
 import ollama
 import pytest
 from budgets import share
@@ -253,6 +252,7 @@ def test_an_sdk_object_reads_as_its_body(wire: str) -> None:
 
 def test_litellm_objects_read_as_their_bodies() -> None:
     """response-choice: An SDK's object reads as its body"""
+    litellm: Any = pytest.importorskip("litellm")
     assert same(choice_from_response(litellm.ModelResponse(**BODIES["openai-chat"])))
     responses = litellm.ResponsesAPIResponse(**BODIES["openai-responses"])
     assert same(choice_from_response(responses))
@@ -286,6 +286,7 @@ def test_a_stream_of_sdk_objects(wire: str) -> None:
 
 def test_litellm_chunks() -> None:
     """response-choice: A stream may come as events, SDK objects or SSE text"""
+    litellm: Any = pytest.importorskip("litellm")
     chunks = [litellm.ModelResponseStream(**event) for event in STREAMS["openai-chat"]]
     assert same(choice_from_stream(chunks))
 
@@ -377,6 +378,7 @@ def test_dspys_own_outputs_are_read() -> None:
         "tool_calls": message["tool_calls"],
         "citations": [],
     }
+    litellm: Any = pytest.importorskip("litellm")
     litellms: Any = litellm.ModelResponse(**BODIES["openai-chat"])
     objects = litellms.choices[0].message.tool_calls
     outputs: list[Any] = [output, legacy(output), {**output, "tool_calls": objects}]

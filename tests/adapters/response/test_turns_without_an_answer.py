@@ -153,6 +153,7 @@ def test_a_turn_without_an_answer_is_refused_once(name: str, signature: Any, on_
 
 
 @pytest.mark.parametrize("name", [name for name in ENDS if ENDS[name][0] == "openai"])
+@pytest.mark.litellm
 def test_a_gateway_hides_no_end(name: str) -> None:
     """tool-call-outputs: A turn that ended without an answer says why."""
     wire, body, code, _ = ENDS[name]
@@ -313,6 +314,7 @@ def test_an_agent_goes_on_after_a_call_that_did_not_come(case: str) -> None:
     assert "You sent" not in told
 
 
+@pytest.mark.litellm
 def test_litellm_keeps_the_word_of_a_malformed_call() -> None:
     """response-choice: A call that the provider could not read is a bad call."""
     out, requests = ask("gemini", MALFORMED, engine="litellm", on_invalid="keep")

@@ -18,7 +18,8 @@ from dspy import lm15
 
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
 from sigadapt.adapters.response.stream_events import BODY, events_of
-from sigadapt.dspy_boundary.internals import ChatStream, plain
+from sigadapt.dspy_boundary.contract import plain
+from sigadapt.dspy_boundary.internals import ChatStream
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT
 from sigadapt.providers.anthropic import ran_itself

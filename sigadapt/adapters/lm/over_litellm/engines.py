@@ -26,13 +26,13 @@ from sigadapt.adapters.lm.wire_body import WireBody
 from sigadapt.adapters.response.choice import provider_of_body
 from sigadapt.adapters.response.response_bodies import body_of
 from sigadapt.adapters.response.stream_events import BODY
+from sigadapt.dspy_boundary.contract import plain
 from sigadapt.dspy_boundary.internals import (
     aclosing,
     closing,
     engine_over_litellm,
     get_litellm,
     litellm_errors,
-    plain,
     with_engine,
 )
 from sigadapt.providers.provider import Provider
