@@ -37,10 +37,14 @@ class Confirmation(NamedTuple):
     payload: Any = None
 
 
+def visible_args(decl: ToolDecl, args: Json) -> Json:
+    """Return a call's arguments with those that have defaults."""
+    return with_own_defaults(decl, deepcopy(with_defaults(args, decl.parameters)))
+
+
 def question_for(decl: ToolDecl, args: Json) -> tuple[Json, Confirmation | None]:
     """Return a call's arguments as who decides sees them, and the question; None if it needs no yes."""
-    # The person, the policy and the function see the same values, those of defaults too.
-    visible = with_own_defaults(decl, deepcopy(with_defaults(args, decl.parameters)))
+    visible = visible_args(decl, args)  # as the policy and the function see them
     answer: object = decl.requires_confirmation
     if callable(answer):
         reason = "its requires_confirmation function failed: "

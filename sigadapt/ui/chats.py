@@ -14,6 +14,7 @@ tools ran behind that place. Nothing is taken or run before the iterator is read
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Literal
@@ -29,14 +30,16 @@ from sigadapt.ui.log.chat_store import ChatStore, DatabaseChats
 from sigadapt.ui.page.chat_messages import ShownChat, ag_ui_messages, ai_sdk_messages
 from sigadapt.ui.page.joined import Joined
 from sigadapt.ui.page.page_requests import PageRequest, read_ag_ui, read_ai_sdk
-from sigadapt.ui.page.page_values import ErrorText, type_of_error
+from sigadapt.ui.page.page_values import ErrorText, type_of_error, words_of_error
 from sigadapt.ui.page.pages import AgUiPage, AiSdkPage, Page
 from sigadapt.ui.page.writer import row_text
 from sigadapt.ui.run.chat_runs import ChatRun
 from sigadapt.ui.run.decisions import decisions_of, flaw_of_replies, request_for
+from sigadapt.ui.run.program_checks import check_adapter, check_going_on
 from sigadapt.ui.run.program_inputs import question_field
 from sigadapt.ui.run.run_starts import RunStarts
 
+_LOG = logging.getLogger("sigadapt")
 Form = Literal["ai_sdk", "ag_ui"]
 _BETWEEN_PIECES = 0.05
 """How many seconds a page that joins a run waits between two looks, so that many such pages cost little."""
@@ -62,7 +65,8 @@ class Chats:
             calls that had begun have results saying it's unknown whether they ran.
 
     Raises:
-        InvalidOption: for an argument of another kind, or a program whose first input is unknown.
+        InvalidOption: for an argument of another kind, a program whose first input is unknown, or one with a
+            tool that waits which could not go on then.
 
     A chat belongs to its owner: the id of one that belongs to another finds nothing. Take the owner from
     your session, never from the body. Set an adapter with `confirm="raise"`, so that calls wait for a yes.
@@ -105,7 +109,9 @@ class Chats:
             raise InvalidOption(f"expected seconds above 0, got {lease!r}", field="lease")
         check_limits(limits)
         self.store: ChatStore = DatabaseChats(store) if isinstance(store, (str, os.PathLike)) else store
+        self._program = program
         self._field = question_field(program, field)
+        check_going_on(program, self._field)
         self._error_text = error_text or type_of_error
         self._logs = LogsOfProcess(self.store, float(lease))
         self._starts = RunStarts(
@@ -128,12 +134,15 @@ class Chats:
 
         Raises:
             InvalidOption: `invalid_body`, at once, for a body that is none: answer with the status 400.
+            InvalidSignature: `forgotten_adapter`, at once, for a program with tools under DSPy's own adapter.
         """
+        check_adapter(self._program)
         request = read_ai_sdk(body)
         return self._texts(request, _checked_owner(owner), AiSdkPage(request, self._error_text))
 
     def ag_ui(self, body: object, owner: str) -> AsyncIterator[str]:
         """Take a `RunAgentInput` of AG-UI, and return the texts to send back. Otherwise as `ai_sdk`."""
+        check_adapter(self._program)
         request = read_ag_ui(body)
         return self._texts(request, _checked_owner(owner), AgUiPage(request, self._error_text))
 
@@ -226,7 +235,11 @@ class Chats:
     async def _texts(self, page_request: PageRequest, owner: str, page: Page) -> AsyncIterator[str]:
         """Do what a body asks for, and yield what the page reads."""
         log = await asyncio.to_thread(self._log, page_request.chat_id, owner)
-        begun = await self._begun(log, page_request, page)
+        try:
+            begun = await self._begun(log, page_request, page)
+        except Exception as error:  # noqa: BLE001  (such as of `deps`: the page reads it, and nothing has begun)
+            _LOG.error("a run of a chat could not begin", exc_info=error)
+            begun = words_of_error(error, self._error_text)
         if isinstance(begun, ChatRun):
             async for text in begun.feed.texts():
                 yield text

@@ -74,6 +74,8 @@ def request_of_need(call: ToolCall, need: Need, position: int, tools: ToolDecls)
     optional = {"schema": need.schema, "payload": need.payload, "pending": need.pending}
     optional |= {"question": need.question or None, "member": need.member}
     optional |= {"position": need.position or None}
+    if need.has_handle:
+        members["pending"] = need.pending
     members |= {name: member for name, member in optional.items() if member is not None}
     pin = pin_of_call(call, tools)
     if pin is not None:

@@ -55,7 +55,7 @@ def need_of(value: object, tool: str) -> Need | None:
     if isinstance(value, NotedValue):
         value = value.value
     if isinstance(value, Pending):
-        return Need("result", result_hint(tool), pending=value.handle)
+        return Need("result", result_hint(tool), pending=value.handle, has_handle=True)
     if is_a("CreateTaskResult", value):
         return Need("result", result_hint(tool), pending=task_handle(value))
     return None

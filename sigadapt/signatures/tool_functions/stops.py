@@ -28,6 +28,7 @@ class Need(NamedTuple):
     question: str = ""  # the `question_key` that the answer is kept under
     position: int = 0  # of the question among those of its call
     member: str | None = None  # the name of the question among those that an MCP server asks at once
+    has_handle: bool = False  # whether the tool gave one, which may be None
 
 
 class QuestionReply(pydantic.BaseModel):

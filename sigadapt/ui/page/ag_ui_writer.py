@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic_core import from_json
+
 from sigadapt.runs import events as run
 from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable
@@ -83,6 +85,8 @@ class AgUiWriter(Writer):
         yield {"type": "TOOL_CALL_ARGS", "toolCallId": page_id, "delta": text}
 
     def _whole(self, call: ShownCall) -> Rows:
+        if call.state == "ready" and not _is_whole(call):
+            self.differs = True
         yield {"type": "TOOL_CALL_END", "toolCallId": call.page_id}
 
     def _bad(self, shown: ShownCall, call: InvalidToolCall, *, was_begun: bool) -> Rows:
@@ -134,6 +138,14 @@ class AgUiWriter(Writer):
         if self._interrupts:
             row["outcome"] = {"type": "interrupt", "interrupts": self._interrupts}
         yield row
+
+
+def _is_whole(call: ShownCall) -> bool:
+    """Return whether the arguments that were written are those that run, with all defaults."""
+    try:
+        return bool(from_json(call.arguments or "{}") == call.input)
+    except ValueError:
+        return False
 
 
 def interrupt_of(request: Any, page_id: str) -> Json:

@@ -253,7 +253,8 @@ def _array(value: object, name: str) -> list[Any]:
 def _id(value: object, name: str) -> str:
     """Return an id that is kept: a text of a length that fits."""
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_ID or without_halves(value) != value:
-        raise _invalid(f"{name} is a text of 1 to {_LONGEST_ID} characters, not {cut(repr(value))}")
+        shown = cut(repr(value)) if isinstance(value, str) else type_of(value)  # it may be deep
+        raise _invalid(f"{name} is a text of 1 to {_LONGEST_ID} characters, not {shown}")
     return value
 
 

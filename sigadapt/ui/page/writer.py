@@ -12,7 +12,7 @@ Rules:
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,7 @@ from sigadapt.runs import events as run
 from sigadapt.runs.events import Event
 from sigadapt.runs.watching import jsonable, waits_of
 from sigadapt.schemas.json_values import Json, is_object
-from sigadapt.signatures.calls import InvalidToolCall
+from sigadapt.signatures.calls import InvalidToolCall, ToolCall
 from sigadapt.signatures.tool_results.tool_output import program_outputs
 from sigadapt.ui.page.page_ids import PageIds
 from sigadapt.ui.page.page_values import (
@@ -102,6 +102,10 @@ class Writer:
         """What the ids of texts begin with: the number of the run in the log of its chat."""
         self.shown_texts: ShownTexts | None = None
         """Which texts are written while they stream; None for all."""
+        self.differs = False
+        """Whether the page has what it would not have after a reload: a stream takes nothing back."""
+        self.args_of: Callable[[run.CallReady, ToolCall], Any] = _args_of
+        """What the page shows of the arguments of a good call."""
         self._ids = PageIds()
         self._texts = 0
         self._block: _OpenText | None = None
@@ -169,7 +173,7 @@ class Writer:
         if isinstance(event, run.CallDelta):
             yield from self._on_delta(event)
         elif isinstance(event, run.CallReady):
-            yield from self._on_ready(event.call)
+            yield from self._on_ready(event, event.call)
         elif isinstance(event, run.ResultReady):
             yield from self._on_result(event)
         elif isinstance(event, run.Confirm):
@@ -203,7 +207,7 @@ class Writer:
         self._call_steps.add(self._step_number)
         return call
 
-    def _on_ready(self, call: Any) -> Rows:
+    def _on_ready(self, event: run.CallReady, call: Any) -> Rows:
         streamed = self._streaming.pop(call.index, None)
         if call.id in self._going_on:
             self._going_on.pop(call.id)
@@ -225,7 +229,7 @@ class Writer:
             yield from self._bad(shown, call, was_begun=was_begun)
         elif was_begun:
             shown.state = "ready"
-            shown.input = jsonable(call.args)
+            shown.input = self.args_of(event, call)
             self.record.call(shown)
             yield from self._whole(shown)
 
@@ -276,6 +280,7 @@ class Writer:
                 said.add(self._written[-1].id)
         unsaid = [text.id for text in self._written if text.id not in said and self._is_output(text, outputs)]
         if unsaid:
+            self.differs = True
             self.record.unsaid(unsaid)
 
     def _texts_of(self, name: str, value: str) -> list[_WrittenText]:
@@ -387,6 +392,10 @@ class Writer:
         def _other_event(self, event: Event) -> Rows: ...
         def _stopped(self) -> Rows: ...
         def _end(self, error: str | None) -> Rows: ...
+
+
+def _args_of(_: run.CallReady, call: ToolCall) -> Any:
+    return jsonable(call.args)
 
 
 def _joined(texts: list[_WrittenText]) -> str:

@@ -213,6 +213,7 @@ class ChatRun:
         rows += self._history.whole(self._events_after(event.prediction))
         rows += state
         self._journal.put_now([*rows, {"type": "ended", "how": "answer"}], texts)
+        self._write_page(self._whole_page())
         self._write_page(self._writer.end(None))
 
     # What the model reads.
@@ -339,14 +340,15 @@ class ChatRun:
         agent = self._progress.waiting_agent(self._agent)
         saved = {"run": _without_history(error), "agent": agent, "page_ids": page_ids}
         self._journal.put_now([*rows, {"type": "waits", **saved}])
-        self._write_page(self._whole_calls())
+        self._writer.differs = True  # what is asked about has its defaults
+        self._write_page(self._whole_page())
         confirm = run_events.Confirm([*error.requests], step=self._writer.last_step)
         self._write_page(self._writer.on(confirm))
         self._write_page(self._writer.end(error))
 
-    def _whole_calls(self) -> Iterable[Json]:
-        """Yield what shows calls with their defaults on a page whose stream cannot change them."""
-        if isinstance(self._writer, AgUiWriter):
+    def _whole_page(self) -> Iterable[Json]:
+        """Yield what brings a page of AG-UI to where it would be after a reload, if it is not there."""
+        if self._writer.differs and isinstance(self._writer, AgUiWriter):
             with self._log.lock:
                 messages = ag_ui_messages(ShownChat(self._log.chat, self._writer.error_text))
             shown = [message for message in messages if message["role"] != "activity"]
@@ -364,6 +366,7 @@ class ChatRun:
         else:
             rows += self._rows_of_end()
         self._journal.put_now([*rows, {"type": "ended", "how": how}], texts)
+        self._write_page(self._whole_page())
         self._write_page(self._writer.end(error, is_stopped=how == "stopped"))
 
     def _rows_of_end(self) -> Rows:

@@ -86,7 +86,7 @@ def request_for(error: InputNeeded | None, handle: Any) -> ToolCall | None:
             continue
         if isinstance(handle, str) and handle == request.id:
             return request
-        if request.pending is not None and _is_same_json(request.pending, handle):
+        if "pending" in request.args and _is_same_json(request.pending, handle):
             return request
     return None
 

@@ -23,6 +23,7 @@ from sigadapt.ui.run.decisions import reasons_of
 from sigadapt.ui.run.program_inputs import takes_history
 from sigadapt.ui.run.program_tools import tools_of_program
 from sigadapt.ui.run.runner import going_on
+from sigadapt.ui.run.shown_args import ShownArgs
 
 _RUNS = "A run is under way in this chat. Wait for its end, or reload the page."
 _WAITS = "This chat waits for a decision. Decide first."
@@ -80,6 +81,7 @@ class RunStarts:
         self._state = state
         self._limits = limits
         self._show = show
+        self._shown_args = ShownArgs(program, tools)
         self._tasks: set[asyncio.Task[Any]] = set()  # a loop keeps no task alive
 
     async def about_message(
@@ -193,6 +195,7 @@ class RunStarts:
         self, run: Run, log: ChatLog, page: Page, program: dspy.Module, inputs: dict[str, Any]
     ) -> ChatRun:
         page.writer.shown_texts = ShownTexts(self._program, log.chat.last.text, self._show)
+        page.writer.args_of = self._shown_args.of
         chat_run = ChatRun(log, page.writer, self._field, program, run)
         await asyncio.to_thread(log.begin_beats, chat_run.lives)
         chat_run.start(inputs, self._tasks)
