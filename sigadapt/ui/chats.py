@@ -36,6 +36,7 @@ from sigadapt.ui.page.writer import row_text
 from sigadapt.ui.run.chat_runs import ChatRun
 from sigadapt.ui.run.decisions import decisions_of, flaw_of_replies, request_for
 from sigadapt.ui.run.program_checks import check_adapter, check_going_on
+from sigadapt.ui.run.program_files import FilesInput
 from sigadapt.ui.run.program_inputs import question_field
 from sigadapt.ui.run.run_starts import RunStarts
 
@@ -61,6 +62,8 @@ class Chats:
             hold secrets. For a tool that failed it gets an exception of that type without the message.
         show: fields of inner predictors that the page shows, too. Without it, the page shows the program's
             own outputs, and what the agent says that got the message.
+        files: the input that takes a user's files: `dspy.Image`, `dspy.Audio`, `dspy.File`, or a list of one.
+            Without it, files are not read, and a warning says so.
         lease: after how many seconds without a sign of life a run's process is dead. The chat then continues;
             calls that had begun have results saying it's unknown whether they ran.
 
@@ -100,6 +103,7 @@ class Chats:
         limits: Limits | None = None,
         error_text: ErrorText | None = None,
         show: Iterable[str] | None = None,
+        files: str | None = None,
         lease: float = 30.0,
     ) -> None:
         if not isinstance(program, dspy.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -112,6 +116,8 @@ class Chats:
         self._program = program
         self._field = question_field(program, field)
         check_going_on(program, self._field)
+        self._files = None if files is None else FilesInput(program, files)
+        self._told: set[str] = set()
         self._error_text = error_text or type_of_error
         self._logs = LogsOfProcess(self.store, float(lease))
         self._starts = RunStarts(
@@ -123,6 +129,7 @@ class Chats:
             state=dict(state or {}),
             limits=limits,
             show=_field_names(show),
+            files=self._files,
         )
 
     def ai_sdk(self, body: object, owner: str) -> AsyncIterator[str]:
@@ -137,14 +144,24 @@ class Chats:
             InvalidSignature: `forgotten_adapter`, at once, for a program with tools under DSPy's own adapter.
         """
         check_adapter(self._program)
-        request = read_ai_sdk(body)
+        request = read_ai_sdk(body, takes_files=self._files is not None)
+        self._tell_unread(request)
         return self._texts(request, _checked_owner(owner), AiSdkPage(request, self._error_text))
 
     def ag_ui(self, body: object, owner: str) -> AsyncIterator[str]:
         """Take a `RunAgentInput` of AG-UI, and return the texts to send back. Otherwise as `ai_sdk`."""
         check_adapter(self._program)
-        request = read_ag_ui(body)
+        request = read_ag_ui(body, takes_files=self._files is not None)
+        self._tell_unread(request)
         return self._texts(request, _checked_owner(owner), AgUiPage(request, self._error_text))
+
+    def _tell_unread(self, page_request: PageRequest) -> None:
+        """Log what the page sends and nothing takes, each kind once."""
+        kinds = {name.partition(" (")[0]: name for name in page_request.unread}
+        new = [name for kind, name in kinds.items() if kind not in self._told]
+        if new:
+            self._told.update(kinds)
+            _LOG.warning("a page sends what the chats' program does not take: %s", ", ".join(new))
 
     def messages(self, chat_id: str, owner: str, form: Form = "ai_sdk") -> list[dict[str, Any]]:
         """Return a chat as messages of a page, for after a reload; `[]` for a chat that is none yet.
@@ -259,7 +276,12 @@ class Chats:
         if message is not None:
             return await self._starts.about_message(log, page, message, again=page_request.again)
         run = await self._starts.about_replies(log, page, lambda chat: decisions_of(chat, page_request))
-        return run or flaw_of_replies(log.chat.error(), page_request)
+        if run is not None:
+            return run
+        flaw = flaw_of_replies(log.chat.error(), page_request)
+        if flaw is not None:
+            _LOG.warning("a page's decision was not taken: %s", flaw)
+        return flaw
 
     async def _texts_of_run_under_way(self, log: ChatLog, page: Page) -> AsyncIterator[str]:
         """Yield what a page reads that joins a run."""

@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat_rows import text_of
+from sigadapt.ui.page.page_files import PageFile
 from sigadapt.ui.page.page_ids import PageIds
 
 Status = Literal["idle", "runs", "waits", "carries_out"]
@@ -59,6 +60,8 @@ class ChatTurn:
     number: int
     message_id: str
     text: str
+    files: list[PageFile] = field(default_factory=list[PageFile])
+    """What the user sent with the message."""
     parts: list[Part] = field(default_factory=list[Part])
     calls: dict[str, CallPart] = field(default_factory=dict[str, CallPart])
     """The calls among the parts, by their ids on the page."""
@@ -114,6 +117,8 @@ class Chat:
         self.waiting: Waiting | None = None
         self.base: list[Json] | None = None
         """The history before the last turn, where the program has shortened it."""
+        self.files: dict[str, str] = {}
+        """By a short name: the address of each file of a message, which other events have under this name."""
         self.state: Json | None = None
         """What tools keep in `context.state`."""
 

@@ -5,7 +5,7 @@ changes nothing: a log with such a row costs that row.
 
 | event | members | counts while the chat | leaves it | what it says |
 |---|---|---|---|---|
-| `message` | id, text | is idle | running | the user wrote; the run is named by this number |
+| `message` | id, text, files | is idle | running | the user wrote; the run is named by this number |
 | `cut` | turn | is idle | idle | the turns from this number on are gone, for the page and the model |
 | `replies` | decided | waits | carrying out | these requests are decided |
 | `text` | id, text | runs | | words that the page shows |
@@ -27,17 +27,20 @@ A chat that carries decisions out runs, too.
 """
 
 from collections.abc import Callable
+from hashlib import sha256
 
 from pydantic_core import from_json
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import CallPart, Chat, ChatTurn, RunUnderWay, Status, TextPart, Waiting
+from sigadapt.ui.page.page_files import PageFile, kept_file
 
 
 def apply(chat: Chat, number: int, text: str) -> bool:
     """Make of a chat what the event of this number makes of it; return False if it cannot be read."""
     chat.number = number
     try:
+        text = with_files(chat, text)
         event = from_json(text)
         statuses, change = _TABLE[event["type"]]
         if chat.status in statuses:
@@ -45,6 +48,25 @@ def apply(chat: Chat, number: int, text: str) -> bool:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return False
     return True
+
+
+def short_name(file: PageFile) -> str:
+    """Return what stands for the bytes of a file in all events but that of its message."""
+    return f"sigadapt-file:{sha256(file.address.encode()).hexdigest()}"
+
+
+def with_files(chat: Chat, text: str) -> str:
+    """Return the text of an event with the bytes of files."""
+    for name, address in chat.files.items():
+        text = text.replace(name, address)
+    return text
+
+
+def without_files(chat: Chat, text: str) -> str:
+    """Return the text of an event with short names in the place of files, whose bytes are kept once."""
+    for name, address in chat.files.items():
+        text = text.replace(address, name)
+    return text
 
 
 def _cut(chat: Chat, event: Json) -> None:
@@ -58,6 +80,8 @@ def _message(chat: Chat, event: Json) -> None:
     turn = ChatTurn(chat.number, event["id"], event["text"])
     if chat.base is not None and chat.turns:
         chat.base = [*chat.base, *chat.last.events]
+    turn.files = [*map(kept_file, event.get("files") or ())]
+    chat.files |= {short_name(file): file.address for file in turn.files}
     chat.turns.append(turn)
     chat.run = RunUnderWay(chat.number)
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import Chat
-from sigadapt.ui.log.chat_events import apply
+from sigadapt.ui.log.chat_events import apply, without_files
 from sigadapt.ui.log.chat_rows import text_of
 from sigadapt.ui.log.chat_store import ChatStore
 from sigadapt.ui.log.leases import BEATS_IN_LEASE, Watch, beat_of
@@ -82,6 +82,7 @@ class ChatLog:
         """
         with self.lock:
             texts = [row if isinstance(row, str) else text_of(row) for row in rows]
+            texts = [without_files(self.chat, text) for text in texts]
             number = self.chat.number
             if not self._append(number, texts):
                 self.refresh()

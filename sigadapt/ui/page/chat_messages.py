@@ -10,6 +10,7 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult
 from sigadapt.ui.log.chat import CallPart, Chat, ChatTurn, Part, TextPart
 from sigadapt.ui.page.ag_ui_writer import interrupt_of
 from sigadapt.ui.page.ai_sdk_writer import ASK, question_of
+from sigadapt.ui.page.page_files import ag_ui_part, ai_sdk_part
 from sigadapt.ui.page.page_values import ErrorText, words_of_failure, words_of_value
 
 _NO_RESULT = "There is no result: the run ended before the call did."
@@ -119,8 +120,8 @@ def ai_sdk_messages(shown_chat: ShownChat) -> list[Json]:
     """Return a chat as messages of `useChat`. An answer under way is left to `Chats.resume`."""
     messages: list[Json] = []
     for shown in shown_chat.turns:
-        text = {"type": "text", "text": shown.turn.text}
-        messages.append({"id": shown.turn.message_id, "role": "user", "parts": [text]})
+        asked = [{"type": "text", "text": shown.turn.text}, *map(ai_sdk_part, shown.turn.files)]
+        messages.append({"id": shown.turn.message_id, "role": "user", "parts": asked})
         parts = [row for part in shown.parts for row in _ai_sdk_parts(part)]
         if parts and not shown.is_under_way:
             messages.append({"id": shown.turn.answer_id, "role": "assistant", "parts": parts})
@@ -161,7 +162,10 @@ def ag_ui_messages(shown_chat: ShownChat) -> list[Json]:
     """Return a chat as messages of AG-UI. What it waits for is an activity with the interrupts."""
     messages: list[Json] = []
     for shown in shown_chat.turns:
-        messages.append({"id": shown.turn.message_id, "role": "user", "content": shown.turn.text})
+        content: Any = shown.turn.text
+        if shown.turn.files:
+            content = [{"type": "text", "text": content}, *map(ag_ui_part, shown.turn.files)]
+        messages.append({"id": shown.turn.message_id, "role": "user", "content": content})
         for part in shown.parts:
             if isinstance(part, TextPart):
                 messages.append({"id": part.id, "role": "assistant", "content": part.text})

@@ -8,16 +8,20 @@ A body comes from a browser, so it may hold anything. Rules:
  d. A reply names a request by its id. What it says about the call, such as its arguments, is not read.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json, cut, is_array, is_object, type_of, without_halves
+from sigadapt.ui.page.page_files import MOST_BYTES, PageFile, file_of, is_file_part
 
 _LONGEST_ID = 500
 _LONGEST_TEXT = 1_000_000
 """The most characters of a message."""
 _MOST_REPLIES = 100_000
+_UNREAD_MEMBERS = {"context": "context", "state": "state", "forwardedProps": "forwarded properties"}
+"""Of a `RunAgentInput`."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Message:
 
     id: str
     text: str
+    files: tuple[PageFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class PageRequest:
         shown_calls: the ids of the calls in that message, as the page says; to write no text twice.
         shown_texts: its texts.
         run_id: AG-UI's id of the run.
+        unread: what the page has sent that nothing takes, for the log.
     """
 
     chat_id: str
@@ -87,10 +93,15 @@ class PageRequest:
     run_id: str = ""
     result_ids: dict[str, str] = field(default_factory=dict[str, str])
     """By the ids of calls: the messages of the page that hold their results."""
+    unread: tuple[str, ...] = ()
 
 
-def read_ai_sdk(body: object) -> PageRequest:
+def read_ai_sdk(body: object, *, takes_files: bool = False) -> PageRequest:
     """Read a body of `useChat`: https://ai-sdk.dev/docs/ai-sdk-ui/transport.
+
+    Args:
+        body: the body.
+        takes_files: whether the program takes the files of a message.
 
     Raises:
         InvalidOption: `invalid_body`.
@@ -101,8 +112,9 @@ def read_ai_sdk(body: object) -> PageRequest:
     last = _object(_answered_message(members, messages), "the last message")
     again = members.get("trigger") == "regenerate-message"
     if last.get("role") == "user":
-        message = Message(_id(last.get("id"), "the last message's id"), _text_of(last.get("parts")))
-        return PageRequest(chat_id, message, again=again)
+        unread = _system_messages(messages)
+        message = _message(last, "parts", unread, takes_files=takes_files)
+        return PageRequest(chat_id, message, again=again, unread=tuple(unread))
     if last.get("role") != "assistant" or again:
         raise _invalid("the last message is neither the user's nor one of the assistant with replies")
     parts = [part for part in _array(last.get("parts"), "parts") if is_object(part)]
@@ -147,8 +159,12 @@ def _take_part(part: Json, replies: dict[str, PageReply]) -> None:
         replies[_any_id(part.get("toolCallId"))] = Refusal(_reason(part.get("errorText")))
 
 
-def read_ag_ui(body: object) -> PageRequest:
+def read_ag_ui(body: object, *, takes_files: bool = False) -> PageRequest:
     """Read a `RunAgentInput` of AG-UI: https://docs.ag-ui.com/sdk/js/core/types.
+
+    Args:
+        body: the body.
+        takes_files: whether the program takes the files of a message.
 
     Raises:
         InvalidOption: `invalid_body`.
@@ -170,8 +186,20 @@ def read_ag_ui(body: object) -> PageRequest:
         )
     if last.get("role") != "user":
         raise _invalid("the last message is not the user's, and there is nothing in resume")
-    message = Message(_id(last.get("id"), "the last message's id"), _text_of(last.get("content")))
-    return PageRequest(chat_id, message, run_id=run_id)
+    unread = [*_members_unread(members), *_system_messages(messages)]
+    message = _message(last, "content", unread, takes_files=takes_files)
+    return PageRequest(chat_id, message, run_id=run_id, unread=tuple(unread))
+
+
+def _members_unread(members: Json) -> Iterator[str]:
+    """Yield the members of a `RunAgentInput` that a program of its own tools and state does not take."""
+    tools = members.get("tools")
+    if is_array(tools) and tools:
+        names = [str(tool.get("name")) for tool in tools if is_object(tool)]
+        yield f"tools of the page ({cut(', '.join(names))})"
+    for member, name in _UNREAD_MEMBERS.items():
+        if members.get(member):
+            yield name
 
 
 def _tool_replies(messages: list[Any], result_ids: dict[str, str]) -> dict[str, PageReply]:
@@ -215,12 +243,39 @@ def _messages(members: Json) -> list[Any]:
     return messages
 
 
-def _text_of(content: object) -> str:
-    """Return the text of a message: its words alone, since files and other parts are not read."""
+def _system_messages(messages: list[Any]) -> list[str]:
+    """Return the roles of messages that only a program may write."""
+    roles = {str(message.get("role")) for message in messages if is_object(message)}
+    return [f"a {role} message" for role in sorted(roles & {"system", "developer"})]
+
+
+def _message(last: Json, member: str, unread: list[str], *, takes_files: bool) -> Message:
+    """Read the user's message: its words, and its files if the program takes them."""
+    message_id = _id(last.get("id"), "the last message's id")
+    content = last.get(member)
+    parts = [] if isinstance(content, str) else _array(content, "the message")
+    file_parts = [part for part in parts if is_object(part) and is_file_part(part)]
+    files: list[PageFile] = []
+    for part in file_parts:
+        file = file_of(part)
+        if isinstance(file, PageFile) and takes_files:
+            files.append(file)
+        elif takes_files:
+            raise _invalid(f"a file of the last message is not taken: {file}")
+    if file_parts and not takes_files:
+        unread.append("files of the user (Chats(..., files=...) names the input that takes them)")
+    text = _text_of(content, has_files=bool(file_parts))
+    if sum(len(file.data) for file in files) > MOST_BYTES:
+        raise _invalid(f"the files of the last message are longer than {MOST_BYTES:,} bytes of base64")
+    return Message(message_id, text, tuple(files))
+
+
+def _text_of(content: object, *, has_files: bool) -> str:
+    """Return the words of a message."""
     texts = [content] if isinstance(content, str) else _text_parts(_array(content, "the message"))
     text = without_halves("".join(texts))
     if not text.strip():
-        raise _invalid("the last message holds no text")
+        raise _invalid("the last message holds no text" + (", but files alone" if has_files else ""))
     if len(text) > _LONGEST_TEXT:
         raise _invalid(f"the last message is longer than {_LONGEST_TEXT:,} characters")
     return text

@@ -111,6 +111,7 @@ class Writer:
         self._block: _OpenText | None = None
         self._block_pieces: list[str] = []
         self._written: list[_WrittenText] = []
+        self._echo: tuple[_OpenText, str] | None = None  # an output that may be what was said before
         self._call_steps: set[int | None] = set()  # the numbers of steps with calls
         self._streaming: dict[int, ShownCall | None] = {}  # by index; None where the id is another call's
         self._ready: dict[str, ShownCall] = {}  # by the call's id: those of the step
@@ -333,8 +334,30 @@ class Writer:
         yield from self._end(reason)
 
     def _text(self, text: str, block: _OpenText) -> Rows:
+        """Write a piece of a text, but hold back an output as long as it repeats the words before it."""
         if not text:
             return
+        echo = self._echo
+        if echo is not None and echo[0] == block:
+            text = echo[1] + text
+        elif self._block == block:
+            yield from self._new_text(text, block)
+            return
+        else:
+            yield from self._close()
+        self._echo = (block, text) if self._repeats(text, block) else None
+        if self._echo is None:
+            yield from self._new_text(text, block)
+
+    def _repeats(self, text: str, block: _OpenText) -> bool:
+        """Return whether an output begins as the words that an earlier step ended with, without a call."""
+        said = self._written[-1] if self._written else None
+        if said is None or block.kind != "text" or block.field is None or said.field is not None:
+            return False
+        is_earlier = said.step != block.step and said.step not in self._call_steps
+        return is_earlier and said.text.strip().startswith(text.strip())
+
+    def _new_text(self, text: str, block: _OpenText) -> Rows:
         if self._block != block:
             yield from self._close()
             self._block = block
@@ -345,6 +368,11 @@ class Writer:
         yield from self._words("delta", text)
 
     def _close(self) -> Rows:
+        if self._echo is not None:
+            echo, text = self._echo
+            self._echo = None
+            if text.strip() != self._written[-1].text.strip():
+                yield from self._new_text(text, echo)
         block = self._block
         if block is None:
             return

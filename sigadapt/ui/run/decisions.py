@@ -12,6 +12,7 @@ from sigadapt.ui.log.chat import Chat
 from sigadapt.ui.page.page_requests import Approval, PageOutput, PageReply, PageRequest, Payload, Refusal
 
 _UNDECIDED = object()
+_PAYLOAD = {"approved", "reason"}
 
 
 def decisions_of(chat: Chat, page_request: PageRequest) -> dict[str, Any]:
@@ -53,8 +54,8 @@ def _approval(reply: PageReply) -> Any:
         return _UNDECIDED
     approved: object = reply.value.get("approved")
     reason: object = reply.value.get("reason")
-    if not isinstance(approved, bool):
-        return _UNDECIDED
+    if not isinstance(approved, bool) or (approved and reply.value.keys() - _PAYLOAD):
+        return _UNDECIDED  # a yes to something else, such as to arguments that the page has changed
     return approved or (reason if isinstance(reason, str) and reason.strip() else False)
 
 
@@ -63,7 +64,8 @@ def flaw_of_replies(error: InputNeeded | None, page_request: PageRequest) -> str
     for request in error.requests if error is not None else ():
         reply = page_request.replies.get(request.id)
         if request.kind == "approval" and isinstance(reply, Payload) and _approval(reply) is _UNDECIDED:
-            return f"An approval has the payload {{'approved': true or false}}, not {cut(repr(reply.value))}."
+            payload = "{'approved': true or false, 'reason': a text}"
+            return f"An approval has the payload {payload} and nothing else, not {cut(repr(reply.value))}."
     return None
 
 

@@ -14,12 +14,14 @@ from sigadapt.runs.run import Run
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import Chat, Waiting
 from sigadapt.ui.log.chat_log import ChatLog, LogsOfProcess
+from sigadapt.ui.page.page_files import saved_file
 from sigadapt.ui.page.page_requests import Message
 from sigadapt.ui.page.pages import Page
 from sigadapt.ui.page.shown_texts import ShownTexts
 from sigadapt.ui.page.writer import ShownCall
 from sigadapt.ui.run.chat_runs import ChatRun
 from sigadapt.ui.run.decisions import reasons_of
+from sigadapt.ui.run.program_files import FilesInput
 from sigadapt.ui.run.program_inputs import takes_history
 from sigadapt.ui.run.program_tools import tools_of_program
 from sigadapt.ui.run.runner import going_on
@@ -58,6 +60,7 @@ class RunStarts:
         logs: the logs of its chats.
         field: the input that takes the user's text.
         tools: as for `Chats`, and so are deps, state, limits and show.
+        files: the input that takes the user's files.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class RunStarts:
         state: Mapping[str, Any],
         limits: Limits | None,
         show: frozenset[str],
+        files: FilesInput | None,
     ) -> None:
         self._program = program
         self._logs = logs
@@ -81,6 +85,7 @@ class RunStarts:
         self._state = state
         self._limits = limits
         self._show = show
+        self._files = files
         self._shown_args = ShownArgs(program, tools)
         self._tasks: set[asyncio.Task[Any]] = set()  # a loop keeps no task alive
 
@@ -130,6 +135,9 @@ class RunStarts:
     async def _about_message(
         self, log: ChatLog, page: Page, message: Message, *, again: bool
     ) -> ChatRun | str | None:
+        flaw = None if self._files is None else self._files.flaw_of(message.files)
+        if flaw is not None:
+            return flaw
         run = self._new_run(log.owner)
 
         def begin() -> str | None:
@@ -146,6 +154,8 @@ class RunStarts:
             return refusal
         chat = log.chat
         inputs: dict[str, Any] = {self._field: chat.last.text}
+        if self._files is not None:
+            inputs |= self._files.inputs(chat.last.files)
         if self._takes_history:
             inputs["history"] = dspy.History(messages=[*chat.earlier_events()])
         page.begin_answer(chat.last.answer_id)
@@ -210,7 +220,9 @@ def _rows_of_message(chat: Chat, message: Message, *, again: bool) -> list[Json]
         return None
     if chat.status != "idle":
         return _WAITS if chat.status == "waits" else _RUNS
-    row = {"type": "message", "id": message.id, "text": message.text}
+    row: Json = {"type": "message", "id": message.id, "text": message.text}
+    if message.files:
+        row["files"] = [*map(saved_file, message.files)]
     if turn is None:
         return _NEVER_WAS if again and chat.turns else [row]
     if chat.has_tools_from(turn):

@@ -1,0 +1,328 @@
+"""What a page sends beside words: files reach an input, and what nothing takes is named, once."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from chat_pages import bank, message
+
+import sigadapt
+from sigadapt import ToolDecl, ui
+from sigadapt.errors import InvalidOption, SigadaptError
+from sigadapt.testing import Answer, Call, LoopbackProvider
+
+FORMS = ("ai_sdk", "ag_ui")
+each_form = pytest.mark.parametrize("form", FORMS)
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+ANSWER = Answer(text="[[ ## answer ## ]]\nFine.\n\n[[ ## completed ## ]]")
+
+
+class Sees(dspy.Signature):
+    """Look at the pictures."""
+
+    question: str = dspy.InputField()
+    pictures: list[dspy.Image] = dspy.InputField()
+    history: dspy.History = dspy.InputField()
+    answer: str = dspy.OutputField()
+
+
+class SeesOne(dspy.Signature):
+    """Look at the picture."""
+
+    question: str = dspy.InputField()
+    picture: dspy.Image | None = dspy.InputField(default=None)
+    answer: str = dspy.OutputField()
+
+
+def with_files(form: str, text: str, *files: tuple[str, str], **more: Any) -> dict[str, Any]:
+    """A body with a message and files: each a type and bytes."""
+    body = message(form, text)
+    row = body["messages"][0]
+    if form == "ai_sdk":
+        row["parts"] += [
+            {"type": "file", "mediaType": kind, "url": f"data:{kind};base64,{data}"} for kind, data in files
+        ]
+    else:
+        row["content"] = [{"type": "text", "text": text}] + [
+            {"type": kind.split("/")[0], "source": {"type": "data", "value": data, "mimeType": kind}}
+            for kind, data in files
+        ]
+    return {**body, **more}
+
+
+class Desk:
+    """A program's page."""
+
+    def __init__(self, program: dspy.Module, path: Path, net: LoopbackProvider, **options: Any) -> None:
+        self.net = net
+        self.chats = ui.Chats(program, path / "c.db", **options)
+
+    def post(self, form: str, body: Any) -> list[Any]:
+        """What the page reads."""
+
+        async def read() -> list[str]:
+            return [text async for text in getattr(self.chats, form)(body, "ada")]
+
+        return [json.loads(text[6:]) for text in asyncio.run(read()) if "[DONE]" not in text]
+
+    @property
+    def sent(self) -> str:
+        """All that the provider got."""
+        return str([received.body for received in self.net.received])
+
+
+@each_form
+@pytest.mark.parametrize("kind", [Sees, SeesOne])
+def test_files_reach_their_input_and_stay_on_the_page(form: str, kind: Any, tmp_path: Path) -> None:
+    """chats: Files reach their input"""
+    field = "pictures" if kind is Sees else "picture"
+    with (
+        LoopbackProvider([ANSWER] * 2) as net,
+        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+    ):
+        desk = Desk(dspy.Predict(kind), tmp_path, net, files=field)
+        desk.post(form, with_files(form, "Look.", ("image/png", PNG)))
+        assert desk.sent.count(PNG) == 1
+        desk.post(form, with_files(form, "And now?"))
+        shown = desk.chats.messages("c1", "ada", form=form)  # pyright: ignore[reportArgumentType]
+        assert str(shown).count(PNG) == 1
+        assert str(shown[0]).count("image/png") >= 1
+        texts = [text for _, text in desk.chats.store.read("c1", "ada")]
+        assert str(texts).count(PNG) == 1
+
+
+def test_the_store_keeps_the_bytes_of_a_file_once_beside_an_agent(tmp_path: Path) -> None:
+    """chats: Files reach their input"""
+
+    def look() -> str:
+        """Look."""
+        return "A cat."
+
+    script = [
+        Answer(calls=[Call("look")]),
+        Answer(calls=[Call("submit", {"answer": "A cat."})]),
+        Answer(calls=[Call("submit", {"answer": "Still a cat."})]),
+    ]
+    with (
+        LoopbackProvider(script) as net,
+        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+    ):
+        desk = Desk(sigadapt.ReAct(Sees.delete("history"), tools=[look]), tmp_path, net, files="pictures")
+        desk.post("ai_sdk", with_files("ai_sdk", "Look.", ("image/png", PNG)))
+        desk.chats = ui.Chats(
+            sigadapt.ReAct(Sees.delete("history"), tools=[look]), tmp_path / "c.db", files="pictures"
+        )
+        desk.post("ai_sdk", with_files("ai_sdk", "And now?"))
+        assert PNG in str(net.received[-1].body)
+        texts = [text for _, text in desk.chats.store.read("c1", "ada")]
+        assert str(texts).count(PNG) == 1
+
+
+REFUSED = {
+    "a script": ("image/svg+xml", PNG),
+    "no type": ("", PNG),
+    "no base64": ("image/png", "<script>"),
+    "too long": ("image/png", "A" * 10_000_001),
+}
+
+
+@each_form
+@pytest.mark.parametrize("file", REFUSED.values(), ids=REFUSED)
+def test_a_file_that_is_not_taken_is_refused(form: str, file: tuple[str, str], tmp_path: Path) -> None:
+    """chats: Files reach their input"""
+    with LoopbackProvider([ANSWER]) as net:
+        desk = Desk(dspy.Predict(Sees), tmp_path, net, files="pictures")
+        with pytest.raises(InvalidOption) as caught:
+            desk.post(form, with_files(form, "Look.", file))
+        assert caught.value.code == "invalid_body"
+        assert "a file of the last message is not taken" in str(caught.value)
+
+
+def test_links_and_other_kinds_are_refused(tmp_path: Path) -> None:
+    """chats: Files reach their input"""
+    with LoopbackProvider([ANSWER]) as net:
+        desk = Desk(dspy.Predict(SeesOne), tmp_path, net, files="picture")
+        body = message("ai_sdk", "Look.")
+        link = {"type": "file", "mediaType": "image/png", "url": "https://example.invalid/a.png"}
+        body["messages"][0]["parts"].append(link)
+        with pytest.raises(InvalidOption, match="never as a link"):
+            desk.post("ai_sdk", body)
+        pictures = [("image/png", PNG)] * 2
+        assert "takes one file" in str(desk.post("ai_sdk", with_files("ai_sdk", "Look.", *pictures)))
+        sound = ("audio/wav", PNG)
+        assert "no file of the type audio/wav" in str(desk.post("ai_sdk", with_files("ai_sdk", "L.", sound)))
+
+
+@pytest.mark.parametrize("name", ["photos", "question", "answer"])
+def test_an_input_that_takes_no_files_is_refused_at_once(name: str, tmp_path: Path) -> None:
+    """chats: What cannot serve is refused"""
+    with pytest.raises(InvalidOption) as caught:
+        ui.Chats(dspy.Predict(Sees), tmp_path / "c.db", files=name)
+    assert (caught.value.field, name in str(caught.value)) == ("files", True)
+
+
+UNREAD: dict[str, dict[str, Any]] = {
+    "tools of the page (paint)": {"tools": [{"name": "paint"}]},
+    "context": {"context": [{"description": "page", "value": "SECRET"}]},
+    "state": {"state": {"cart": "SECRET"}},
+    "forwarded properties": {"forwardedProps": {"theme": "SECRET"}},
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_what_nothing_takes_is_named_once(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """chats: What nothing takes is named"""
+    with bank(tmp_path) as desk:
+        for _ in range(2):
+            desk.post("ag_ui", {**message("ag_ui", "Hello"), **UNREAD[name]})
+        assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [name]
+        assert "SECRET" not in str([received.body for received in desk.provider.received])
+
+
+@each_form
+def test_system_messages_and_files_are_named(
+    form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """chats: What nothing takes is named"""
+    with bank(tmp_path) as desk:
+        body = with_files(form, "Hello", ("image/png", PNG))
+        body["messages"].insert(0, {"id": "s", "role": "system", "content": "SECRET", "parts": []})
+        desk.post(form, body)
+        desk.say(form, "Hello again")
+        [record] = caplog.records
+        assert "a system message" in record.getMessage()
+        assert "files=" in record.getMessage()
+        assert "SECRET" not in str([received.body for received in desk.provider.received])
+        alone = with_files(form, " ", ("image/png", PNG))
+        with pytest.raises(InvalidOption, match="but files alone"):
+            desk.post(form, alone)
+
+
+def test_a_yes_to_other_arguments_decides_nothing(tmp_path: Path) -> None:
+    """chats: A decision that cannot be read is refused"""
+    with bank(tmp_path) as desk:
+        desk.say("ag_ui", "send")
+        [request] = desk.requests()
+        payload = {"approved": True, "editedArgs": {"eur": 1}}
+        entry = {"interruptId": request["id"], "status": "resolved", "payload": payload}
+        rows = desk.post("ag_ui", {"threadId": "c1", "runId": "r9", "messages": [], "resume": [entry]})
+        assert "and nothing else" in str(rows)
+        assert desk.paid == []
+        assert desk.requests() == [request]
+
+
+# Programs that could not serve.
+
+
+def pay(to: str, eur: int = 75) -> str:
+    """Pay somebody."""
+    return f"Paid {eur} EUR to {to}."
+
+
+WAITS = ToolDecl.of(pay, requires_confirmation=True)
+OUTSIDE = ToolDecl("ship", "Ship it.", external=True)
+
+
+class Around(dspy.Module):
+    """A program around an agent."""
+
+    def __init__(self, tool: Any) -> None:
+        super().__init__()
+        self.agent = sigadapt.ReAct("question -> answer", tools=[tool])
+
+
+class NoHistory(Around):
+    def forward(self, question: str) -> Any:
+        return self.agent(question=question)
+
+
+class NeedsQuestion(Around):
+    def forward(self, question: str, history: Any = None) -> Any:
+        return self.agent(question=question, history=history)
+
+
+class GoesOn(Around):
+    def forward(self, question: str | None = None, history: Any = None) -> Any:
+        return self.agent(history=history, **({} if question is None else {"question": question}))
+
+
+class TakesAll(Around):
+    def forward(self, **inputs: Any) -> Any:
+        return self.agent(**inputs)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (lambda: NoHistory(WAITS), "it has no input 'history'"),
+        (lambda: NoHistory(OUTSIDE), "it has no input 'history'"),
+        (lambda: dspy.ReAct("question -> answer", tools=[WAITS]), "it has no input 'history'"),  # pyright: ignore[reportArgumentType]
+        (lambda: NeedsQuestion(WAITS), "could not go on without 'question'"),
+        (lambda: NoHistory(pay), None),
+        (lambda: NeedsQuestion(pay), None),
+        (lambda: GoesOn(WAITS), None),
+        (lambda: TakesAll(WAITS), None),
+        (lambda: sigadapt.ReAct("question -> answer", tools=[WAITS]), None),
+        (lambda: dspy.ChainOfThought("question -> answer"), None),
+    ],
+)
+def test_a_program_that_could_not_go_on_is_refused(program: Any, reason: str | None, tmp_path: Path) -> None:
+    """chats: A program that could not go on is refused"""
+
+    def make() -> ui.Chats:
+        field = None if isinstance(made, dspy.ChainOfThought) else "question"
+        return ui.Chats(made, tmp_path / "c.db", field=field)
+
+    made = program()
+    if reason is None:
+        make()
+        return
+    with pytest.raises(InvalidOption, match=reason) as caught:
+        make()
+    assert caught.value.field == "program"
+
+
+@each_form
+@pytest.mark.parametrize("adapter", [None, dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_a_forgotten_adapter_is_told_when_the_body_comes(form: str, adapter: Any, tmp_path: Path) -> None:
+    """chats: A forgotten adapter is told when the body comes"""
+    chats = ui.Chats(GoesOn(pay), tmp_path / "c.db")
+    with dspy.context(adapter=adapter), pytest.raises(SigadaptError) as caught:
+        getattr(chats, form)(message(form, "Hello"), "ada")
+    assert caught.value.code == "forgotten_adapter"
+    assert chats.messages("c1", "ada") == []
+
+
+@each_form
+def test_words_that_an_agent_submits_again_stand_there_once(form: str, tmp_path: Path) -> None:
+    """chats: The page shows what was output"""
+    said = "Hello! How can I help?"
+    script = [Answer(text=said), Answer(calls=[Call("submit", {"answer": said})])]
+    with (
+        LoopbackProvider(script) as net,
+        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+    ):
+        agent = dspy.ReActV2("question -> answer", tools=[pay])  # pyright: ignore[reportArgumentType]
+        desk = Desk(agent, tmp_path, net)
+        rows = desk.post(form, message(form, "Hi"))
+        assert "".join(row.get("delta", "") for row in rows) == said
+        assert str(desk.chats.messages("c1", "ada", form=form)).count(said) == 1  # pyright: ignore[reportArgumentType]
+
+
+@each_form
+def test_a_call_that_nobody_is_asked_about_shows_its_defaults(form: str, tmp_path: Path) -> None:
+    """chats: Every call is in the chat"""
+    script = [Answer(calls=[Call("pay", {"to": "Ada"})]), Answer(calls=[Call("submit", {"answer": "Done."})])]
+    with (
+        LoopbackProvider(script) as net,
+        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
+    ):
+        desk = Desk(sigadapt.ReAct("question -> answer", tools=[pay]), tmp_path, net)
+        rows = desk.post(form, message(form, "Go"))
+        for shown in (rows, desk.chats.messages("c1", "ada", form=form)):  # pyright: ignore[reportArgumentType]
+            assert "75" in str(shown).replace("Paid 75", "")
