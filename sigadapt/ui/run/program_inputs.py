@@ -5,8 +5,8 @@ from typing import Any
 
 import dspy
 
+from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.errors import InvalidOption
-from sigadapt.runs.submit_texts import AGENT
 
 HISTORY = "history"
 
@@ -32,7 +32,7 @@ def question_field(program: dspy.Module, field: str | None) -> str:
 
 def takes_history(program: dspy.Module) -> bool:
     """Return whether a program goes on with a history that it is given as `history`."""
-    return isinstance(program, AGENT) or HISTORY in input_names(program)
+    return isinstance(program, ReActV2) or HISTORY in input_names(program)
 
 
 def input_names(program: dspy.Module) -> list[str]:
