@@ -181,7 +181,7 @@ def run_readers() -> None:
             sendable_tools._sendable({"type": "tool_search"}, 0, route, [])
     echoes = Echoes(["abcd%efghij"])
     for text in ("abcd%efghij", "abcd%25efg%68ij", "abcd%25%65fghij"):  # as it is, and escaped
-        echoes.hidden(text)
+        echoes.without_secrets(text)
 
 
 def patterns() -> tuple[list[Pattern], list[str]]:

@@ -100,7 +100,7 @@ def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
         calls_before = CallsBefore(before)
         replacement = yield from first_choice(options.hooks, "after_choice", before, latest.context)
         choice = before if replacement is None else replacement
-        changed = calls_before.changed(choice)
+        changed = calls_before.with_other_calls(choice)
         answer.choice = choice if changed is None else checked_choice(latest, changed)
     return exchanges
 

@@ -105,7 +105,7 @@ class CallsBefore:
         self._items = [] if self._calls is None else [*self._calls.in_order()]
         self._values = [deepcopy(_values_of(call)) for call in self._items]
 
-    def changed(self, choice: Choice) -> Choice | None:
+    def with_other_calls(self, choice: Choice) -> Choice | None:
         """Return a Choice with calls that have to be checked; None if they are those from before."""
         calls = choice.tool_calls
         # A hook may have put other calls into the Choice, or changed the calls that were there.

@@ -186,7 +186,7 @@ def _without(item: Json, *keys: str) -> Json:
     return {key: value for key, value in item.items() if key not in keys}
 
 
-def _unnamed(item: Json) -> Json:
+def _without_id(item: Json) -> Json:
     """Return an item of the model without the id by which OpenAI would look for the reasoning before it."""
     kind = kind_of(item)
     if kind == "message":
@@ -513,7 +513,7 @@ class OpenAIResponses(Provider):
         kept = [block for block in blocks if not self.is_thinking(block) or block.get("encrypted_content")]
         if len(kept) == len(blocks):
             return state
-        return {**state, "blocks": [*map(_unnamed, kept)]}
+        return {**state, "blocks": [*map(_without_id, kept)]}
 
     # {"store": false, "include": ["reasoning.encrypted_content"]}
     # https://developers.openai.com/api/reference/resources/responses/methods/create

@@ -152,7 +152,7 @@ class ReAct(ReActV2):
         """Return what the model said without a call, if that is an answer; else ask it to submit."""
         turn = self._turn_in_words()
         if turn is not None and turn.answer is not None:
-            return _answered(turn, history)
+            return _prediction_of_words(turn, history)
         inputs = _with_words(history, pending_inputs, turn)
         try:
             prediction = super()._forced_submit(history, inputs, break_reason, turn_index)
@@ -160,8 +160,8 @@ class ReAct(ReActV2):
             last = self._turn_in_words()
             if last is None or last.answer is None:
                 raise
-            return _answered(last, history)
-        return prediction if turn is None else self._joined(prediction)
+            return _prediction_of_words(last, history)
+        return prediction if turn is None else self._with_words_before(prediction)
 
     async def _aforced_submit(
         self, history: dspy.History, pending_inputs: dict[str, Any], break_reason: str, turn_index: int
@@ -169,7 +169,7 @@ class ReAct(ReActV2):
         """Return what the model said without a call, if that is an answer; else ask it to submit."""
         turn = self._turn_in_words()
         if turn is not None and turn.answer is not None:
-            return _answered(turn, history)
+            return _prediction_of_words(turn, history)
         inputs = _with_words(history, pending_inputs, turn)
         try:
             prediction = await super()._aforced_submit(history, inputs, break_reason, turn_index)
@@ -177,8 +177,8 @@ class ReAct(ReActV2):
             last = self._turn_in_words()
             if last is None or last.answer is None:
                 raise
-            return _answered(last, history)
-        return prediction if turn is None else self._joined(prediction)
+            return _prediction_of_words(last, history)
+        return prediction if turn is None else self._with_words_before(prediction)
 
     def _turn_in_words(self) -> AgentTurn | None:
         """Take the turn that this agent is in, if its model made no call in it."""
@@ -188,7 +188,7 @@ class ReAct(ReActV2):
         open_turn.set(None)
         return turn
 
-    def _joined(self, prediction: Any) -> dspy.Prediction:
+    def _with_words_before(self, prediction: Any) -> dspy.Prediction:
         """Make one round of the words and the forced submit that followed them."""
         turn: Any = open_turn.get()
         if isinstance(turn, AgentTurn):
@@ -208,7 +208,7 @@ class ReAct(ReActV2):
         return Run(self.limits).at_depth(len(modules) - is_called)
 
 
-def _answered(turn: AgentTurn, history: dspy.History) -> dspy.Prediction:
+def _prediction_of_words(turn: AgentTurn, history: dspy.History) -> dspy.Prediction:
     """Return the prediction of a run that ended with words."""
     history.messages.append(turn.words())
     return dspy.Prediction(**(turn.answer or {}), history=history, termination_reason="text")

@@ -123,7 +123,7 @@ async def _call(source: Any, name: str, arguments: Json, context: ToolContext) -
     session = getattr(source, "session", source)
     parameters = inspect.signature(session.call_tool).parameters
     if "allow_input_required" not in parameters or claims_other_results(source):
-        return await _sent(source.call_tool(name, arguments))
+        return await _answer_in_time(source.call_tool(name, arguments))
     options: Json = {"allow_input_required": True}
     if "progress_callback" in parameters:
         options["progress_callback"] = _progress_of(context)
@@ -131,7 +131,7 @@ async def _call(source: Any, name: str, arguments: Json, context: ToolContext) -
         options["allow_claimed"] = True
     answers = answers_for(context)
     for _ in range(_MOST_ROUNDS):
-        result = await _sent(session.call_tool(name, arguments, **options, **answers))
+        result = await _answer_in_time(session.call_tool(name, arguments, **options, **answers))
         if not is_a("InputRequiredResult", result):
             return task_of(result) or result
         if result.input_requests:
@@ -140,7 +140,7 @@ async def _call(source: Any, name: str, arguments: Json, context: ToolContext) -
     raise RuntimeError(f"the server asked for nothing {_MOST_ROUNDS} times, and gave no result")
 
 
-async def _sent(answer: Awaitable[Any]) -> Any:
+async def _answer_in_time(answer: Awaitable[Any]) -> Any:
     """Return the answer to a call that was sent; one that does not come in time leaves open whether it ran.
 
     Raises:

@@ -365,7 +365,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
             except Exception:  # noqa: BLE001  (whatever the hooks' own classes raise)
                 functions["hooks"] = by_value((LostHooks(self.name),))
         fields = {name: getattr(self, name) for name in _UNSAVED}
-        return from_pickles, (_restored, {"source": bare_form(self), **fields}, functions)
+        return from_pickles, (_from_bare_form, {"source": bare_form(self), **fields}, functions)
 
 
 ToolDecl.__doc__ = cast("Any", Description(ToolDecl.__doc__))
@@ -407,7 +407,7 @@ def from_pickles(make: Callable[..., Any], fields: dict[str, Any], pickles: dict
     return make(**fields, **{key: pickle.loads(each) for key, each in pickles.items()})  # noqa: S301  (inside a pickle)
 
 
-def _restored(source: Json, **fields: Any) -> ToolDecl:
+def _from_bare_form(source: Json, **fields: Any) -> ToolDecl:
     return with_fields(ToolDecl.of(source), **fields)
 
 

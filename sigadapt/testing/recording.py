@@ -75,7 +75,7 @@ class Exchange(NamedTuple):
         request = echoes.hidden_in(self.request, ("request",), masked)
         content = echoes.hidden_in(harmless, ("response",), masked).encode("utf-8", "surrogateescape")
         # By steps: a secret with a slash is another text in a pointer.
-        steps = [[echoes.hidden(key_of(step)) for step in path.split("/")[1:]] for path in masked]
+        steps = [[echoes.without_secrets(key_of(step)) for step in path.split("/")[1:]] for path in masked]
         pointers = tuple(dict.fromkeys(map(pointer, steps)))
         return self._replace(path=path, request=request, response=content, masked=pointers)
 

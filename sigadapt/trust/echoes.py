@@ -176,7 +176,7 @@ class Echoes:
         numbers = [number for sample in (None, *samples) for number in self._numbers.get(sample, ())]
         return [self._forms[number] for number in sorted(numbers)]
 
-    def hidden(self, text: str) -> str:
+    def without_secrets(self, text: str) -> str:
         """Return a text without secrets."""
         pieces: list[str] = []
         cursor = 0
@@ -188,7 +188,7 @@ class Echoes:
     def hidden_in(self, value: Any, path: tuple[str, ...], masked_paths: dict[str, None]) -> Any:
         """Return a JSON value without secrets, and note where they were."""
         if is_object(value):
-            members = {self.hidden(key): (key, member) for key, member in value.items()}
+            members = {self.without_secrets(key): (key, member) for key, member in value.items()}
             if members.keys() != value.keys():
                 masked_paths[pointer(path)] = None
             for name, (key, member) in members.items():
@@ -199,7 +199,7 @@ class Echoes:
         if value is None or isinstance(value, bool):
             return value
         text = value if isinstance(value, str) else json.dumps(value)
-        masked = self.hidden(text)
+        masked = self.without_secrets(text)
         if masked == text:
             return value
         masked_paths[pointer(path)] = None

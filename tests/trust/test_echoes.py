@@ -37,7 +37,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 def test_a_key_is_found_in_every_form(form: str, key: str) -> None:
     """loopback-provider: A key that comes back is not recorded."""
     written = FORMS[form](key)
-    hidden = Echoes([key]).hidden(f"<p>It is {written}!</p>")
+    hidden = Echoes([key]).without_secrets(f"<p>It is {written}!</p>")
     assert hidden.endswith("!</p>")
     assert "***" in hidden
     assert written not in hidden
@@ -52,7 +52,7 @@ def test_characters_that_begin_their_own_escapes_are_found(keys: list[str], arou
     """loopback-provider: A key that comes back is not recorded."""
     for form in (str, quote, html.escape):
         written = form(keys[0])
-        assert written not in Echoes(keys).hidden(f"{around} {written} {around}")
+        assert written not in Echoes(keys).without_secrets(f"{around} {written} {around}")
 
 
 def work(what: Callable[[], object]) -> int:
@@ -76,7 +76,7 @@ def test_a_long_key_costs_what_its_length_costs() -> None:
     text = f"It is {LONG}, {quote(LONG)}, and {LONG[:1_500]}"
 
     def mask(length: int) -> int:
-        return work(lambda: Echoes([LONG[:length]]).hidden(text))
+        return work(lambda: Echoes([LONG[:length]]).without_secrets(text))
 
     mask(10)
     assert mask(2_000) < 5 * mask(500)
@@ -86,16 +86,16 @@ def test_many_secrets_cost_no_more_for_each_text() -> None:
     """loopback-provider: A key that comes back is not recorded."""
     few, many = (Echoes([f"secret-number-{n:09}" for n in range(count)]) for count in (100, 1_600))
     text = "Nothing of this is one. " * 50
-    few.hidden(text)
-    assert work(lambda: many.hidden(text)) < 2 * work(lambda: few.hidden(text))
-    assert many.hidden("It is secret-number-000001599.") == "It is ***."
+    few.without_secrets(text)
+    assert work(lambda: many.without_secrets(text)) < 2 * work(lambda: few.without_secrets(text))
+    assert many.without_secrets("It is secret-number-000001599.") == "It is ***."
 
 
 def test_the_longest_secret_counts() -> None:
     """loopback-provider: A key that comes back is not recorded."""
     assert (
-        Echoes(["key-12345678", "key-12345678-abc"]).hidden("a key-12345678-abc key-12345678-x")
+        Echoes(["key-12345678", "key-12345678-abc"]).without_secrets("a key-12345678-abc key-12345678-x")
         == "a *** ***-x"
     )
-    assert Echoes(["12345678"]).hidden('{"n": 12345678}') == '{"n": 99999999}'
-    assert Echoes([]).hidden("x") == "x"
+    assert Echoes(["12345678"]).without_secrets('{"n": 12345678}') == '{"n": 99999999}'
+    assert Echoes([]).without_secrets("x") == "x"

@@ -62,20 +62,20 @@ def words_in(agent: Any, adapter: OutputFormat, plan: Plan, choice: Choice) -> S
     answer = None
     field = answer_field(agent)
     if field is not None:
-        value = (yield from _parsed(adapter, agent.signature, text)).get(field)
+        value = (yield from _outputs_in(adapter, agent.signature, text)).get(field)
         if value is None and not holds_thoughts:
             value = adapter.plain(text)
         if isinstance(value, str) and value.strip():
             answer = {field: value.strip()}
     values: dict[str, Any] = {}
     if answer is None and holds_thoughts:
-        values = yield from _parsed(adapter, thoughts, text)
+        values = yield from _outputs_in(adapter, thoughts, text)
     outputs = {name: values.get(name) for name in plan.outputs}
     outputs[plan.calls] = ToolCalls(turn=Turn(text=text, reasoning=choice.reasoning))
     return Words(outputs, answer)
 
 
-def _parsed(adapter: OutputFormat, signature: type[Signature], text: str) -> Steps[dict[str, Any]]:
+def _outputs_in(adapter: OutputFormat, signature: type[Signature], text: str) -> Steps[dict[str, Any]]:
     """Return the outputs that a text marks; none if it marks none, or they cannot be read."""
     try:
         values = yield from parse_steps(adapter, signature, text)
@@ -92,7 +92,7 @@ def with_words(
     history = inputs.get(field or "")
     if history is None:
         return inputs, ()
-    writer = _Writer(agent, adapter, plan)
+    writer = _HistoryWriter(agent, adapter, plan)
     events: list[Event] = []
     is_new = False
     for number, event in enumerate(read(dspy.History, history, field).messages):
@@ -104,7 +104,7 @@ def with_words(
     return {**inputs, str(field): dspy.History(messages=events)}, writer.changes()
 
 
-class _Writer:
+class _HistoryWriter:
     """Writes the events of an agent's history as events of its predictor."""
 
     def __init__(self, agent: Any, adapter: OutputFormat, plan: Plan) -> None:
@@ -133,7 +133,7 @@ class _Writer:
                 return [event]
         names = [*self._plan.text_signature.input_fields, *self._outputs, *self._known]
         refuse_strange(event, names, self._plan.history_fields)
-        kept = self._kept(event, number)
+        kept = self._sendable(event, number)
         calls = collection_in(kept)
         said = {name: kept.pop(name) for name in self._outputs if name in kept}
         said = {name: value for name, value in said.items() if not _is_said(name, value, calls)}
@@ -156,7 +156,7 @@ class _Writer:
         calls = collection_in(event)
         return calls is None or not (calls.turn.reasoning or calls.text)
 
-    def _kept(self, event: Event, number: int) -> Event:
+    def _sendable(self, event: Event, number: int) -> Event:
         """Return what an agent's request can hold of an event."""
         loses_thoughts = self._loses_thoughts(event)
         kept: Event = {}

@@ -104,7 +104,7 @@ class AdapterSearch(NamedTuple):
         program_calls: list[ToolCall | InvalidToolCall] = []
         for call in calls.in_order():
             if call.name == SEARCH and getattr(call, "code", "") != "truncated":
-                searches.append(_searched(call))
+                searches.append(_search_of(call))
             elif call.name == CALL and isinstance(call, ToolCall):
                 routed[call.id] = call.arguments
                 program_calls.append(_inner_call(call, self.decls))
@@ -165,7 +165,7 @@ class AdapterSearch(NamedTuple):
             raise InvalidToolDecl(f"{subject} failed: {error!r}", code="search_failed") from error
 
 
-def _searched(call: ToolCall | InvalidToolCall) -> SearchRecord:
+def _search_of(call: ToolCall | InvalidToolCall) -> SearchRecord:
     """Return the search that a call of `search_tools` asks for."""
     query: Any = call.args.get("query") if isinstance(call, ToolCall) else None
     if not isinstance(query, str) or not query.strip():

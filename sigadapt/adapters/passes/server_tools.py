@@ -147,21 +147,21 @@ def _entry(
     unplaced = [name for name in options if f"'${name}'" not in str(template) and name not in entry_text]
     why = f"{kind} has no {{!r}} on this route"
     changes += (Change(f"{where}/{name}", "dropped", why.format(name)) for name in unplaced)
-    return _merged(_filled(template, options) or {}, author_entry or {})
+    return _merge(_fill_in(template, options) or {}, author_entry or {})
 
 
-def _filled(template: Any, options: Json) -> Any:
+def _fill_in(template: Any, options: Json) -> Any:
     """Return a template with the options that were given; None for what holds none of them."""
     if isinstance(template, str):
         return options.get(template[1:]) if template.startswith("$") else template
     if not is_object(template) or not template:
         return template
-    parts = {key: _filled(part, options) for key, part in template.items()}
+    parts = {key: _fill_in(part, options) for key, part in template.items()}
     return {key: part for key, part in parts.items() if part is not None} or None
 
 
-def _merged(entry: Json, author_entry: Json) -> Json:
-    both = {key: _merged(entry[key], part) for key, part in author_entry.items() if is_object(entry.get(key))}
+def _merge(entry: Json, author_entry: Json) -> Json:
+    both = {key: _merge(entry[key], part) for key, part in author_entry.items() if is_object(entry.get(key))}
     return {**entry, **author_entry, **both}
 
 

@@ -63,13 +63,13 @@ def aliases_in(request: Request, pattern: str, longest: int) -> dict[str, str]:
     for row in request["messages"]:
         names += [row["name"]] if row["role"] == "tool" else map(name_in, row.get("tool_calls") or ())
     what = "aliases", pattern, longest
-    in_tools = made_once(tools, what, lambda: aliases(_declared(tools), pattern, longest))
+    in_tools = made_once(tools, what, lambda: aliases(_names_in(tools), pattern, longest))
     if not in_tools and not aliases(names, pattern, longest):
         return {}
-    return aliases([*_declared(tools), *names], pattern, longest)
+    return aliases([*_names_in(tools), *names], pattern, longest)
 
 
-def _declared(tools: Iterable[Json]) -> list[str]:
+def _names_in(tools: Iterable[Json]) -> list[str]:
     return [part["name"] for tool in tools if (part := named_part(tool))]
 
 

@@ -111,11 +111,11 @@ def _call_id_argument(source: Any) -> str | None:
         if any(issubclass(kind, call_id) for kind in kinds):
             found = name
         elif fields[name].is_required():  # otherwise its default stands for what nobody injects
-            raise _injected(source.name, name)
+            raise _injection_refusal(source.name, name)
     return found
 
 
-def _injected(tool: str, name: str) -> InvalidToolDecl:
+def _injection_refusal(tool: str, name: str) -> InvalidToolDecl:
     return InvalidToolDecl(
         f"its argument {name!r} is injected by LangChain's own agents",
         code="injected_argument",

@@ -81,7 +81,7 @@ class SchemaInputs:
         if type(annotation) is ForwardRef:
             annotation = annotation.__forward_arg__
         if type(annotation) is str:
-            annotation = self._evaluated(annotation)
+            annotation = self._annotation_of(annotation)
         origin = get_origin(annotation)
         if origin is not None:
             self._add_generic(origin, annotation)
@@ -257,9 +257,9 @@ class SchemaInputs:
             self.add_annotation(annotation)
         self._names = outer_names
 
-    def _evaluated(self, text: str) -> Any:
+    def _annotation_of(self, text: str) -> Any:
         try:
-            return eval(_compiled(text), self._names)  # noqa: S307  (the author's own annotation)
+            return eval(_code_of(text), self._names)  # noqa: S307  (the author's own annotation)
         except Exception:  # noqa: BLE001  (an annotation in quotes is an expression and may raise anything)
             _give_up(text)
 
@@ -282,7 +282,7 @@ def _globals_of(kind: type) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(text: str) -> CodeType:
+def _code_of(text: str) -> CodeType:
     return compile(text.strip(), "<annotation>", "eval")
 
 

@@ -115,7 +115,7 @@ async def arun_function(
     """Run a function from async code; await what it returns."""
     entry = async_entry(function)
     if is_async(entry):
-        return await _awaited(entry(**arguments), timeout)
+        return await _wait_for(entry(**arguments), timeout)
     with relayed_from_loop():
         thread = in_thread(partial(entry, **arguments))
     future = asyncio.wrap_future(thread)
@@ -129,7 +129,7 @@ async def arun_function(
         future.cancel()  # its thread may end after this loop
     if is_late:
         raise LateError(timeout or 0.0, is_cancelled=False)
-    return await _awaited(future.result().result(), timeout)
+    return await _wait_for(future.result().result(), timeout)
 
 
 def is_async(function: Any) -> bool:
@@ -261,10 +261,10 @@ def _wait(value: Awaitable[Any], timeout: float | None) -> Any:
         loop = turn_loop.get()
         if loop is None or not loop.is_running() or loop in _BLOCKED.get():
             with relayed_from_thread():
-                return asyncio.run(_awaited(value, timeout))
-        return asyncio.run_coroutine_threadsafe(_awaited(value, timeout), loop).result()
+                return asyncio.run(_wait_for(value, timeout))
+        return asyncio.run_coroutine_threadsafe(_wait_for(value, timeout), loop).result()
     with blocking_loop():
-        future = in_thread(partial(asyncio.run, _awaited(value, timeout)))
+        future = in_thread(partial(asyncio.run, _wait_for(value, timeout)))
     return future.result().result()
 
 
@@ -272,10 +272,10 @@ def with_timeout(value: Any, timeout: float | None) -> Any:
     """Return a value, or what awaits it for as long as the timeout allows."""
     if timeout is None or not inspect.isawaitable(value):
         return value
-    return _awaited(value, timeout)
+    return _wait_for(value, timeout)
 
 
-async def _awaited(value: Any, timeout: float | None) -> Any:
+async def _wait_for(value: Any, timeout: float | None) -> Any:
     """Await a value, and what it gives in turn, each for as long as the timeout allows."""
     while inspect.isawaitable(value):
         task = asyncio.ensure_future(value)

@@ -116,7 +116,7 @@ class _Placing:
         number = 0
         for part in _parts_of(row):
             number += part["type"] in PLACED
-            self._parts += self._placed(part, number) if part["type"] in PLACED else [part]
+            self._parts += self._places_of(part, number) if part["type"] in PLACED else [part]
 
     def row(self) -> dict[str, Any]:
         """Return the tool message."""
@@ -124,7 +124,7 @@ class _Placing:
         content = {"result": result, "blocks": self._blocks(), "after": self._after}
         return {**self._row, "content": text_of(self._parts), **content}
 
-    def _placed(self, part: Part, number: int) -> list[Part]:
+    def _places_of(self, part: Part, number: int) -> list[Part]:
         """Return a part that stays in the result, or the text in its place, or nothing if JSON names it."""
         text_only = self._row["is_error"] and self._route.results.text_failures
         if why := _why_foreign(part, self._route):
