@@ -29,8 +29,8 @@ from sigadapt.adapters.calling.answers import checked_choice, read_choice, recov
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import prompted_after, refuses_tools
 from sigadapt.adapters.calling.follow_ups import Exchange, reask_until_valid, whole_answer
-from sigadapt.adapters.calling.preparation import prepare, with_request
-from sigadapt.adapters.hooks import CallsBefore, first_choice
+from sigadapt.adapters.calling.preparation import prepare
+from sigadapt.adapters.hooks import CallsBefore, before_request, first_choice
 from sigadapt.adapters.lm.native_types import native_values
 from sigadapt.adapters.lm.traces import report, watches
 from sigadapt.adapters.lm.transport import send
@@ -43,6 +43,8 @@ from sigadapt.adapters.outputs import (
     settle_bad_calls,
     with_server_work,
 )
+from sigadapt.adapters.passes.order import write
+from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.adapters.response.waiting import stop_for_person
@@ -68,25 +70,31 @@ def steps(call: AdapterCall) -> Steps[Outputs]:
         if turn is not None and len(outputs) == 1:
             take_answer(turn, last_record, outputs[0])
         if call.adapter.options.confirm:
-            stop_for_person(call, record.decls, record.sent.canonical, outputs[-1], answer.trace)
+            stop_for_person(call, record.decls, record.canonical, outputs[-1], answer.trace)
     return outputs
 
 
 def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
     """Send the request and return every candidate's answer, as the hooks changed it."""
     options = record.call.adapter.options
-    if record.replacement is not None:
-        return [(record, CandidateAnswer(None, choice=record.replacement))]
+    # Hooks see the canonical Request, so what they change is made fit for the route like the rest.
+    if options.hooks:
+        request = yield from before_request(options.hooks, record.canonical, record.context)
+        if isinstance(request, Choice):
+            return [(record, CandidateAnswer(None, choice=checked_choice(record, request)))]
+        record.canonical = request
+    write(record)
+    if options.max_tool_bytes is not None:
+        refuse_large(record, options.max_tool_bytes, record.plan.tools)
     exchanges: list[Exchange] = []
     try:
         try:
             candidates = yield from send(record, subscribe)
         except Exception as error:
-            if not (record.sent.calling.is_tentative and refuses_tools(error)):
+            if not (record.calling.is_tentative and refuses_tools(error)):
                 raise
-            calling = prompted_after(record.sent.calling, record.call.lm, error)
-            record = with_request(record, record.sent.canonical, calling)
-            candidates = yield from send(record, subscribe)
+            record.calling = prompted_after(record.calling, record.call.lm, error)
+            candidates = yield from send(write(record), subscribe)
         for number, answer in enumerate(candidates):
             candidate = record if record.controls.candidates == 1 else record.for_candidate(number)
             exchanges.append((yield from _follow_up(candidate, answer)))
@@ -109,7 +117,7 @@ def _follow_up(record: CallRecord, answer: CandidateAnswer) -> Steps[Exchange]:
     """Return the answer that one candidate ends with, after what its first one asks for."""
     options = record.call.adapter.options
     exchange = record, answer
-    if record.sent.search is not None or answer.reading.finish == "pause":
+    if record.search is not None or answer.reading.finish == "pause":
         exchange = yield from whole_answer(record, answer)
     if options.on_invalid == "reask":
         exchange = yield from reask_until_valid(*exchange, options.max_reasks)
@@ -131,7 +139,7 @@ def _outputs(
 ) -> Steps[dict[str, Any]]:
     call = record.call
     plan = record.plan
-    tool_choice = record.tool_choice if "tool_choice" in record.sent.canonical else None
+    tool_choice = record.tool_choice if "tool_choice" in record.canonical else None
     try:
         refuse_no_answer(choice, plan)
         choice = settle_bad_calls(choice, call.adapter.options, plan, call.signature, answer.failure)
@@ -147,7 +155,7 @@ def _outputs(
             values = yield from outputs_of(
                 call.adapter, plan, call.signature, choice, partial(recover_hint, record)
             )
-        if values[plan.calls] is None and plan.empty_calls and not record.sent.is_native:
+        if values[plan.calls] is None and plan.empty_calls and not record.is_native:
             values = {**values, plan.calls: ToolCalls(tool_calls=[])}
         calls = values[plan.calls]
         before = record.earlier.searches

@@ -159,12 +159,12 @@ class SpanTracer:
     def request(self, record: Any) -> "_ChatSpan":
         """Return the context in which a request is sent and answered."""
         lm = record.call.lm
-        attributes = _request_attributes(lm, record.sent.request, record.route.wire)
+        attributes = _request_attributes(lm, record.request, record.route.wire)
         span = self.chat(lm, attributes)
-        if record.sent.changes:
-            span.tell(lambda open_span: self._add_changes(open_span, record.sent.changes))
+        if record.changes:
+            span.tell(lambda open_span: self._add_changes(open_span, record.changes))
         chat = _ChatSpan(self, span)
-        chat.ask(record.sent.request["messages"], record.sent.request.get("tools") or ())
+        chat.ask(record.request["messages"], record.request.get("tools") or ())
         return chat
 
     def text_of(self, value: Any) -> str:

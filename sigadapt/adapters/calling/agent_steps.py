@@ -69,7 +69,7 @@ def take_answer(turn: AgentTurn, record: CallRecord, outputs: Mapping[str, Any])
     if not isinstance(calls, ToolCalls):
         return
     turn.take_answer(calls, record.decls, outputs_beside(plan, outputs), plan.calls)
-    if is_forced_submit(record.sent.canonical, record.decls):  # it is the only call that is run
+    if is_forced_submit(record.canonical, record.decls):  # it is the only call that is run
         return
     good = [call for call in calls if not isinstance(call, RefusedToolCall)]
     to_run = [call for call in good if call.name != SUBMIT]

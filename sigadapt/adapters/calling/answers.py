@@ -10,7 +10,7 @@ from sigadapt.adapters.listeners import CallSubscription
 from sigadapt.adapters.outputs import sole_text_field
 from sigadapt.adapters.passes.adapter_search import SCHEMAS
 from sigadapt.adapters.passes.names import name_restorer
-from sigadapt.adapters.passes.order import CHECKS, read_calls
+from sigadapt.adapters.passes.order import judge, read
 from sigadapt.adapters.passes.prompts import read_calls_in_text
 from sigadapt.adapters.passes.tool_fields import tools_hash
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice, choice_of
@@ -29,18 +29,17 @@ def read_choice(record: CallRecord, answer: CandidateAnswer) -> Choice:
 
 
 def _choice_of(record: CallRecord, reading: Reading, raw: Any) -> Choice:
-    sent = record.sent
     is_from_text = False
-    if sent.calling.reads_text:
-        reading, is_from_text = read_calls_in_text(reading, sent.calling, record.text_schemas)
+    if record.calling.reads_text:
+        reading, is_from_text = read_calls_in_text(reading, record.calling, record.text_schemas)
     # Only then: a turn of its own in each saved call would cost more than the record is worth.
-    if reading.calls and reading.state is not None and sent.is_native:
-        reading = reading._replace(offered=tools_hash(sent.canonical))
+    if reading.calls and reading.state is not None and record.is_native:
+        reading = reading._replace(offered=tools_hash(record.canonical))
     choice = choice_of(reading, raw, record.made_ids, record.earlier.ids)
     if choice.tool_calls is None:
         return choice
     calls = mark_recovered(choice.tool_calls) if is_from_text else choice.tool_calls
-    calls = read_calls(calls, record)
+    calls = read(calls, record)
     return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)
 
 
@@ -52,14 +51,12 @@ def checked_choice(record: CallRecord, choice: Choice) -> Choice:
     items: list[Any] = [*calls.tool_calls]
     if not all(isinstance(item, ToolCall) for item in items):  # the list is a hook's to change
         calls = rebuilt([*items, *calls.invalid], calls)
-    for check in CHECKS:
-        calls = check(calls, record)
-    return replace(choice, tool_calls=calls)
+    return replace(choice, tool_calls=judge(calls, record))
 
 
 def recover_hint(record: CallRecord, text: str) -> str:
     """Return what would read a call in a text in which none was looked for; empty if it holds none."""
-    call = None if record.sent.calling.reads_text else looks_like(text, record.decls)
+    call = None if record.calling.reads_text else looks_like(text, record.decls)
     if call is None:
         return ""
     return f"The text holds what looks like a {call[0]} call of {call[1]!r}; recover=True reads it."
@@ -71,7 +68,7 @@ def subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
     if record.streamed_field is None or not (begin_answer or all_listeners()):
         return None
     adapter = record.call.adapter
-    calling = record.sent.calling
+    calling = record.calling
     sole = sole_text_field(record.plan.text_signature)
     run: Any = None
     if begin_answer is not None:
@@ -85,7 +82,7 @@ def subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
         fields = tuple(record.call.signature.output_fields)
         gate = TextGate(record.text_schemas(), fields, **calling.reads)
     declared_name = None
-    if record.sent.names or adapter.options.repair:
+    if record.names or adapter.options.repair:
         declared_name = name_restorer(record)
     return CallSubscription(
         stream,
@@ -95,7 +92,7 @@ def subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
         earlier_ids=record.earlier.ids,
         identities=record.earlier.identities,
         made_id=record.made_ids,
-        adapter_tools=SCHEMAS if record.sent.search else (),
+        adapter_tools=SCHEMAS if record.search else (),
         texts=texts,
         gate=gate,
         run=run,

@@ -1,7 +1,12 @@
-"""CallRecord: everything that is known of one adapter call, from its Plan to its answers."""
+"""CallRecord: everything that is known of one request of an adapter call, from its Plan to its answer.
+
+`prepare` makes it with the canonical Request. The passes (`passes/order.py`) make of that the Request that is
+sent, and leave here what they need to read its answer. Each request of a call has a record of its own:
+`again` returns the one that goes on.
+"""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dspy import BaseLM
@@ -15,15 +20,12 @@ from sigadapt.adapters.output_format import OutputFormat
 from sigadapt.adapters.passes.adapter_search import SCHEMAS
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.aliases import MadeIds
-from sigadapt.adapters.request.canonical import Change
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.tool_choice import form_of
-from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.response.text_choice import schemas_of
 from sigadapt.adapters.response.typed_calls import identity
-from sigadapt.providers.route import Route
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls, Turn
-from sigadapt.signatures.tool_decls import ToolDecls
 
 
 class AdapterCall(NamedTuple):
@@ -61,44 +63,51 @@ class EarlierAnswers(NamedTuple):
 NO_ANSWERS = EarlierAnswers()
 
 
-@dataclass(frozen=True)
-class CallRecord:
-    """A Request that is ready to be sent, and what is needed to read its Response."""
+@dataclass(kw_only=True)
+class CallRecord(RequestRecord):
+    """One request of an adapter call, and what is needed to read its answer."""
 
     call: AdapterCall
     plan: Plan  # without the fields that the provider fills natively
-    decls: ToolDecls  # what calls are judged by
-    route: Route
     controls: Controls
     streamed_field: str | None  # the calls field, if a listener may be waiting for its calls
-    sent: RequestRecord  # the Request, as its route takes it
-    made_ids: MadeIds  # ids of calls that came without one
-    repairs: tuple[Change, ...] = ()  # of the history that was given
-    replacement: Choice | None = None  # a hook's, used instead of the model's answer
+    candidate: int = 0  # which of several answers to the same request
     earlier: EarlierAnswers = NO_ANSWERS  # answers of the same candidate
+    _made_ids: MadeIds | None = field(default=None, init=False)
 
     @property
-    def context(self) -> HookContext:
-        """What the hooks are given."""
-        return HookContext(model_of(self.call.lm), self.call.signature, self.decls, self.sent.changes)
+    def made_ids(self) -> MadeIds:
+        """The ids of calls of the answer that come without one."""
+        if self._made_ids is None or self._made_ids.request is not self.canonical:
+            self._made_ids = MadeIds(self.canonical, self.candidate)
+        return self._made_ids
+
+    def again(self, canonical: Request, earlier: EarlierAnswers) -> "CallRecord":
+        """Return the record of another request of the same call, which the passes have yet to write."""
+        return replace(self, canonical=canonical, earlier=earlier)
 
     def for_candidate(self, number: int) -> "CallRecord":
         """Return the record of one candidate alone; listeners get only the calls of the first candidate."""
         field = self.streamed_field if number == 0 else None
-        ids = MadeIds(self.sent.canonical, number)
-        return replace(self, controls=self.controls.candidate(number), streamed_field=field, made_ids=ids)
+        controls = self.controls.candidate(number)
+        return replace(self, controls=controls, streamed_field=field, candidate=number)
+
+    @property
+    def context(self) -> HookContext:
+        """What the hooks are given."""
+        return HookContext(model_of(self.call.lm), self.call.signature, self.decls, self.changes)
 
     def text_schemas(self) -> dict[str, Json]:
         """Return the schemas of the tools that a call in a text can name."""
-        return schemas_of(self.decls) | (SCHEMAS if self.sent.search is not None else {})
+        return schemas_of(self.decls) | (SCHEMAS if self.search is not None else {})
 
     @property
     def tool_choice(self) -> str | Json | None:
         """The tool choice that the model was sent; None if none was, or the route dropped it."""
-        choice = self.sent.canonical.get("tool_choice")
-        if choice is None or not self.sent.is_native:
+        choice = self.canonical.get("tool_choice")
+        if choice is None or not self.is_native:
             return choice
         runs_own = self.decls.tools is not self.decls.entries  # which may be what was required
-        choice_sent = self.sent.request.get("tool_choice", "auto")
+        choice_sent = self.request.get("tool_choice", "auto")
         is_weaker = choice_sent == "auto" or form_of(choice_sent) == "own"
         return None if is_weaker or (runs_own and choice == "required") else choice

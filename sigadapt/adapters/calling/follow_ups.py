@@ -5,9 +5,9 @@ from typing import TypeAlias
 
 from sigadapt.adapters.calling.answers import read_choice, subscribe
 from sigadapt.adapters.calling.call_record import CallRecord
-from sigadapt.adapters.calling.preparation import with_request
 from sigadapt.adapters.lm.transport import send
 from sigadapt.adapters.outputs import is_no_answer
+from sigadapt.adapters.passes.order import write
 from sigadapt.adapters.request.continuation import (
     asking_again,
     can_go_on,
@@ -31,9 +31,9 @@ def whole_answer(record: CallRecord, answer: CandidateAnswer, searches: int = 0)
     whole = yield from _rest_of_turn(record, answer)
     choice = read_choice(record, whole)
     calls = choice.tool_calls
-    if record.sent.search is None or calls is None or not calls.turn.searches or is_no_answer(choice):
+    if record.search is None or calls is None or not calls.turn.searches or is_no_answer(choice):
         return record, whole
-    searches_left = min(search.most for search in record.sent.search.searches) - searches
+    searches_left = min(search.most for search in record.search.searches) - searches
     if searches_left < 0:
         raise UnusableAnswer(
             f"the model searched for tools {searches} times, read that it should stop, and searched again",
@@ -42,14 +42,13 @@ def whole_answer(record: CallRecord, answer: CandidateAnswer, searches: int = 0)
             field=record.plan.tools,
             fix="Raise max_searches of Toolset.deferred, or load the tools it needs.",
         )
-    calls = yield from record.sent.search.with_answers(calls, searches_left)
+    calls = yield from record.search.with_answers(calls, searches_left)
     if calls:  # the program's calls first: their results go back with the answers
         whole.choice = replace(choice, tool_calls=calls)
         return record, whole
     turn = calls.turn.model_copy(update={"before": ()})
-    rows = [*record.sent.canonical["messages"], *turns_before(Turn(before=(turn,)))]
-    again = with_request(record, {**record.sent.canonical, "messages": rows}, record.sent.calling)
-    again = replace(again, earlier=record.earlier.with_search(turn))
+    rows = [*record.canonical["messages"], *turns_before(Turn(before=(turn,)))]
+    again = write(record.again({**record.canonical, "messages": rows}, record.earlier.with_search(turn)))
     (latest,) = yield from send(again, subscribe)
     return (yield from whole_answer(again, latest, searches + len(turn.searches)))
 
@@ -59,10 +58,8 @@ def _rest_of_turn(record: CallRecord, answer: CandidateAnswer) -> Steps[Candidat
     for count in range(1, record.call.adapter.options.max_pauses + 1):
         if answer.reading.finish != "pause" or not can_go_on(answer.reading, record.route):
             break
-        again = with_request(
-            record, with_paused_turn(record.sent.canonical, answer.reading), record.sent.calling
-        )
-        again.sent.changes = (*again.sent.changes, change_of_pause(record.sent.canonical, count))
+        again = write(record.again(with_paused_turn(record.canonical, answer.reading), record.earlier))
+        again.extend((change_of_pause(record.canonical, count),))
         before = answer.reading
         (answer,) = yield from send(again, subscribe)
         answer.reading = whole_turn(before, answer.reading)  # its Response holds only the last part
@@ -79,11 +76,11 @@ def reask_until_valid(record: CallRecord, answer: CandidateAnswer, max_reasks: i
         calls = choice.tool_calls
         if calls is None or not calls.invalid or is_no_answer(choice):
             break
-        with_failures = with_request(record, asking_again(record.sent.canonical, calls), record.sent.calling)
-        record = again = replace(with_failures, earlier=record.earlier.with_calls(calls))
+        again = record.again(asking_again(record.canonical, calls), record.earlier.with_calls(calls))
+        record = write(again)
         try:
-            (response,) = yield from send(again, subscribe)
-            record, latest = yield from whole_answer(again, response)
+            (response,) = yield from send(record, subscribe)
+            record, latest = yield from whole_answer(record, response)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             answer.failure = error
             break

@@ -1,28 +1,20 @@
 """Make the Request of a call, and find every error that can be found before it is sent."""
 
-from dataclasses import replace
 from typing import Any
 
 import dspy
 
 from sigadapt.adapters.calling.agent_words import with_words
-from sigadapt.adapters.calling.answers import checked_choice
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
-from sigadapt.adapters.calling.calling import Calling, calling_of
+from sigadapt.adapters.calling.calling import calling_of
 from sigadapt.adapters.calling.recorded_tools import as_recorded
-from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.hooks import before_request
 from sigadapt.adapters.lm.native_types import without_native_fields
 from sigadapt.adapters.lm.routes import controls_of, model_of, route_of, with_replayed_reasoning
-from sigadapt.adapters.passes.order import write_request
 from sigadapt.adapters.plan import Plan
 from sigadapt.adapters.request.agent_prompt import with_instructions, with_last_question, with_tool_names
-from sigadapt.adapters.request.aliases import MadeIds
-from sigadapt.adapters.request.canonical import Change, Request, build_request
+from sigadapt.adapters.request.canonical import Change, build_request
 from sigadapt.adapters.request.lost_ids import with_lost_ids
 from sigadapt.adapters.request.orphans import heal
-from sigadapt.adapters.request.tool_budget import refuse_large
-from sigadapt.adapters.response.choice import Choice
 from sigadapt.adapters.response.waiting import refuse_unasked
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.awaiting import Steps
@@ -33,7 +25,7 @@ from sigadapt.text.layout import Layout
 
 
 def prepare(call: AdapterCall) -> Steps[CallRecord]:
-    """Make the Request of a call, without sending it."""
+    """Make the canonical Request of a call."""
     adapter = call.adapter
     options = call.adapter.options
     plan = call.plan
@@ -64,27 +56,20 @@ def prepare(call: AdapterCall) -> Steps[CallRecord]:
     messages, naming = _messages_of(call, plan, inputs, decls)
     repairs = (*repairs, *naming)
     request = build_request(model, messages, decls, options, generation)
-    record = CallRecord(
+    return CallRecord(
         call=call,
         plan=plan,
         decls=decls,
         route=route,
         controls=controls,
-        streamed_field=plan.calls,
-        sent=RequestRecord(canonical=request, request=request, route=route, calling=calling),
-        made_ids=MadeIds(request),
+        calling=calling,
+        canonical=request,
         repairs=repairs,
+        streamed_field=plan.calls,
+        is_recorded=adapter.recorded_wire is not None,
+        breaks_tokens=route.templated and options.control_tokens == "break",
+        bridges_results=options.bridge_results,
     )
-    # Hooks see the canonical Request, so what they change is made fit for the route like the rest.
-    if options.hooks:
-        request_or_choice = yield from before_request(options.hooks, request, record.context)
-        if isinstance(request_or_choice, Choice):
-            return replace(record, replacement=checked_choice(record, request_or_choice))
-        request = request_or_choice
-    record = with_request(record, request, calling)
-    if options.max_tool_bytes is not None:
-        refuse_large(record.sent, options.max_tool_bytes, plan.tools)
-    return record
 
 
 def _with_whole_history(call: AdapterCall, plan: Plan) -> tuple[dict[str, Any], tuple[Change, ...]]:
@@ -114,28 +99,6 @@ def _messages_of(
     if call.turn is not None:
         messages = with_last_question(messages, call.turn.agent.signature)
     return with_tool_names(messages, call.inputs.get(plan.tools), decls)
-
-
-def with_request(record: CallRecord, request: Request, calling: Calling) -> CallRecord:
-    """Return the record with another request, as its route takes it."""
-    sent = RequestRecord(
-        canonical=request,
-        request=request,
-        route=record.route,
-        decls=record.decls,
-        calling=calling,
-        is_recorded=record.call.adapter.recorded_wire is not None,
-        breaks_tokens=_breaks_tokens(record, calling),
-        bridges_results=record.call.adapter.options.bridge_results,
-        changes=record.repairs,
-    )
-    return replace(record, sent=write_request(sent), made_ids=MadeIds(request, record.made_ids.candidate))
-
-
-def _breaks_tokens(record: CallRecord, calling: Calling) -> bool:
-    """Return whether control tokens of chat templates go out broken; a prompt escapes them itself."""
-    is_asked = record.call.adapter.options.control_tokens == "break"
-    return is_asked and record.route.templated and calling.mode == "native"
 
 
 def _declare(call: AdapterCall, decls: ToolDecls | None) -> Steps[ToolDecls]:

@@ -1,4 +1,4 @@
-"""RequestRecord: what the passes over one Request share, and what they leave for its answer."""
+"""RequestRecord: one Request, and what the passes over it leave for its answer."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,23 +14,39 @@ from sigadapt.signatures.tool_decls import ToolDecls
 _NO_DECLS = ToolDecls()
 
 
-@dataclass(slots=True)
+def _no_request() -> Request:
+    return {"model": "", "messages": []}
+
+
+@dataclass(kw_only=True)
 class RequestRecord:
     """One Request on its way to a route: as it was made, and as each pass leaves it."""
 
     canonical: Request  # as the hooks changed it
-    request: Request  # what is sent
     route: Route
-    decls: ToolDecls = _NO_DECLS
+    decls: ToolDecls = _NO_DECLS  # what calls are judged by
     calling: Calling = NATIVE
+    repairs: tuple[Change, ...] = ()  # what was changed before the Request was made
     is_recorded: bool = False  # whether it repeats a recorded request, whose tools are sent as they are
     breaks_tokens: bool = False  # whether control tokens of chat templates go out broken
     bridges_results: bool = False  # whether the model speaks between results and words of the user
+
+    # What the passes leave
+    request: Request = field(default_factory=_no_request)  # what is sent
+    changes: tuple[Change, ...] = ()  # the differences between the canonical Request and what is sent
     names: dict[str, str] = field(default_factory=dict[str, str])  # the aliases of tools, by declared name
     tokens: dict[str, str] = field(default_factory=dict[str, str])  # of MCP servers; only the body has them
     search: AdapterSearch | None = None  # of deferred tools that the adapter finds itself
     offered_tools: Sequence[Json] = ()  # those that a prompt describes
-    changes: tuple[Change, ...] = ()  # the differences between the canonical Request and what is sent
+
+    def begin(self) -> None:
+        """Begin to write what is sent, from the canonical Request."""
+        self.request = self.canonical
+        self.changes = self.repairs
+        self.names = {}
+        self.tokens = {}
+        self.search = None
+        self.offered_tools = ()
 
     def note(self, where: str, what: Literal["renamed", "lowered", "dropped", "healed"], why: str) -> None:
         """Put a change on record."""

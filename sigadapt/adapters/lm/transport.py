@@ -66,12 +66,11 @@ class _Show(NamedTuple):
 def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer]]:
     """Send a Request through the language model, and return the answer of each candidate."""
     lm = record.call.lm
-    sent = record.sent
     route = record.route
     controls = record.controls
     if lm.model_type == "text":  # DSPy ends every prompt of such a model with "BEGIN RESPONSE:" itself
-        prompt = "\n\n".join(_text(row.get("blocks", row["content"])) for row in sent.request["messages"])
-        settings = {key: value for key, value in sent.request.items() if key not in _NOT_PASSED} | {"n": 1}
+        prompt = "\n\n".join(_text(row.get("blocks", row["content"])) for row in record.request["messages"])
+        settings = {key: value for key, value in record.request.items() if key not in _NOT_PASSED} | {"n": 1}
         candidates: list[CandidateAnswer] = []
         for keywords in executions_of(controls):
             completing = _complete(_Ask(partial(_same_model, lm), prompt, {**settings, **keywords}))
@@ -80,7 +79,7 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
                 completing = in_span(tracer, record, len(candidates), completing)
             candidates.append((yield from completing))
         return candidates
-    outgoing = to_lm15(sent.request, route, controls.prompt_cache, sent.tokens)
+    outgoing = to_lm15(record.request, route, controls.prompt_cache, record.tokens)
     request = outgoing.request
     if controls.client:
         lm, history = lm.copy(**controls.client), lm.history
@@ -88,13 +87,13 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
     if not outgoing.is_whole and route.client != "engine":  # DSPy's cache key is made of lm15's request
         fingerprint = outgoing.body.fingerprint()
         controls = controls._replace(rollout_id=f"{controls.rollout_id or ''}~{fingerprint}")
-    model = partial(_model, lm, outgoing, sent, route)
+    model = partial(_model, lm, outgoing, record, route)
     candidates = []
-    is_stored = route.turns.encrypts is None or not stores_nothing(sent.request)
+    is_stored = route.turns.encrypts is None or not stores_nothing(record.request)
     answer_of = partial(CandidateAnswer, endpoint=route.endpoint, is_stored=is_stored)
     subscribe_to: Callable[[Any], CallTap | None] = partial(subscribe, record)
     for keywords in executions_of(controls):
-        asking = show_to_watchers(lm, sent), _Ask(model, request, keywords)
+        asking = show_to_watchers(lm, record), _Ask(model, request, keywords)
         answering = _answer(*asking, answer_of, subscribe_to)
         tracer = tracer_here.get().tracer
         if tracer is not None:
@@ -104,7 +103,7 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
         candidates.append(answer)
-    complete_history(lm, request, sent, len(candidates))
+    complete_history(lm, request, record, len(candidates))
     return candidates
 
 

@@ -31,21 +31,19 @@ def write_aliases(request: Request, record: RequestRecord) -> Request:
     return with_names(request, record.names) if record.names else request
 
 
-def cut_leaked_tokens(calls: ToolCalls, record: CallRecord) -> ToolCalls:
-    """Cut the template's tokens that a model wrote behind a known name, where repairs are allowed."""
-    if not record.call.adapter.options.repair:
-        return calls
-    return without_leaked_tokens(calls, _known_names(record))
-
-
 def restore_names(calls: ToolCalls, record: CallRecord) -> ToolCalls:
-    """Write the declared names in place of the aliases."""
-    return with_declared_names(calls, record.sent.names) if record.sent.names else calls
+    """Write the declared names in place of the aliases.
+
+    Where repairs are allowed, cut the template's tokens that a model wrote behind a known name.
+    """
+    if record.call.adapter.options.repair:
+        calls = without_leaked_tokens(calls, _known_names(record))
+    return with_declared_names(calls, record.names) if record.names else calls
 
 
 def name_restorer(record: CallRecord) -> Callable[[str], str]:
     """Return what does both with one name, which a stream has before its call is whole."""
-    declared = {alias: name for name, alias in record.sent.names.items()}
+    declared = {alias: name for name, alias in record.names.items()}
     if not record.call.adapter.options.repair:
         return lambda name: declared.get(name, name)
     known = _known_names(record)
@@ -59,18 +57,16 @@ def name_restorer(record: CallRecord) -> Callable[[str], str]:
 
 def _known_names(record: CallRecord) -> set[str]:
     """Return the names that a call can have: of declared tools, their aliases, the adapter's tools."""
-    sent = record.sent
-    tool_names = map(name_in, sent.canonical.get("tools", ()))
-    return {*map(str, tool_names), *record.text_schemas(), *sent.names.values()}
+    tool_names = map(name_in, record.canonical.get("tools", ()))
+    return {*map(str, tool_names), *record.text_schemas(), *record.names.values()}
 
 
 def write_ids(request: Request, record: RequestRecord) -> Request:
     """Give every call an id of its own that the provider takes."""
     route = record.route
     gateway_ids: set[str] = set()
-    if (
-        route.client == "lm15" and route.ids.own
-    ):  # a gateway gets the ids that it made; LiteLLM takes signatures off them
+    # A gateway gets the ids that it made. LiteLLM takes signatures off them.
+    if route.client == "lm15" and route.ids.own:
         for state in map(state_of, request["messages"]):
             if state is not None and "endpoint" in state and route.replays(state):
                 gateway_ids.update(state.get("ids", ()))

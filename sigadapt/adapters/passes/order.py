@@ -1,12 +1,16 @@
-"""What is done to a Request before it is sent, and to the calls of its answer, in this order.
+"""What is done to a Request before it is sent, and undone in the calls of its answer: `PASSES`, in order.
 
-What does not reach the provider is renamed, lowered (the same intent by other means) or dropped, or the call
-is refused if the program depends on it (nothing silent). Hooks get the record, and the model's history entry
-keeps it. A pass over the answer undoes what a pass over the request did, and is beside it in its file.
+A pass has up to two halves, which stand in one file. `write` changes the request, or notes what does not
+reach the provider: it is renamed, lowered (the same intent by other means) or dropped, or the call is refused
+if the program depends on it (nothing silent). `read` reads the calls of the answer. It is asked of pieces of
+a stream, too, so that it sends nothing.
+
+PASSES is read forwards for the request and backwards for the answer: what stands first sees the request as
+the program meant it, and the answer as the program gets it.
 """
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
@@ -32,7 +36,6 @@ from sigadapt.adapters.passes.custom_tools import write_custom_calls
 from sigadapt.adapters.passes.names import (
     add_request_hash,
     choose_aliases,
-    cut_leaked_tokens,
     restore_names,
     write_aliases,
     write_ids,
@@ -63,97 +66,88 @@ from sigadapt.adapters.request.canonical import Request
 from sigadapt.providers.route import Route
 from sigadapt.signatures.calls import ToolCalls
 
-RequestPass: TypeAlias = Callable[[Request, RequestRecord], Request]
-AnswerPass: TypeAlias = Callable[[ToolCalls, CallRecord], ToolCalls]
+R = TypeVar("R", bound=RequestRecord)
+Write: TypeAlias = Callable[[Request, RequestRecord], Request]
+Read: TypeAlias = Callable[[ToolCalls, CallRecord], ToolCalls]
 
-_ROUTE_PASSES: tuple[RequestPass, ...] = (
-    fit_tool_choice,
-    drop_settings,
-    fit_tools,
-    note_late_instructions,
-    replace_halves,
-    write_questions,
-    check_states,
-    ask_for_reasoning,
-    leave_unstored_reasoning,
-    write_custom_calls,
-    choose_aliases,
-    note_lost_state,
-    write_aliases,  # after the states, which have the names that the provider was sent
-    write_ids,
-    write_results,  # after the ids, which attachments name
-    break_tokens_of_turns,  # of the texts that results have now
-    break_tokens_of_tools,
-    add_stand_ins,
-    bridge_results,  # last of the messages, so that changes count them as they were
-    drop_searches,  # last of the tools, so that changes count them as they were
-    note_tool_settings,
-    note_caveat,
-)
 
-REQUEST_PASSES: tuple[RequestPass, ...] = (
-    offer_deferred_tools,
-    note_changed_tools,
-    write_server_tools,
-    write_prompt,  # of the tools that are offered, in the form that every route takes
-    *_ROUTE_PASSES,
-    count_tools_as_declared,
-)
+class Pass(NamedTuple):
+    """What one matter needs of a request, and of the calls of its answer."""
 
-_OF_TURNS = frozenset[RequestPass](
-    (
-        note_changed_tools,
-        check_states,
-        leave_unstored_reasoning,
-        note_lost_state,
-        write_ids,
-        break_tokens_of_turns,
-        add_stand_ins,
-        bridge_results,
-    )
-)
-"""What has nothing to do in a request without calls, results and turns of the model."""
+    write: Write | None = None
+    read: Read | None = None
+    of_turns: bool = False  # whether there is nothing to write without calls, results and turns of the model
 
-_FIRST_PASSES = tuple(write for write in REQUEST_PASSES if write not in _OF_TURNS)
 
-CHECKS: tuple[AnswerPass, ...] = (
-    repair_arguments,
-    separate_searches,  # of repaired calls; the others are the program's
-    unwrap_arguments,
-    check_arguments,
+_JUDGING = (
+    Pass(read=check_arguments),
+    Pass(read=unwrap_arguments),
+    Pass(offer_deferred_tools, separate_searches),  # of repaired calls; the others are the program's
+    Pass(read=repair_arguments),
 )
 """What a Choice of a hook goes through, too."""
 
-ANSWER_PASSES: tuple[AnswerPass, ...] = (
-    add_request_hash,
-    cut_leaked_tokens,
-    restore_names,
-    restore_control_tokens,
-    compact_arguments,
-    *CHECKS,
-    refuse_unchosen_calls,  # last: a call that is bad already stays what it is
+_FIT_TO_ROUTE = (
+    Pass(fit_tool_choice),
+    Pass(drop_settings),
+    Pass(fit_tools),
+    Pass(note_late_instructions),
+    Pass(replace_halves),
+    Pass(write_questions),
+    Pass(check_states, of_turns=True),
+    Pass(ask_for_reasoning),
+    Pass(leave_unstored_reasoning, of_turns=True),
+    Pass(write_custom_calls),
+    Pass(choose_aliases),
+    Pass(note_lost_state, of_turns=True),
+    Pass(write_aliases, restore_names),  # after the states, which have the names that the provider was sent
+    Pass(write_ids, add_request_hash, of_turns=True),
+    Pass(write_results),  # after the ids, which attachments name
+    Pass(break_tokens_of_turns, restore_control_tokens, of_turns=True),  # of the texts that results have now
+    Pass(break_tokens_of_tools),
+    Pass(add_stand_ins, of_turns=True),
+    Pass(bridge_results, of_turns=True),  # last of the messages, so that changes count them as they were
+    Pass(drop_searches),  # last of the tools, so that changes count them as they were
+    Pass(note_tool_settings),
+    Pass(note_caveat),
+)
+
+PASSES = (
+    Pass(read=refuse_unchosen_calls),  # a call that is bad already stays what it is
+    *_JUDGING,
+    Pass(read=compact_arguments),
+    Pass(note_changed_tools, of_turns=True),
+    Pass(write_server_tools),
+    Pass(write_prompt),  # of the tools that are offered, in the form that every route takes
+    *_FIT_TO_ROUTE,
+    Pass(count_tools_as_declared),
 )
 
 
-def write_request(record: RequestRecord) -> RequestRecord:
+def write(record: R, passes: Sequence[Pass] = PASSES) -> R:
     """Make the Request of a record fit for its route, or raise the reason why it cannot be sent there."""
-    rows = record.request["messages"]
+    record.begin()
+    rows = record.canonical["messages"]
     has_turns = any("turn" in row or "tool_calls" in row or row["role"] == "tool" for row in rows)
-    for write in REQUEST_PASSES if has_turns else _FIRST_PASSES:
-        record.request = write(record.request, record)
+    for each in passes:
+        if each.write is not None and (has_turns or not each.of_turns):
+            record.request = each.write(record.request, record)
     return record
 
 
-def read_calls(calls: ToolCalls, record: CallRecord) -> ToolCalls:
+def read(calls: ToolCalls, record: CallRecord, passes: Sequence[Pass] = PASSES) -> ToolCalls:
     """Return the calls of an answer as the program gets them."""
-    for read in ANSWER_PASSES:
-        calls = read(calls, record)
+    for each in reversed(passes):
+        if each.read is not None:
+            calls = each.read(calls, record)
     return calls
+
+
+def judge(calls: ToolCalls, record: CallRecord) -> ToolCalls:
+    """Return calls that a hook gave, as calls of an answer are judged."""
+    return read(calls, record, _JUDGING)
 
 
 def lower(request: Request, route: Route) -> RequestRecord:
     """Make a Request fit for a route whose tools are offered as they are."""
-    record = RequestRecord(canonical=request, request=request, route=route)
-    for write in _ROUTE_PASSES:
-        record.request = write(record.request, record)
-    return record
+    return write(RequestRecord(canonical=request, route=route), _FIT_TO_ROUTE)

@@ -133,7 +133,7 @@ def refuse_unchosen_calls(calls: ToolCalls, record: CallRecord) -> ToolCalls:
         calls = of_chosen_tools(calls, choice, functions)
     options = record.call.adapter.options
     if options.hooks and options.validate_args:
-        tools = record.sent.canonical.get("tools", ())
+        tools = record.canonical.get("tools", ())
         entries = [*tools, *(tool["local"] for tool in tools if "local" in tool)]
         names = [name_in(entry) for entry in entries]
         missing = {decl.name for decl in record.decls.tools}.difference(names)

@@ -111,7 +111,7 @@ def count_tools_as_declared(request: Request, record: RequestRecord) -> Request:
 
 def separate_searches(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Take the calls of the adapter's own tools out of an answer."""
-    search = record.sent.search
+    search = record.search
     return calls if search is None else search.separate(calls, record.earlier.searches)
 
 
