@@ -6,7 +6,7 @@ sent, and leave here what they need to read its answer. Each request of a call h
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dspy import BaseLM
@@ -71,16 +71,7 @@ class CallRecord(RequestRecord):
     plan: Plan  # without the fields that the provider fills natively
     controls: Controls
     streamed_field: str | None  # the calls field, if a listener may be waiting for its calls
-    candidate: int = 0  # which of several answers to the same request
     earlier: EarlierAnswers = NO_ANSWERS  # answers of the same candidate
-    _made_ids: MadeIds | None = field(default=None, init=False)
-
-    @property
-    def made_ids(self) -> MadeIds:
-        """The ids of calls of the answer that come without one."""
-        if self._made_ids is None or self._made_ids.request is not self.canonical:
-            self._made_ids = MadeIds(self.canonical, self.candidate)
-        return self._made_ids
 
     def again(self, canonical: Request, earlier: EarlierAnswers) -> "CallRecord":
         """Return the record of another request of the same call, which the passes have yet to write."""
@@ -90,7 +81,9 @@ class CallRecord(RequestRecord):
         """Return the record of one candidate alone; listeners get only the calls of the first candidate."""
         field = self.streamed_field if number == 0 else None
         controls = self.controls.candidate(number)
-        return replace(self, controls=controls, streamed_field=field, candidate=number)
+        record = replace(self, controls=controls, streamed_field=field, candidate=number)
+        record.made_ids = MadeIds(self.canonical, number)
+        return record
 
     @property
     def context(self) -> HookContext:

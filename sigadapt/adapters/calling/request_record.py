@@ -6,6 +6,7 @@ from typing import Literal
 
 from sigadapt.adapters.calling.calling import NATIVE, Calling
 from sigadapt.adapters.passes.adapter_search import AdapterSearch
+from sigadapt.adapters.request.aliases import MadeIds
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.providers.route import Route
 from sigadapt.schemas.json_values import Json
@@ -30,8 +31,10 @@ class RequestRecord:
     is_recorded: bool = False  # whether it repeats a recorded request, whose tools are sent as they are
     breaks_tokens: bool = False  # whether control tokens of chat templates go out broken
     bridges_results: bool = False  # whether the model speaks between results and words of the user
+    candidate: int = 0  # which of several answers to the same request
 
     # What the passes leave
+    made_ids: MadeIds = field(init=False)  # of the answer's calls that come without one
     request: Request = field(default_factory=_no_request)  # what is sent
     changes: tuple[Change, ...] = ()  # the differences between the canonical Request and what is sent
     names: dict[str, str] = field(default_factory=dict[str, str])  # the aliases of tools, by declared name
@@ -41,6 +44,7 @@ class RequestRecord:
 
     def begin(self) -> None:
         """Begin to write what is sent, from the canonical Request."""
+        self.made_ids = MadeIds(self.canonical, self.candidate)
         self.request = self.canonical
         self.changes = self.repairs
         self.names = {}

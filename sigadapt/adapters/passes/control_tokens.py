@@ -27,7 +27,7 @@ _WHY = (
 
 def break_tokens_of_turns(request: Request, record: RequestRecord) -> Request:
     """Break the control tokens in results and arguments, for a server that may read them as its own."""
-    if not (record.breaks_tokens and record.is_native):
+    if not record.breaks_tokens:
         return request
     rows = [*request["messages"]]
     for number, row in enumerate(rows):
@@ -43,7 +43,7 @@ def break_tokens_of_turns(request: Request, record: RequestRecord) -> Request:
 def break_tokens_of_tools(request: Request, record: RequestRecord) -> Request:
     """Break the control tokens in the descriptions of tools, for such a server."""
     tools = request.get("tools")
-    if not (tools and record.breaks_tokens and record.is_native):
+    if not (tools and record.breaks_tokens):
         return request
     broken = made_once(tools, "broken tokens", lambda: with_broken_descriptions(tools))
     if broken is None:
@@ -73,7 +73,7 @@ def _call(call: Json) -> Json:
 
 def restore_control_tokens(calls: ToolCalls, record: CallRecord) -> ToolCalls:
     """Make the tokens whole that a model repeated in its arguments as it had read them."""
-    if not (record.breaks_tokens and record.is_native):
+    if not record.breaks_tokens:
         return calls
     texts = [call.arguments for call in (*calls.tool_calls, *calls.invalid)]
     if not any(mark in text for text in texts for mark in JOINER_IN_JSON):
