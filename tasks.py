@@ -56,7 +56,8 @@ def test(*arguments: str) -> None:
 
     `--all` runs the slow ones too, with a third of what property tests and cuts try. `--coverage` runs all
     with their whole budgets, and checks the threshold of pyproject.toml. `--dspy X` runs all in an
-    environment of its own on another DSPy: `newest`, a folder, or anything that pip installs.
+    environment of its own on another DSPy: `newest`, a folder, or anything that pip installs; what fails,
+    and why, is one screen at the end.
     """
     option, *others = arguments or ("",)
     if option == "--dspy":
@@ -162,6 +163,7 @@ def nightly() -> None:
             users=partial(run, python, "-m", "benchmarks.agent_users"),
             chats=partial(run, python, "-m", "benchmarks.chat_load"),
             sdks=partial(nox, "sdks"),
+            no_litellm=partial(nox, "no_litellm"),
             dspy=partial(test, "--dspy", "newest"),
         )
 

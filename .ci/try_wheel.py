@@ -13,7 +13,8 @@ from pathlib import Path
 from environments import ROOT, command, output, run, say
 
 OLDEST = "3.10"  # of requires-python
-WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
+NATIVE = ("openai", "responses", "anthropic", "gemini")
+WIRES = (*NATIVE, "ollama")
 # Imports every module of the installed package.
 IMPORTS = """
 import importlib, pkgutil, sigadapt
@@ -43,10 +44,18 @@ def try_wheel(python: str, away: Path) -> None:
     run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *away.glob("*.whl"))
     run(command(away / "venv", "python"), "-c", IMPORTS, cwd=away)
     for options in (*(("--wire", wire) for wire in WIRES), ("--engine", "litellm")):
-        shown = output(command(away / "venv", "sigadapt"), "demo", *options, cwd=away)
-        missing = missing_of_demo(shown)
-        if missing:
-            sys.exit(f"the demo with {' '.join(options)} does not show {missing}:\n{shown}")
+        show_demo(away, *options)
+    run(*pip, "uninstall", "-qq", "-y", "litellm")  # as DSPy 3.5 is installed
+    for wire in NATIVE:
+        show_demo(away, "--wire", wire)
+
+
+def show_demo(away: Path, *options: str) -> None:
+    """Run the demo, and end if it does not show what it should."""
+    shown = output(command(away / "venv", "sigadapt"), "demo", *options, cwd=away)
+    missing = missing_of_demo(shown)
+    if missing:
+        sys.exit(f"the demo with {' '.join(options)} does not show {missing}:\n{shown}")
 
 
 def missing_of_demo(shown: str) -> list[str]:

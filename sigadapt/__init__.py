@@ -8,13 +8,8 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sigadapt.adapters.chat_adapter import ChatAdapter
-from sigadapt.adapters.json_adapter import JSONAdapter
-from sigadapt.adapters.request.canonical import Change
-from sigadapt.adapters.response.choice import Choice, choice_from_response
 from sigadapt.errors import Declined, InputNeeded, LimitExceeded, SigadaptError, ToolCallParseError
 from sigadapt.histories import trim_history
-from sigadapt.runs.rounds import rounds
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.signatures.confirmation import Confirmation
 from sigadapt.signatures.server.work import Files, Sources
@@ -49,9 +44,15 @@ if TYPE_CHECKING:
     from sigadapt import tracing as tracing
     from sigadapt import trust as trust
     from sigadapt import ui as ui
+    from sigadapt.adapters.chat_adapter import ChatAdapter as ChatAdapter
+    from sigadapt.adapters.json_adapter import JSONAdapter as JSONAdapter
+    from sigadapt.adapters.request.canonical import Change as Change
+    from sigadapt.adapters.response.choice import Choice as Choice
+    from sigadapt.adapters.response.choice import choice_from_response as choice_from_response
     from sigadapt.providers.usage import Usage as Usage
     from sigadapt.runs.limits import Limits as Limits
     from sigadapt.runs.react import ReAct as ReAct
+    from sigadapt.runs.rounds import rounds as rounds
     from sigadapt.runs.run import Run as Run
     from sigadapt.runs.run import run_of as run_of
     from sigadapt.runs.stores.waiting_runs import WaitingRuns as WaitingRuns
@@ -63,13 +64,19 @@ _MODULES = (
     *("server_tools", "testing", "tracing", "trust", "ui"),
 )
 
-# What only some programs need is imported when it is asked for.
+# Imported when it is asked for: the adapters, half of the import, and what few programs need.
 _LATER = {
+    "Change": "sigadapt.adapters.request.canonical",
+    "ChatAdapter": "sigadapt.adapters.chat_adapter",
+    "Choice": "sigadapt.adapters.response.choice",
+    "JSONAdapter": "sigadapt.adapters.json_adapter",
+    "choice_from_response": "sigadapt.adapters.response.choice",
     "Limits": "sigadapt.runs.limits",
     "ReAct": "sigadapt.runs.react",
     "Run": "sigadapt.runs.run",
     "Usage": "sigadapt.providers.usage",
     "WaitingRuns": "sigadapt.runs.stores.waiting_runs",
+    "rounds": "sigadapt.runs.rounds",
     "run_of": "sigadapt.runs.run",
     "stream": "sigadapt.runs.stream",
     "stream_sync": "sigadapt.runs.stream",
@@ -84,7 +91,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of this modu
         if name in _MODULES:
             return import_module(f"sigadapt.{name}")
         if name in _LATER:
-            return getattr(import_module(_LATER[name]), name)
+            value = globals()[name] = getattr(import_module(_LATER[name]), name)
+            return value
         raise AttributeError(f"module 'sigadapt' has no attribute {name!r}")
 
 
