@@ -36,6 +36,7 @@ from combinations import (
     program_of,
     session_of,
 )
+from internals import contract
 from support import lm_of
 
 import sigadapt
@@ -174,6 +175,8 @@ def test_every_kind_works_everywhere(cell: Cell) -> None:
 
 
 def check(cell: Cell) -> None:
+    if cell.home == "ReAct" and contract.IS_TYPED:
+        pytest.skip("DSPy 3.5 has the older ReAct no more")
     trial = Trial(cell)
     outs = trial.play()
     stays = [STAYS[run] for run in trial.runs]

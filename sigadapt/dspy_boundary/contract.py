@@ -86,6 +86,16 @@ def prepared_call(lm: BaseLM, request: lm15.Request, *, is_async: bool) -> Any:
     return _prepare(lm, request, None, {}, asynchronous=is_async)  # DSPy 3.4
 
 
+def sent_to_model(inputs: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the chat messages and the settings of a call of DSPy's own code, of which a callback hears."""
+    request = inputs.get("request") or inputs.get("prompt")
+    if not isinstance(request, lm15.Request):  # DSPy 3.4
+        return inputs.get("messages") or [], inputs.get("kwargs") or {}
+    config = request.config
+    settings = {name: getattr(config, name) for name in ("temperature", "top_p", "max_tokens", "top_k")}
+    return rows_of(request), {name: value for name, value in settings.items() if value is not None}
+
+
 def is_entry_of(entry: Mapping[str, Any], outputs: Any) -> bool:
     """Return whether an entry of a model's history is that of the call that gave these outputs."""
     responses: Any = entry.get("response")
@@ -172,7 +182,7 @@ def prompt_of(system: str | None, messages: Iterable[tuple[lm15.Message, list[di
 
 
 def rows_of(prompt: Any) -> list[dict[str, Any]]:
-    """Return the chat messages of what `format` of a user's adapter returned."""
+    """Return the chat messages of what `format` of a user's adapter returned, or of a Request."""
     if isinstance(prompt, list):
         return prompt
     system = prompt.system  # DSPy 3.5

@@ -26,6 +26,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from typing_extensions import Self
 
 from sigadapt.adapters.response.choice import Choice, choice_from_response
+from sigadapt.dspy_boundary.contract import is_entry_of, sent_to_model
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InputNeeded, SigadaptError
 from sigadapt.providers.telemetry import telemetry_name
@@ -305,33 +306,33 @@ class _RequestsOfDspy(BaseCallback):
 
     def __init__(self, tracer: SpanTracer) -> None:
         self._tracer = tracer
-        self._spans: dict[str, tuple[_ChatSpan, Any, Any]] = {}
+        self._spans: dict[str, tuple[_ChatSpan, Any]] = {}
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Begin the span of a request."""
-        sent: dict[str, Any] = {**instance.kwargs, **(inputs.get("kwargs") or {})}
-        span = self._tracer.chat(instance, _request_attributes(instance, sent))
+        messages, settings = sent_to_model(inputs)
+        span = self._tracer.chat(instance, _request_attributes(instance, {**instance.kwargs, **settings}))
         chat = _ChatSpan(self._tracer, span)
-        messages = inputs.get("messages") or ()
         chat.ask(messages, ())
-        self._spans[call_id] = chat, instance, messages
+        self._spans[call_id] = chat, instance
 
     def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         """End the span of a request."""
-        chat, lm, messages = self._spans.pop(call_id)
+        chat, lm = self._spans.pop(call_id)
         choice = None
         try:
-            choice = _choice_in_history(lm, messages)
+            choice = _choice_in_history(lm, outputs)
         finally:
             chat.take(choice, None)
             chat.end(exception)
 
 
-def _choice_in_history(lm: Any, messages: Any) -> Choice | None:
-    """Return the answer to these messages, if DSPy keeps its history."""
-    for entry in lm.history[:-9:-1]:
-        if entry.get("messages") == messages and entry.get("response") is not None:
-            return choice_from_response(entry["response"])
+def _choice_in_history(lm: Any, outputs: Any) -> Choice | None:
+    """Return the answer of which these are the outputs, if DSPy keeps its history."""
+    for entry in lm.history[:-9:-1] if outputs is not None else ():
+        response = entry.get("response")
+        if response is not None and is_entry_of(entry, outputs):
+            return choice_from_response(response[0] if isinstance(response, tuple) else response)
     return None
 
 

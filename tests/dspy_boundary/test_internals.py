@@ -251,7 +251,7 @@ def test_a_stream_can_be_stood_in_for(provider: LoopbackProvider) -> None:
     listener: Any = internals.StreamListener("answer")
     program: Any = dspy.streamify(Program(), stream_listeners=[listener], async_streaming=False)
     answer = Answer(text="[[ ## answer ## ]]\nYes.\n\n[[ ## completed ## ]]")
-    with LoopbackProvider([answer]) as said, dspy.context(lm=lm_of(said)):
+    with LoopbackProvider([answer]) as said, dspy.context(lm=lm_of(said), adapter=dspy.ChatAdapter()):
         given = list(program(question="?"))
     assert any(isinstance(item, internals.EngineChunk) for item in seen), "chunks have another type"
     chunks = [item for item in given if isinstance(item, internals.StreamResponse)]

@@ -6,6 +6,7 @@ from typing import Any, cast
 import dspy
 import pytest
 from dspy.adapters import utils
+from internals import contract
 from support import Ask, May, Must, get_weather, lm_of
 
 import sigadapt
@@ -91,7 +92,7 @@ def test_optimizers_describe_the_fields():
         assert "`tools`" in described(May.input_fields)
         assert "`calls`" in described(May.output_fields)
         # GEPA asks a plain ChatAdapter for the format of an answer that it says was wrong; nothing is sent.
-        (system, *_) = dspy.ChatAdapter().format(May, [], {})
+        (system, *_) = contract.rows_of(dspy.ChatAdapter().format(May, [], {}))
     assert "`tools` (ToolDecls)" in system["content"]
 
 
@@ -171,6 +172,7 @@ def test_an_agent_that_was_resumed_fails_too(adapter: Any):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("run", [called, awaited, asyncified])
 @pytest.mark.parametrize("max_iters", [1, 5])
+@pytest.mark.dspy_3_4
 def test_dspys_react_fails_at_the_next_step(adapter: Any, code: str, form: str, run: Any, max_iters: int):
     """adapter-plug-in: ReAct under a forgotten adapter fails at the next step."""
     answer = said(next_thought="I pay.", next_tool_name="pay", next_tool_args='{"eur": 5}')

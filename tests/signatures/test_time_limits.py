@@ -123,6 +123,7 @@ def test_agents(kind: Any, how: str) -> None:
     assert texts[1].endswith("It was cancelled.")
 
 
+@pytest.mark.dspy_3_4
 def test_the_older_agent() -> None:
     """tool-call-outputs: A tool has a time limit of its own."""
     rows: list[Any] = [

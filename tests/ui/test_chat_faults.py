@@ -442,6 +442,7 @@ def test_calls_of_every_agent_are_in_the_chat(tmp_path: Path) -> None:
         assert "Paid Ada." in str(page.provider.received[-2].body)
 
 
+@pytest.mark.dspy_3_4
 def test_a_program_without_a_history_does_not_run_its_tools_again(tmp_path: Path) -> None:
     """chats: Every call is in the chat"""
     fields = ("next_thought", "next_tool_name", "next_tool_args")
