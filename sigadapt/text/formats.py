@@ -55,12 +55,14 @@ def _tags(
     return TextFormat(name, opener, body, reads=reads, **row)
 
 
-def _pairs(name: str, call: str, key: str, value: str, **row: Any) -> TextFormat:
+def _pairs(name: str, call: str, key: str, value: str, *, after: str = "", **row: Any) -> TextFormat:
     """Return the row of `<call>NAME<key>KEY</key><value>VALUE</value></call>`."""
     example = f"<{call}>get_weather\n<{key}>city</{key}>\n<{value}>Paris</{value}>\n</{call}>"
     reads = "With line breaks or without; values that lost a tag; `NAME key=value`."
     row.setdefault("closing_tags", (f"</{call}>",))
-    return TextFormat(name, f"<{call}>", tags.pairs(call, key, value), example, reads=reads, **row)
+    return TextFormat(
+        name, re.escape(f"<{call}>"), tags.pairs(call, key, value, after=after), example, reads=reads, **row
+    )
 
 
 def _named(
@@ -95,7 +97,8 @@ _WRAPS = (
     *(f"<{prefix}function_calls>" for prefix in ("", "antml:", "atem:")),
     *("<minimax:tool_call>", "<tool_calls>", "<dots_function_call>"),
     *(
-        f"<{bar}DSML{bar}{gap}{word}>"
+        f"<{bar}{maker}{bar}{gap}{word}>"
+        for maker in ("DSML", "GCML")
         for bar in "｜|"
         for gap in ("", " ")
         for word in ("function_calls", "tool_calls", "calls", "toolcalls", "tool")
@@ -198,6 +201,7 @@ FORMATS: tuple[TextFormat, ...] = (
         "</TOOLCALL>",
         call=f"[{_CALL}]",
     ),
+    _objects("pangu", "[unused11]", "[unused12]", call=f"[{_CALL}]"),
     _objects("nemotron-mini", "<toolcall>", "</toolcall>"),
     _objects(
         "cohere-actions",
@@ -316,6 +320,20 @@ FORMATS: tuple[TextFormat, ...] = (
             "<|close|>message<|sep|>",
         ),
     ),
+    _tags(
+        "solar-open2",
+        r"<\|tool_call:start\|>",
+        tags.tags(
+            r"<\|tool_call:start\|>\s*(?P<name>[^\s<>]{1,128})",
+            r"<\|tool_arg:start\|>(?P<key>[^<>]{1,200})<\|tool_arg:value\|>",
+            "<|tool_arg:end|>",
+            "<|tool_call:end|>",
+            tag_end="|>",
+        ),
+        example="<|tool_call:start|>get_weather\n"
+        "<|tool_arg:start|>city<|tool_arg:value|>Paris<|tool_arg:end|>\n<|tool_call:end|>",
+        closing_tags=("<|tool_call:end|>",),
+    ),
     _pairs(
         "glm-4.5",
         *("tool_call", "arg_key", "arg_value"),
@@ -327,6 +345,23 @@ FORMATS: tuple[TextFormat, ...] = (
             ("arg_value>", "arg_key>", "tool_call>"),
             lambda name, args: f"<tool_call>\n{call_json(name, args)}\n</tool_call>",  # as Hermes
         ),
+    ),
+    TextFormat(
+        "hunyuan-suffix",
+        r"<tool_call:\w{2,16}>",
+        tags.pairs("tool_call", "arg_key", "arg_value", has_suffix=True),
+        "<tool_calls:6f1e><tool_call:6f1e>get_weather\n<arg_key:6f1e>city</arg_key:6f1e>\n"
+        "<arg_value:6f1e>Paris</arg_value:6f1e>\n</tool_call:6f1e></tool_calls:6f1e>",
+        "Any suffix of two or more letters and digits, the same in each tag.",
+    ),
+    _pairs("iquest", "iquest_tool_call", "arg_key", "arg_value"),
+    _pairs("iquest-coder", "iquestcoder_tool_call", "arg_key", "arg_value"),
+    _pairs(
+        "k2-horizon",
+        *("ifm|tool_call", "ifm|arg_key", "ifm|arg_value"),
+        after=r"(?=[ \t\r]*\n)",  # on one line it is another template's, which K2's server refuses
+        opening_tags=("<ifm|tool_calls>",),
+        closing_tags=("</ifm|tool_call>", "</ifm|tool_calls>"),
     ),
     _pairs(
         "longcat-pairs",

@@ -31,6 +31,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(r"<reasoning>", r"</reasoning>"),
     Kind(r"<seed:think>", r"</seed:think>", shows=True),
     Kind(r"<mm:think>", r"</mm:think>", shows=True),
+    Kind(r"<ifm\|think>", r"</ifm\|think>", shows=True),
     Kind(r"\[THINK\]", r"\[/THINK\]", shows=True),
     Kind(r"◁think▷", r"◁/think▷", shows=True),
     Kind(r"<\|channel>(?:thought\b\n?)?", r"<channel\|>", anywhere=True, shows=True),
@@ -110,6 +111,7 @@ _SILENT = (
     r"(?:</s>|<end_of_turn>|<turn\|>|<eos>|<seed:eos>|<\|observation\|>|<\|user\|>)\s*\Z",
     r"\[e~\[\s*\Z",
     r"\A>>>all\n",
+    r"</?tool_calls:\w{2,16}>",
 )
 SILENT = "|".join(_SILENT)
 SILENT_TOKEN = re.compile(SILENT)

@@ -81,8 +81,12 @@ class Tags(NamedTuple):
         prefix = opening.groupdict().get("prefix")
         if prefix is None:
             return self
-        ends = {"parameter_end": self.parameter_end.format(prefix), "call_end": self.call_end.format(prefix)}
-        return self._replace(**ends, prefix=prefix)
+        return self._replace(
+            parameter_end=self.parameter_end.format(prefix),
+            call_end=self.call_end.format(prefix),
+            pairs=self.pairs.format(prefix),
+            prefix=prefix,
+        )
 
     def opens(self, tag: re.Match[str] | None) -> bool:
         """Return whether an opening tag is there, and one of these tags."""
@@ -95,15 +99,30 @@ def tags(call: str, parameter: str, parameter_end: str, call_end: str, **more: A
     return Tags(re.compile(call), re.compile(parameter), parameter_end, call_end, re.compile(goes_on), **more)
 
 
-def pairs(call: str, key: str, value: str) -> Tags:
-    """Return the tags of `<call>NAME<key>KEY</key><value>VALUE</value></call>`."""
+def pairs(call: str, key: str, value: str, *, has_suffix: bool = False, after: str = "") -> Tags:
+    """Return the tags of `<call>NAME<key>KEY</key><value>VALUE</value></call>`.
+
+    `has_suffix`: a tokenizer adds one to the name of each tag, such as `<call:6f1e>`. `after`: a pattern of
+    what must follow a tool's name.
+    """
+    call_tag, key_tag, value_tag = map(re.escape, (call, key, value))
+    type_tag = key_tag.replace("key", "type")
+    suffix = r"(?P<prefix>:\w{2,16})" if has_suffix else ""
+    same = "(?P=prefix)" if has_suffix else ""
+    mark = "{}" if has_suffix else ""
+    typed = rf"(?:<{type_tag}{same}>\w*</{type_tag}{same}>\s*)?"
     return Tags(
-        re.compile(rf"<{call}>\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep>)?"),
-        re.compile(rf"<{key}>(?P<key>[^<>]{{0,200}})</{key}>\s*(?:<{value}>)?"),
-        f"</{value}>",
-        f"</{call}>",
-        re.compile(rf"<{key}>|</?{call}>|\Z"),
-        pairs=f"<{key}>",
+        re.compile(
+            rf"<{call_tag}{suffix}>\s*(?P<name>[^\s<>{{}}\[\]]{{1,128}})(?:\s*<tool_sep(?::\w{{2,16}})?>)?"
+            + after
+        ),
+        re.compile(
+            rf"<{key_tag}{suffix}>(?P<key>[^<>]{{0,200}})</{key_tag}{same}>\s*{typed}(?:<{value_tag}{same}>)?"
+        ),
+        f"</{value}{mark}>",
+        f"</{call}{mark}>",
+        re.compile(rf"<{key_tag}\b|</?{call_tag}\b|\Z"),
+        pairs=f"<{key}{mark}>",
     )
 
 
@@ -328,7 +347,7 @@ def _value(raw: str, opener: str, schema: Any, root: Json, tags: Tags) -> Any:
     return text if is_text else value_of(text, NO_TEXT, root)
 
 
-_PREFIX = r"(?:[\w.]{1,32}:|[｜|]DSML[｜|] ?)?"
+_PREFIX = r"(?:[\w.]{1,32}:|[｜|](?:DSML|GCML)[｜|] ?)?"
 INVOKE_OPENER = rf"<{_PREFIX}invoke\s"
 INVOKE = tags(
     rf"<(?P<prefix>{_PREFIX})invoke\s[^<>]{{0,200}}?name={QUOTED.format('name')}[^<>]{{0,200}}>",
