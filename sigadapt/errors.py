@@ -47,12 +47,14 @@ CallCode: TypeAlias = Literal[
     "schema_mismatch",
     "missing_tool_calls",
     "malformed_call",
+    "unread_call",
 ]
 """What can be wrong with a call.
 
 `truncated`: the answer was cut off inside the arguments, or its turn was refused or failed. `malformed_call`:
 the provider reports a call that it could not read, whose text is the provider's message, or it ends the turn
-for a call that did not come.
+for a call that did not come; or no call can be read in markup of a known format. `unread_call`: markup of no
+known format names a declared tool as what is called.
 """
 
 AnswerCode: TypeAlias = Literal["refused", "cut_off", "filtered", "failed", "paused", "empty"]

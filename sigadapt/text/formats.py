@@ -328,7 +328,7 @@ FORMATS: tuple[TextFormat, ...] = (
             r"<\|tool_arg:start\|>(?P<key>[^<>]{1,200})<\|tool_arg:value\|>",
             "<|tool_arg:end|>",
             "<|tool_call:end|>",
-            tag_end="|>",
+            tag_end="<|tool_arg:value|>",
         ),
         example="<|tool_call:start|>get_weather\n"
         "<|tool_arg:start|>city<|tool_arg:value|>Paris<|tool_arg:end|>\n<|tool_call:end|>",

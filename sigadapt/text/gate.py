@@ -24,6 +24,7 @@ from sigadapt.text.quotations import ENDS, closing, fence_at, is_open, run_of
 from sigadapt.text.reader import BYTE_ORDER_MARK, is_named, read_text
 from sigadapt.text.scan import COMMENT, Scan
 from sigadapt.text.thinking import CLOSER, SILENT, is_mention
+from sigadapt.text.unknown_markup import pattern_of
 from sigadapt.text.written_values import space
 
 _ENDS = frozenset("\n>]}▷")
@@ -45,6 +46,7 @@ _MARK = "§"
 _COMMENT = regex.compile(COMMENT)
 _PRINT = "print("
 _FENCE_SIGNS = "`~"
+_UNKNOWN = ("tag", "attribute", "word")
 # Trying every opener at every character is slow. All begin with one of these.
 _BEGINS = r"(?=[<\[{,&`~>◁\]fAH\n])"
 # The mark of an output field; what else may begin a call or stand around one.
@@ -98,7 +100,7 @@ class TextGate:
         leftover = rf"{LEFTOVER}|{grammar.closing_tags.pattern}"
         self._behind = regex.compile(rf"{leftover}|{SILENT}")
         openers = f"{call_start}|{field_mark}|(?P<leftover>{leftover})|{grammar.openers}"
-        self._openers = regex.compile(f"{_BEGINS}(?:{openers})")
+        self._openers = regex.compile(f"{_BEGINS}(?:{openers}|{pattern_of(_either(schemas))})")
         self._markup = regex.compile(grammar.openers)
         spelling = _ANY_NAME
         if not is_undeclared:
@@ -282,7 +284,7 @@ class TextGate:
         number = formats_number(token.lastgroup)
         rows = self._grammar.formats[number] if number is not None else ()
         has_next_word = _NEXT_WORD.match(self._tail, token.end()) is not None
-        return not (has_next_word and is_named(self._tail, token, rows, self._tools))
+        return not (has_next_word and is_named(self._tail, token, rows, self._grammar, self._tools))
 
     def _end_of_no_call(self, opener: regex.Match[str]) -> int | None:
         """Return the end of what is no call; None if it is or may become one."""
@@ -299,6 +301,8 @@ class TextGate:
             return fence.end
         if kind == "call" or formats_number(kind) is not None:
             return None
+        if kind in _UNKNOWN:
+            return opener.end()
         return self._end_of_element(kind, opener) or max(opener.end(), opener.start() + 1)
 
     def _end_of_element(self, kind: str | None, opener: regex.Match[str]) -> int | None:

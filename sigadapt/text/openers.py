@@ -47,6 +47,7 @@ class Grammar(NamedTuple):
     fences: tuple[TextFormat, ...]  # those that are a code fence
     markup: re.Pattern[str]  # the openers that are no prose
     heads: dict[str, re.Pattern[str]]  # by name, what every call begins with
+    sure: dict[str, re.Pattern[str]]  # by name, what can begin nothing but a call
     bare: tuple[TextFormat, ...]  # those without markup
     opening_tags: tuple[str, ...]  # tags before calls
     closing_tags: re.Pattern[str]  # tags after them
@@ -78,6 +79,7 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
         fences=tuple(text_format for text_format in formats if text_format.opener == FENCE_OPENER),
         markup=re.compile("|".join(row.opener for row in formats if not row.bare) or r"(?!)"),
         heads={text_format.name: re.compile(text_format.body.head) for text_format in formats},
+        sure={row.name: re.compile(row.sure or row.opener) for row in formats},
         bare=tuple(text_format for text_format in markup if text_format.bare),
         opening_tags=_longest_first(text_format.opening_tags for text_format in formats),
         closing_tags=re.compile("|".join(map(re.escape, closing_tags)) or r"(?!)"),

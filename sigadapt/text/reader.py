@@ -28,6 +28,7 @@ from sigadapt.text.layout import NO_LAYOUT, Layout
 from sigadapt.text.openers import CALL_LANGUAGES, Grammar, formats_number, grammar_of
 from sigadapt.text.prose import announces_example, shows_call
 from sigadapt.text.scan import COMMENT, Scan, WorkLimitError
+from sigadapt.text.unknown_markup import UnknownCall, unknown_calls
 from sigadapt.text.written_values import space
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -40,6 +41,7 @@ _SENTENCE_END = re.compile(r"[.!?]\s")
 _SENTENCE_GOES_ON = re.compile(r"[,;)]?[^\S\n]{0,3}[a-z]")
 _CUT_MARKUP = re.compile(r"[<\[\]})`][^\s\"']{0,40}\s*\Z|\Z")
 _WORD = re.compile(r"[\w.-]+")
+_OTHER = re.compile(r"[\w.-]+<(?![｜|])")  # the name of another tool
 _BRACKET = re.compile(r"[{\[<=(]")
 _NO_CALL = re.compile(rf"[^<>]{{0,100}}\"{NO_TOOL}\"")
 _LIKE_CALL = re.compile(r"[{\[]|<(?!\|im_)|```|call\b|\w[\w.-]*\s*[\n({<\[]")
@@ -91,12 +93,14 @@ def read_text(
     return reader.result()
 
 
-def is_named(text: str, token: Any, formats: Sequence[TextFormat], tools: ToolTable) -> bool:
+def is_named(
+    text: str, token: Any, formats: Sequence[TextFormat], grammar: Grammar, tools: ToolTable
+) -> bool:
     """Return whether a sentence only names the opener of a call: no declared tool follows it."""
-    end = _sure_end(text, token, formats) or token.end()
+    end = _sure_end(text, token.start(), formats, grammar) or token.end()
     is_whole_tag = text[end - 1] in ">]" or end > token.end()
     if not is_whole_tag:
-        heads = (re.compile(row.body.head).match(text, token.start()) for row in formats)
+        heads = (grammar.heads[row.name].match(text, token.start()) for row in formats)
         end = next((head.end() for head in heads if head), 0)
         return end > 0 and thinking.is_mention(text, token.start(), end)
     word = _WORD.match(text, space(text, end))
@@ -105,9 +109,9 @@ def is_named(text: str, token: Any, formats: Sequence[TextFormat], tools: ToolTa
     return thinking.is_mention(text, token.start(), end)
 
 
-def _sure_end(text: str, token: Any, formats: Sequence[TextFormat]) -> int | None:
+def _sure_end(text: str, start: int, formats: Sequence[TextFormat], grammar: Grammar) -> int | None:
     """Return the end of what can begin nothing but a call; None if an opener may be text."""
-    sure = (re.compile(row.sure or row.opener).match(text, token.start()) for row in formats)
+    sure = (grammar.sure[row.name].match(text, start) for row in formats)
     return max((each.end() for each in sure if each), default=None)
 
 
@@ -158,8 +162,15 @@ class _Reader:
                 words_start = opener.end() if opener else 0
                 cursor = self._think(words_start, thinking.ANY_CLOSER)
             cursor = self._start(cursor)
+            unknown = unknown_calls(self.scan, self.tools) if not self.scan.formats else iter(())
+            next_unknown = next(unknown, None)
             while not self.calls_were_thoughts:
                 token = self.grammar.token.search(self.text, cursor)
+                while next_unknown is not None and next_unknown.start < cursor:
+                    next_unknown = next(unknown, None)
+                if next_unknown and (token is None or next_unknown.start < token.start()):
+                    cursor = self._unknown(next_unknown)
+                    continue
                 field = self.scan.search(field_opener, cursor)
                 if field is not None and (token is None or field.start() <= token.start()):
                     end = self._field(field)
@@ -357,10 +368,10 @@ class _Reader:
     def _faulty(self, token: re.Match[str], formats: Sequence[TextFormat]) -> int | None:
         """Read markup that can only be a call and is none of a declared tool; None if it is text."""
         start = token.start()
-        end = _sure_end(self.text, token, formats)
+        end = _sure_end(self.text, start, formats, self.grammar)
         if end is None or self.open_thought or _NO_CALL.match(self.text, end):
             return None
-        if is_named(self.text, token, formats, self.tools):
+        if is_named(self.text, token, formats, self.grammar, self.tools):
             return None
         reading = self._calls_at(start, formats, self.tools.with_undeclared())
         name, span = reading or (formats[0].name, self._unread(start, end, formats))
@@ -378,7 +389,7 @@ class _Reader:
         closer = next((tag for tag in closers if self.text.startswith(tag, stop)), "")
         inner = self.scan.search(self.grammar.markup, end)
         if inner and inner.start() < stop:
-            if not re.compile(rows[0].opener).match(self.text, inner.start()):
+            if _sure_end(self.text, inner.start(), rows, self.grammar) is None:
                 return None  # tags around other markup
             stop = inner.start()
             closer = ""
@@ -387,7 +398,7 @@ class _Reader:
         names = [name for name in words if name in self.tools.schemas]
         is_call = bool(names) and names[0] == words[0]
         if not is_call and closer:
-            is_call = bool(names) or _BRACKET.search(content) is not None
+            is_call = bool(names) or (_BRACKET.search(content) is not None and not _OTHER.match(content))
         elif not is_call:
             is_alone = not content and stop == len(self.text) and not self.calls
             is_call = _LIKE_CALL.match(content) is not None or (
@@ -402,6 +413,19 @@ class _Reader:
         raw = self.text[start:end].strip()
         flaw = Flaw("malformed_call", f"no call can be read in this markup: {cut(raw)}")
         return CallSpan([TextCall(name, UnreadCall(raw, flaw))], end)
+
+    def _unknown(self, call: UnknownCall) -> int:
+        """Read markup of no known format that calls a declared tool, and return where it ends."""
+        tag = f"<{call.name}>"
+        if self.open_thought or self.layout.is_element(tag) or self._is_quoted(call.start, call.end):
+            return call.start + 1
+        if self._is_mention(call.start, call.end):
+            return call.start + 1
+        start = self._around(call.start, call.end)[0]
+        raw = self.text[start : call.end].strip()
+        flaw = Flaw("unread_call", f"{call.name!r} is called in markup of no known format: {cut(raw)}")
+        span = CallSpan([TextCall(call.name, UnreadCall(raw, flaw))], call.end)
+        return self._take_calls("", span, (start, call.end))
 
     def _faulty_answer(self, start: int) -> int | None:
         """Read a faulty call without markup, for which the prompt asked, and return where it ends."""

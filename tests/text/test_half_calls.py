@@ -80,6 +80,43 @@ def test_a_row_reads_its_example_alone(each: Any) -> None:
     assert (call.name, call.args) == ("get_weather", {"city": "Paris"})
 
 
+UNKNOWN = [
+    '<acme:run tool="get_weather">\n<acme:in key="city">Paris</acme:in>\n</acme:run>',
+    '<|do|>get_weather<|with|>{"city": "Paris"}<|done|>',
+    '<tool: function>\nget_weather {"city": "Paris"}\n</tool>',
+    "<get_weather>\n<city>Paris</city>\n</get_weather>",
+    "<now>{}</now>",
+]
+NO_CALLS = [
+    "Put the result of <get_weather> here.",
+    '<input type="now" name="city"> is a field.',
+    "<now>\n<p>It is late.</p>\n</now>",
+    'See <a href="/now">now</a>.',
+    "So:\n```xml\n<now>{}</now>\n```\nThat is one.",
+    'You wrote "<now>{}</now>".',
+]
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+@pytest.mark.parametrize("size", [1, 7])
+def test_a_call_in_unknown_markup_is_told(text: str, size: int) -> None:
+    """text-calls: A call in markup of no known format is told."""
+    choice = choice_from_text(f"I look.\n{text}", TOOLS)
+    assert choice.text == "I look."
+    assert choice.tool_calls is not None
+    [call] = choice.tool_calls.invalid
+    assert (call.code, call.name, call.arguments) == ("unread_call", call.name, text)
+    gate = TextGate(SCHEMAS, ("answer",))
+    assert "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size)) == ""
+
+
+@pytest.mark.parametrize("text", NO_CALLS)
+def test_a_tools_name_in_a_tag_is_no_call(text: str) -> None:
+    """text-calls: What is no call stays text."""
+    choice = choice_from_text(text, TOOLS)
+    assert (choice.text, choice.tool_calls) == (text, None)
+
+
 MARKUP = [row.example for row in FORMATS if not row.bare]
 
 

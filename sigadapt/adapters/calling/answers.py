@@ -14,7 +14,7 @@ from sigadapt.adapters.passes.order import judge, read
 from sigadapt.adapters.passes.prompts import read_calls_in_text
 from sigadapt.adapters.passes.tool_fields import tools_hash
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice, choice_of
-from sigadapt.adapters.response.text_choice import looks_like, mark_recovered
+from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, notes_of
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.providers.provider import Reading
@@ -37,7 +37,8 @@ def _choice_of(record: CallRecord, reading: Reading, raw: Any) -> Choice:
         reading = reading._replace(offered=tools_hash(record.canonical))
     choice = choice_of(reading, raw, record.made_ids, record.earlier.ids)
     if choice.tool_calls is None:
-        return choice
+        notes = () if sent.calling.reads_text else notes_of(choice.text or "", record.decls)
+        return replace(choice, notes=notes) if notes else choice
     calls = mark_recovered(choice.tool_calls) if is_from_text else choice.tool_calls
     calls = read(calls, record)
     return choice if calls is choice.tool_calls else replace(choice, tool_calls=calls)

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.provider_errors import complaint_in, error_in, error_message, until_error
 from sigadapt.adapters.response.response_bodies import body_of, body_of_parts, chat_body, text_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
@@ -52,6 +53,7 @@ class Choice(Displayable):
         server_calls: the calls of tools that the provider ran itself (`ServerToolCall`).
         sources: the pages and documents that these found, or that the answer cites (`Source`).
         files: what these made: images, files of code that ran (`File`).
+        notes: what nobody asked to read: a call of a declared tool in markup that no format knows.
 
     Example:
         >>> Choice("Yes.", finish_reason="stop", raw={"id": "1"}) == Choice("Yes.", finish_reason="stop")
@@ -68,6 +70,7 @@ class Choice(Displayable):
     server_calls: tuple[ServerToolCall, ...] = ()
     sources: Sources = NO_WORK.sources
     files: Files = NO_WORK.files
+    notes: tuple[Change, ...] = ()
 
     @property
     def usage(self) -> AnswerUsage | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_of
 from sigadapt.providers.provider import CutOff, RawCall, Reading
 from sigadapt.providers.wire.values import join_texts
@@ -123,3 +124,16 @@ def looks_like(text: str, tools: object) -> tuple[str, str] | None:
     schemas = schemas_of(tools)
     calls = [(name, call.name) for name, call in text_read(text, schemas).calls if call.name in schemas]
     return calls[0] if calls else None
+
+
+def notes_of(text: str, tools: object) -> tuple[Change, ...]:
+    """Return a note for each declared tool that a text calls in markup of no known format."""
+    if "<" not in text:
+        return ()
+    from sigadapt.text.contract import ToolTable
+    from sigadapt.text.scan import Scan
+    from sigadapt.text.unknown_markup import unknown_calls
+
+    names = dict.fromkeys(call.name for call in unknown_calls(Scan(text), ToolTable(schemas_of(tools))))
+    why = "the text names {!r} as what is called, in markup of no known format; it stays text"
+    return tuple(Change("", "dropped", why.format(name)) for name in names)

@@ -181,6 +181,8 @@ def _call_end(scan: Scan, start: int, tags: Tags) -> int:
 
 def _is_cut_off(scan: Scan, position: int, args: Json, schema: Json, tags: Tags) -> bool:
     """Return whether the text ends in a call after its parameters."""
+    if tags.call_end and scan.text.startswith(tags.call_end, position):
+        return False
     is_partial_tag = scan.text.startswith("<", position) and scan.find(tags.tag_end, position) < 0
     if not is_partial_tag and position < len(scan.text):
         return False
