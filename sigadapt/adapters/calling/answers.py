@@ -37,7 +37,7 @@ def _choice_of(record: CallRecord, reading: Reading, raw: Any) -> Choice:
         reading = reading._replace(offered=tools_hash(record.canonical))
     choice = choice_of(reading, raw, record.made_ids, record.earlier.ids)
     if choice.tool_calls is None:
-        notes = () if sent.calling.reads_text else notes_of(choice.text or "", record.decls)
+        notes = () if record.calling.reads_text else notes_of(choice.text or "", record.decls)
         return replace(choice, notes=notes) if notes else choice
     calls = mark_recovered(choice.tool_calls) if is_from_text else choice.tool_calls
     calls = read(calls, record)
