@@ -28,7 +28,7 @@ from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
 from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text
 from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, StreamResponse, own_listeners
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.provider import Reading
+from sigadapt.providers.provider import RawCall, Reading
 from sigadapt.providers.wire.stream_parts import CallPieces, Fold, fold
 from sigadapt.providers.wire.values import json_text
 from sigadapt.schemas.arguments import Flaw, UnreadCall, parse_arguments
@@ -280,14 +280,27 @@ class CallSubscription(CallTap):
             return
         if not isinstance(parse_arguments(text), dict):
             return
-        # All calls so far, because ids depend on them; each of the others is read by itself.
-        calls = enumerate(self._fold.calls)
-        raw = [(each.id, each.name, text if n == index else _NOT_READ) for n, each in calls]
+        ids = [each.id for each in self._fold.calls]
+        if call.id and ids.count(call.id) == 1 and self._owners.get(call.id, index) == index:
+            # Its id depends on no other call, so it is read alone: n calls would be n * n readings.
+            whole_calls = self._calls_of([(call.id, call.name, text)], 0)
+            changes: Json = {"index": index}
+        elif not self._earlier and not any(ids):
+            whole_calls = self._calls_of([(None, call.name, text)], 0)
+            changes = {"index": index, "id": self._made_id(index)}
+        else:
+            others = [(each.id, each.name, _NOT_READ) for each in self._fold.calls]
+            raw: list[RawCall] = [*others[:index], (call.id, call.name, text), *others[index + 1 :]]
+            whole_calls = self._calls_of(raw, index)
+            changes = {}
+        for whole in whole_calls:
+            yield from self._responses(whole.model_copy(update=changes), is_last=False)
+
+    def _calls_of(self, raw: list[RawCall], index: int) -> list[AnyCall]:
+        """Return the call of this index, typed, if it was not accepted before."""
         partial = CandidateAnswer(None)
         partial.reading = Reading(None, None, raw, None)
-        for whole in self._new_calls(self._read(partial)):
-            if whole.index == index:
-                yield from self._responses(whole, is_last=False)
+        return [call for call in self._new_calls(self._read(partial)) if call.index == index]
 
     def _new_calls(self, choice: Choice) -> Iterator[AnyCall]:
         """Yield the calls of a Choice that were not accepted before."""

@@ -16,6 +16,7 @@ from support import PARIS, ROME, May, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
+from sigadapt.adapters.response import typed_calls
 from sigadapt.errors import InvalidOption, MissingToolCalls
 from sigadapt.listeners import CallListener, PartialCall
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -645,3 +646,28 @@ def test_of_several_candidates_the_first_is_heard() -> None:
                 run.take(item)
     assert [call.args for call in cast("Any", run.calls)] == [{"city": "Paris"}]
     assert len(run.prediction.completions) == 2
+
+
+@pytest.mark.parametrize("wire", ["openai", "gemini"])
+def test_many_calls_are_each_read_a_few_times(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call costs its own reading, however many others there are."""
+    count = 60
+    built: list[type] = []
+    build = typed_calls.build_unvalidated
+
+    def noted(kind: Any, values: Any) -> Any:
+        built.append(kind)
+        return build(kind, values)
+
+    monkeypatch.setattr(typed_calls, "build_unvalidated", noted)
+    calls = [Call("get_weather", {"city": f"City {number}"}) for number in range(count)]
+    with LoopbackProvider([Answer(calls=calls)]) as provider:
+        run = Streamed()
+        with dspy.context(lm=lm_of(provider, wire), adapter=sigadapt.ChatAdapter()):
+            program = dspy.streamify(
+                dspy.Predict(May), stream_listeners=[StreamListener("calls")], async_streaming=False
+            )
+            for item in cast("Any", program)(**given(May)):
+                run.take(item)
+    assert [call.args["city"] for call in cast("Any", run.calls)] == [f"City {n}" for n in range(count)]
+    assert len(built) < 8 * count
