@@ -242,7 +242,8 @@ class Watch(BaseCallback):
             return
         step.calls[call.id] = call
         with self._lock:
-            step.owner.calls[:] = [other for other in step.owner.calls if other.call is not earlier]
+            if earlier is not None:
+                step.owner.calls[:] = [other for other in step.owner.calls if other.call is not earlier]
             step.owner.calls.append(open_call)
         if not open_call.is_submit:
             self.emit(step, events.CallReady, call)

@@ -6,14 +6,14 @@ and is imported when the first store is made.
 
 import os
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from sigadapt.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Engine
+    from sqlalchemy import URL, Connection, Engine
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+_]*://")
 _PATIENCE = 30
@@ -26,8 +26,27 @@ _SERIALS = {
 _ASYNC_DRIVERS = frozenset({"aiosqlite", "asyncpg", "psycopg_async"})
 
 Rows = list[tuple[Any, ...]]
-Run = Callable[..., Rows]
-"""Runs a statement with its values by name, and returns the rows that it gives."""
+
+
+class Statements:
+    """Runs statements over one connection, with their values by name."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    def run(self, statement: str, **values: Any) -> Rows:
+        """Run a statement, and return the rows that it gives."""
+        from sqlalchemy import text
+
+        result = self._connection.execute(text(statement), values)
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+    def run_each(self, statement: str, values: Sequence[dict[str, Any]]) -> None:
+        """Run a statement once for each of several values."""
+        from sqlalchemy import text
+
+        if values:
+            self._connection.execute(text(statement), values)
 
 
 class Database:
@@ -51,17 +70,17 @@ class Database:
         self._pid = 0
 
     @contextmanager
-    def transaction(self) -> Generator[Run]:
+    def transaction(self) -> Generator[Statements]:
         """Open a transaction that writes: nobody else writes what it has read or written."""
         with self._errors_told(), self._open().begin() as connection:
-            yield _runner(connection)
+            yield Statements(connection)
 
     def read(self, statement: str, **values: Any) -> Rows:
         """Return the rows of one statement, which waits for no writer."""
         with self._errors_told():
             connecting = self._open().connect().execution_options(reads=True)
             with connecting as connection:
-                return _runner(connection)(statement, **values)
+                return Statements(connection).run(statement, **values)
 
     def close(self) -> None:
         """Give back the connections that are open."""
@@ -166,16 +185,6 @@ def _unusable(place: str, holds: str, reason: str) -> InvalidOption:
         fix="Give the path of a file that sigadapt made, or of one that is not there, or a URL such as "
         "postgresql+psycopg://user@host/name.",
     )
-
-
-def _runner(connection: Any) -> Run:
-    from sqlalchemy import text
-
-    def run(statement: str, **values: Any) -> Rows:
-        result = connection.execute(text(statement), values)
-        return [tuple(row) for row in result] if result.returns_rows else []
-
-    return run
 
 
 def _sqlite_engine(url: "URL") -> "Engine":

@@ -108,8 +108,8 @@ class WaitingRuns:
         _check_owner(owner)
         _check_run(error)
         text = error.model_dump_json()
-        with self._database.transaction() as run:
-            if not run(_PUT, id=json.dumps(error.id), owner=json.dumps(owner), run=text):
+        with self._database.transaction() as database:
+            if not database.run(_PUT, id=json.dumps(error.id), owner=json.dumps(owner), run=text):
                 reason = f"the run {error.id!r} is kept for another owner"
                 raise InvalidOption(reason, code="other_owner", field="owner")
         return error.id
@@ -127,8 +127,8 @@ class WaitingRuns:
         _check_owner(owner)
         if not _is_id(run_id):
             return None
-        with self._database.transaction() as run:  # which is undone if the run cannot be read
-            rows = run(_TAKE, id=json.dumps(run_id), owner=json.dumps(owner))
+        with self._database.transaction() as database:  # which is undone if the run cannot be read
+            rows = database.run(_TAKE, id=json.dumps(run_id), owner=json.dumps(owner))
             return InputNeeded.model_validate_json(rows[0][0]) if rows else None
 
     def for_owner(self, owner: str | None) -> list[InputNeeded]:

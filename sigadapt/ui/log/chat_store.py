@@ -86,15 +86,19 @@ class DatabaseChats:
         """Append events behind this number; return False if it is not the last one."""
         key = _key(owner, chat_id)
         last = number + len(events)
-        with self._database.transaction() as run:
+        with self._database.transaction() as database:
             if number == 0:
-                chat = run(_BEGIN, key=key, owner=_key(owner), chat_id=json.dumps(chat_id), last=last)
+                chat = database.run(
+                    _BEGIN, key=key, owner=_key(owner), chat_id=json.dumps(chat_id), last=last
+                )
             else:
-                chat = run(_ADVANCE, key=key, number=number, last=last)
+                chat = database.run(_ADVANCE, key=key, number=number, last=last)
             if not chat:
                 return False
-            for at, event in enumerate(events, number + 1):
-                run(_APPEND, chat=chat[0][0], number=at, event=event)
+            rows = [{"chat": chat[0][0], "number": at} for at in range(number + 1, last + 1)]
+            database.run_each(
+                _APPEND, [{**row, "event": event} for row, event in zip(rows, events, strict=True)]
+            )
         return True
 
     def read(self, chat_id: str, owner: str, after: int = 0) -> list[tuple[int, str]]:
@@ -108,15 +112,15 @@ class DatabaseChats:
         if text is None:
             rows = self._database.read(_LOOK, key=key)
         else:
-            with self._database.transaction() as run:
-                rows = run(_BEAT, key=key, beat=text)
+            with self._database.transaction() as database:
+                rows = database.run(_BEAT, key=key, beat=text)
         return (rows[0][0], rows[0][1]) if rows else (0, None)
 
     def delete(self, chat_id: str, owner: str) -> None:
         """Forget a chat."""
-        with self._database.transaction() as run:
-            for (chat,) in run(_DELETE, key=_key(owner, chat_id)):
-                run(_DELETE_EVENTS, chat=chat)
+        with self._database.transaction() as database:
+            for (chat,) in database.run(_DELETE, key=_key(owner, chat_id)):
+                database.run(_DELETE_EVENTS, chat=chat)
 
     def for_owner(self, owner: str) -> list[str]:
         """Return the ids of an owner's chats, the newest chat first."""

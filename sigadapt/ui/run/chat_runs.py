@@ -167,8 +167,7 @@ class ChatRun:
         self._is_over = True
         self._log.end_beats()
         self._journal.close()
-        for text in self._writer.closing_texts:
-            self.feed.put(text)
+        self.feed.put(*self._writer.closing_texts)
         self.feed.close()
 
     def _is_stopped(self) -> bool:
@@ -190,8 +189,7 @@ class ChatRun:
 
     def _write_page(self, page_rows: Iterable[Json]) -> None:
         """Write rows of the page that show nothing new, once all is kept."""
-        for row in page_rows:
-            self.feed.put(row_text(row))
+        self.feed.put(*map(row_text, page_rows))
 
     def _on(self, event: Event) -> None:
         """Keep what an event changes, and write it."""

@@ -24,10 +24,10 @@ class RowFeed:
         self._is_over = False
         self._is_left = False
 
-    def put(self, text: str) -> None:
-        """Hand over a text."""
-        if not self._is_left:
-            self._texts.append(text)
+    def put(self, *texts: str) -> None:
+        """Hand over texts."""
+        if texts and not self._is_left:
+            self._texts.extend(texts)
             self._wake()
 
     def close(self) -> None:
@@ -88,8 +88,7 @@ class Journal:
         self._raise_failure()
         with self._news:
             if not rows and self._is_idle and not self._entries:
-                for text in texts:
-                    self._feed.put(text)
+                self._feed.put(*texts)
                 return
             self._entries.append(_Entry(rows, texts))
             self._news.notify()
@@ -134,9 +133,7 @@ class Journal:
         try:
             if self._failure is None:
                 self._append([row for entry in entries for row in entry.rows])
-                for entry in entries:
-                    for text in entry.texts:
-                        self._feed.put(text)
+                self._feed.put(*(text for entry in entries for text in entry.texts))
         except Exception as error:  # noqa: BLE001  (raised where something is put next)
             self._failure = error
         for entry in entries:
