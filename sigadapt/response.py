@@ -8,10 +8,12 @@ from sigadapt.adapters.response.choice import (
 )
 from sigadapt.adapters.response.text_choice import choice_from_text
 from sigadapt.providers.usage import AnswerUsage
+from sigadapt.text.bodies.template import ResponseTemplate
 
 __all__ = [
     "AnswerUsage",
     "Choice",
+    "ResponseTemplate",
     "choice_from_response",
     "choice_from_stream",
     "choice_from_text",

@@ -28,7 +28,8 @@ MODULES = {
     "listeners": "CallListener PartialCall",
     "logs": "Conversation conversation_from_request",
     "response": (
-        "AnswerUsage Choice choice_from_response choice_from_stream choice_from_text choices_from_response"
+        "AnswerUsage Choice ResponseTemplate choice_from_response choice_from_stream choice_from_text "
+        "choices_from_response"
     ),
     "server_tools": (
         "CodeExecution File FileSearch Files ImageGeneration McpServer ServerToolCall Source Sources "

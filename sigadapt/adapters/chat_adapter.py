@@ -45,6 +45,8 @@ class ChatAdapter(ToolAdapter, dspy.ChatAdapter):
         hooks: objects called around the model call, in order (`adapters/hooks.py`).
         recover: whether to read calls from the text of a native answer without calls; marked `recovered`.
         call_format: the text format in which the prompt asks for calls.
+        formats: the text formats in which calls are read: names, and `response.ResponseTemplate`s of models;
+            None for all. Used with `recover=True` and with prompted calls.
         max_tool_bytes: the most bytes of JSON that a request's tools may have; None for any.
         orphans: what to do with a call without a result, or a result without a call, in a history. `raise`
             raises an InvalidHistory that names it. `heal` gives the call a failed result, drops the result,

@@ -8,11 +8,14 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.unknown_options import refuse_unknown
 from sigadapt.signatures.tool_decl import by_value
+
+if TYPE_CHECKING:
+    from sigadapt.text.bodies.template import ResponseTemplate
 
 ToolCalling: TypeAlias = Literal["auto", "native", "prompted"]
 Orphans: TypeAlias = Literal["raise", "heal"]
@@ -68,6 +71,7 @@ class ToolOptions(TypedDict, total=False):
     hooks: Sequence["Hook"]
     recover: bool
     call_format: str
+    formats: "Sequence[str | ResponseTemplate] | None"
     max_tool_bytes: int | None
     orphans: Orphans
     confirm: Literal["raise"] | None
@@ -103,6 +107,7 @@ class Options:
     hooks: Sequence["Hook"] = ()
     recover: bool = False
     call_format: str = "hermes"
+    formats: "Sequence[str | ResponseTemplate] | None" = None
     max_tool_bytes: int | None = None
     orphans: Orphans = "raise"
     confirm: Literal["raise"] | None = None

@@ -23,6 +23,7 @@ from sigadapt.adapters.passes.prompts import check_call_format
 from sigadapt.adapters.plan import Plan, plan_of, prompt_cache
 from sigadapt.adapters.request.messages import messages_of
 from sigadapt.adapters.request.prompt import describe, form_of, in_own_words
+from sigadapt.adapters.response.text_choice import chosen_formats
 from sigadapt.dspy_boundary.contract import rows_of
 from sigadapt.dspy_boundary.internals import planned, shown_scope
 from sigadapt.dspy_boundary.tracer import tracer_here
@@ -69,6 +70,8 @@ class ToolAdapter(OutputFormat):
             options["tool_calling"] = "prompted"
         self.options = Options(**options, parallel_tool_calls=parallel_tool_calls)
         check_call_format(self.options.call_format)
+        if self.options.formats is not None:
+            chosen_formats(self.options.formats)
         check_hooks(self.options.hooks)
 
     def __call__(  # noqa: D102  (Adapter's own)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, compact
+from sigadapt.schemas.json_values import Json, compact, is_object
 from sigadapt.text.scan import Scan
 
 MOST_CALLS = 1_000
@@ -176,3 +176,10 @@ class TextFormat(NamedTuple):
     bare: bool = False  # whether the opener is no markup, so that prose may hold it too
     write: Writer | None = None
     sure: str = ""  # a pattern: where it matches, the opener can begin nothing but a call
+
+    def shape(self, name: str, schema: Json) -> str:
+        """Return what a call of a tool looks like, with one argument."""
+        properties: Any = schema.get("properties")
+        key = next(iter(properties), "city") if is_object(properties) else "city"
+        words = {"get_weather": name, "city": key, "Paris": "..."}
+        return re.sub("|".join(words), lambda word: words[word[0]], self.example)

@@ -72,6 +72,34 @@ class _Quotation(NamedTuple):
     is_doubtful: bool = False  # whether what was passed, such as long JSON, may go on and hold the next fence
 
 
+class FormatsGate:
+    """The text of one answer in formats that the caller named: held from an opener to its end."""
+
+    def __init__(self, openers: Iterable[str]) -> None:
+        self._openers = regex.compile("|".join(filter(None, openers)) or r"(?!)", regex.DOTALL)
+        self._text = ""
+        self._passed_end = 0
+        self._is_held = False
+
+    def take(self, piece: str) -> str:
+        """Take a piece of the answer's text, and return the text that may pass now."""
+        self._text += piece
+        if self._is_held:
+            return ""
+        opener = self._openers.search(self._text, self._passed_end, partial=True)
+        self._is_held = opener is not None and not opener.partial
+        end = opener.start() if opener else len(self._text)
+        text = self._text[self._passed_end : end]
+        self._passed_end = end
+        return text
+
+    def remaining(self, answer: str | None) -> str:
+        """Return what has not passed of the answer's text, as it is finally read."""
+        final = (answer or "").lstrip()
+        passed = self._text[: self._passed_end].strip()
+        return final.removeprefix(passed) if final.startswith(passed) else f"\n{final}"
+
+
 class TextGate:
     """The text of one answer while it streams, which is then read as `how` says (`Calling.reads`)."""
 

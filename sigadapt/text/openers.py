@@ -73,7 +73,8 @@ def grammar_of(formats: tuple[TextFormat, ...]) -> Grammar:
     markup = tuple(text_format for text_format in formats if text_format.opener != FENCE_OPENER)
     closing_tags = _longest_first(text_format.closing_tags for text_format in formats)
     return Grammar(
-        token=re.compile(f"{_BEGINS}(?:{openers})"),
+        # A template's opener, whose row has no example, may begin with any sign.
+        token=re.compile(f"{_BEGINS * all(row.example for row in formats)}(?:{openers})", re.DOTALL),
         openers=openers,
         formats=tuple(map(tuple, by_opener.values())),
         fences=tuple(text_format for text_format in formats if text_format.opener == FENCE_OPENER),

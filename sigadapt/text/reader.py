@@ -15,6 +15,7 @@ The text is gone through once, from opener to opener (`openers.py`), from the ou
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sigadapt.schemas.arguments import Flaw, UnreadCall
@@ -406,13 +407,22 @@ class _Reader:
             )
         if not is_call or content == "[]":
             return None
-        return self._bad_call(names[0] if names else None, start, stop + len(closer))
+        return self._bad_call(names[0] if names else None, start, stop + len(closer), rows)
 
-    def _bad_call(self, name: str | None, start: int, end: int) -> CallSpan:
-        """Return a part of the text as a bad call."""
+    def _bad_call(self, name: str | None, start: int, end: int, rows: Sequence[TextFormat] = ()) -> CallSpan:
+        """Return a part of the text as a bad call, which says what a call looks like there."""
         raw = self.text[start:end].strip()
-        flaw = Flaw("malformed_call", f"no call can be read in this markup: {cut(raw)}")
-        return CallSpan([TextCall(name, UnreadCall(raw, flaw))], end)
+        why = f"no call can be read in this markup: {cut(raw)}{self._shape(name, rows)}"
+        return CallSpan([TextCall(name, UnreadCall(raw, Flaw("malformed_call", why)))], end)
+
+    def _shape(self, name: str | None, rows: Sequence[TextFormat]) -> str:
+        """Return what a call looks like in the format that was asked for, or in the first of these."""
+        asked = (row for row in FORMATS if row.name == self.scan.call_format)
+        row = next(chain(asked, rows), None)
+        tool = name or next(iter(self.tools.schemas), "")
+        if row is None or not tool:
+            return ""
+        return f"\nA call looks like this:\n{row.shape(tool, self.tools.schema_of(tool))}"
 
     def _unknown(self, call: UnknownCall) -> int:
         """Read markup of no known format that calls a declared tool, and return where it ends."""
@@ -423,7 +433,8 @@ class _Reader:
             return call.start + 1
         start = self._around(call.start, call.end)[0]
         raw = self.text[start : call.end].strip()
-        flaw = Flaw("unread_call", f"{call.name!r} is called in markup of no known format: {cut(raw)}")
+        why = f"{call.name!r} is called in markup of no known format: {cut(raw)}{self._shape(call.name, ())}"
+        flaw = Flaw("unread_call", why)
         span = CallSpan([TextCall(call.name, UnreadCall(raw, flaw))], call.end)
         return self._take_calls("", span, (start, call.end))
 

@@ -14,7 +14,7 @@ from sigadapt.adapters.passes.order import judge, read
 from sigadapt.adapters.passes.prompts import read_calls_in_text
 from sigadapt.adapters.passes.tool_fields import tools_hash
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice, choice_of
-from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, notes_of
+from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, notes_of, openers_of
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
 from sigadapt.providers.provider import Reading
@@ -76,12 +76,15 @@ def subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
         run = begin_answer(record.streamed_field, record.plan.text_signature, adapter.field_marker, sole)
         stream = run
     texts = TextSubscription(sole, adapter.field_marker) if sole and run is None else None
-    gate = None
+    gate: Any = None
     if calling.reads_text:
-        from sigadapt.text.gate import TextGate  # see text_choice.py
+        from sigadapt.text.gate import FormatsGate, TextGate  # see text_choice.py
 
         fields = tuple(record.call.signature.output_fields)
-        gate = TextGate(record.text_schemas(), fields, **calling.reads)
+        if calling.formats is None:
+            gate = TextGate(record.text_schemas(), fields, **calling.reads)
+        else:
+            gate = FormatsGate(openers_of(calling.formats))
     declared_name = None
     if record.names or adapter.options.repair:
         declared_name = name_restorer(record)

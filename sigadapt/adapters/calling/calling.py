@@ -12,7 +12,7 @@ language model:
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,13 +41,15 @@ class Calling:
     is_tentative: bool = False  # whether a refusal of tools changes the mode, `because` of it
     layout: Layout = NO_LAYOUT  # how the answer's text marks its fields
     because: str = ""  # why the endpoint is prompted
+    formats: Sequence[Any] | None = None  # the text formats to read; None for all
 
     @property
     def reads(self) -> dict[str, Any]:
         """How calls are looked for in an answer's text: arguments of `read_text`."""
-        if self.mode != "prompted":
-            return {}
-        return {"undeclared": True, "call_format": self.call_format, "layout": self.layout}
+        how: dict[str, Any] = {} if self.formats is None else {"formats": self.formats}
+        if self.mode == "prompted":
+            how |= {"undeclared": True, "call_format": self.call_format, "layout": self.layout}
+        return how
 
 
 NATIVE = Calling()
@@ -81,8 +83,13 @@ def calling_of(
             fix="Use tool_calling='prompted' or 'auto', or construct the LM with model_type='chat'.",
         )
     if mode == "native" or (mode == "auto" and not completes and calls_functions(lm, facts)):
-        return _RECOVERING if options.recover else NATIVE
-    by_prompt = Calling("prompted", options.call_format, reads_text=True, layout=layout)
+        recovering = (
+            _RECOVERING if options.formats is None else Calling(reads_text=True, formats=options.formats)
+        )
+        return recovering if options.recover else NATIVE
+    by_prompt = Calling(
+        "prompted", options.call_format, reads_text=True, layout=layout, formats=options.formats
+    )
     if mode == "prompted" or completes or _REFUSED.get(lm) == model_of(lm):
         return by_prompt
     is_own = not isinstance(getattr(lm, "engine", None), str)  # an engine that the user made

@@ -17,6 +17,8 @@ from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls
 
 if TYPE_CHECKING:
+    from sigadapt.text.bodies.template import ResponseTemplate
+    from sigadapt.text.contract import TextFormat
     from sigadapt.text.reader import TextReading
 
 _CUTTING = frozenset(("length", "content_filter", "error"))
@@ -29,7 +31,7 @@ def choice_from_text(
     tools: object,
     *,
     starts_in_reasoning: bool = False,
-    formats: Iterable[str] | None = None,
+    formats: "Iterable[str | ResponseTemplate] | None" = None,
 ) -> Choice:
     r"""Read the calls that a model wrote into its text.
 
@@ -39,7 +41,8 @@ def choice_from_text(
             where its markup can be nothing else, and text where it has none.
         starts_in_reasoning: whether the prompt has already opened the thinking, as templates of reasoning
             models do.
-        formats: the names of the formats to read (`docs/text_formats.md`); None for all.
+        formats: the names of the formats to read (`docs/text_formats.md`), and models' own
+            `ResponseTemplate`s; None for all formats.
 
     Returns:
         The Choice: the calls, each with `recovered` in its `altered`; the rest of the text; and the
@@ -73,14 +76,36 @@ def choice_from_text(
 
 
 def text_read(
-    text: str, schemas: Mapping[str, Json], formats: Iterable[str] | None = None, **how: Any
+    text: str, schemas: Mapping[str, Json], formats: Iterable[Any] | None = None, **how: Any
 ) -> "TextReading":
     """Return what a text says."""
-    from sigadapt.text.formats import formats_named  # the first lines say why
-    from sigadapt.text.reader import read_text
+    from sigadapt.text.reader import read_text  # the first lines say why
 
-    chosen = None if formats is None else formats_named(formats)
-    return read_text(text, schemas, chosen, **how)
+    if formats is None:
+        return read_text(text, schemas, None, **how)
+    rows, templates = chosen_formats(formats)
+    if not templates:
+        return read_text(text, schemas, rows, **how)
+    thinking, rest = templates[0].parts(text, starts_in_reasoning=how.pop("starts_in_reasoning", False))
+    reading = read_text(rest, schemas, (*rows, *(each.row for each in templates)), **how)
+    return reading._replace(reasoning=join_texts([thinking, reading.reasoning]))
+
+
+def chosen_formats(formats: Iterable[Any]) -> tuple[tuple["TextFormat", ...], list["ResponseTemplate"]]:
+    """Return the rows of the formats that a caller named, and the templates; InvalidOption for another."""
+    from sigadapt.text.bodies.template import ResponseTemplate
+    from sigadapt.text.formats import formats_named
+
+    chosen: list[Any] = [formats] if isinstance(formats, (str, ResponseTemplate)) else list(formats)
+    templates = [each for each in chosen if isinstance(each, ResponseTemplate)]
+    return formats_named(each for each in chosen if not isinstance(each, ResponseTemplate)), templates
+
+
+def openers_of(formats: Iterable[Any]) -> list[str]:
+    """Return patterns of what begins what isn't said to the user, in the formats that a caller named."""
+    rows, templates = chosen_formats(formats)
+    own = [row.opener for row in rows]
+    return own + [pattern for template in templates for pattern in template.marks]
 
 
 def schemas_of(tools: object) -> dict[str, Json]:
