@@ -22,6 +22,13 @@ for module in pkgutil.walk_packages(sigadapt.__path__, "sigadapt."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
 """
+# Keeps chats in the database of the extra `chats`, which no module needs to be imported.
+CHATS = """
+import dspy
+from sigadapt import ui
+from sigadapt.testing import check_chat_store
+check_chat_store(ui.Chats(dspy.Predict("question -> answer"), "chats.db").store)
+"""
 # What the demo prints, on every wire and engine.
 DEMO_SHOWS = (
     "class Assist(dspy.Signature):",
@@ -43,6 +50,9 @@ def try_wheel(python: str, away: Path) -> None:
     run(*pip, "wheel", "-qq", "--no-deps", "--wheel-dir", away, ROOT)
     run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *away.glob("*.whl"))
     run(command(away / "venv", "python"), "-c", IMPORTS, cwd=away)
+    wheels = [f"{wheel}[chats]" for wheel in away.glob("*.whl")]
+    run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *wheels)
+    run(command(away / "venv", "python"), "-c", CHATS, cwd=away)
     for options in (*(("--wire", wire) for wire in WIRES), ("--engine", "litellm")):
         show_demo(away, *options)
     run(*pip, "uninstall", "-qq", "-y", "litellm")  # as DSPy 3.5 is installed
