@@ -21,5 +21,5 @@ def test_a_program_of_the_page_runs(program: str) -> None:
 
 
 def test_every_symptom_has_a_program_that_shows_it() -> None:
-    assert len(PROGRAMS) == len(SYMPTOMS) == 23
+    assert len(PROGRAMS) == len(SYMPTOMS) == 25
     assert all("assert " in program for program in PROGRAMS)
