@@ -81,6 +81,7 @@ def test_a_call_of_a_stream_that_just_ends_is_cut_off(wire: str, engine: str) ->
     assert streamed(wire, engine, b"".join(sent)).calls[0].args == {"city": "Paris"}
 
 
+@pytest.mark.litellm
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
 async def test_an_awaited_stream_that_just_ends_is_no_answer(wire: str) -> None:
     """streaming: A stream that just ends is an error"""

@@ -326,7 +326,7 @@ class Conversation(RuleBasedStateMachine):
                 self.is_whole = True
 
 
-TestConversation = Conversation.TestCase
+TestConversation = pytest.mark.litellm(Conversation.TestCase)
 TestConversation.settings = settings(
     max_examples=COUNT,
     stateful_step_count=8,
