@@ -47,6 +47,7 @@ _BRACKET = re.compile(r"[{\[<=(]")
 _NO_CALL = re.compile(rf"[^<>]{{0,100}}\"{NO_TOOL}\"")
 _LIKE_CALL = re.compile(r"[{\[]|<(?!\|im_)|```|call\b|\w[\w.-]*\s*[\n({<\[]")
 _LONGEST_TAG = 80
+_MOST_LEFTOVERS = 8  # tags behind an answer that are taken away (bounded)
 _PLAIN_TAGS = ("<answer>", "<response>")
 _LONGEST_COMMENT = 207
 _COMMENT_BEFORE = re.compile(rf"{COMMENT}\Z")
@@ -201,7 +202,10 @@ class _Reader:
     def _without_leftovers(self, answer: str) -> str:
         """Return the answer without the tags of calls and thinking that hang behind it."""
         words = answer.rstrip()
-        while tag := self.grammar.leftover.search(words, max(0, len(words) - _LONGEST_TAG)):
+        for _ in range(_MOST_LEFTOVERS):
+            tag = self.grammar.leftover.search(words, max(0, len(words) - _LONGEST_TAG))
+            if tag is None:
+                break
             before = words[: tag.start()]
             openings = (tag[0].replace("/", ""), *self.grammar.opening_tags)
             is_paired = self.grammar.markup.search(before) or any(map(before.count, openings))
