@@ -153,6 +153,9 @@ class Options:
         if self.strict and self.tool_calling == "prompted":
             fix = "Leave one of them out."
             raise InvalidOption("no provider reads the schemas of prompted tools", field="strict", fix=fix)
+        if self.formats is not None and self.tool_calling == "native" and not self.recover:
+            fix = "Add recover=True, or leave formats out."
+            raise InvalidOption("no text is read for calls in native mode", field="formats", fix=fix)
 
     def _check_replay(self) -> None:
         """Refuse a key of reasoning that no OpenAI-compatible server has, for all models or for one."""
