@@ -171,7 +171,7 @@ class _Reader:
                 while next_unknown is not None and next_unknown.start < cursor:
                     next_unknown = next(unknown, None)
                 if next_unknown and (token is None or next_unknown.start < token.start()):
-                    cursor = self._unknown(next_unknown)
+                    cursor = self._unknown_call(next_unknown)
                     continue
                 field = self.scan.search(field_opener, cursor)
                 if field is not None and (token is None or field.start() <= token.start()):
@@ -379,7 +379,7 @@ class _Reader:
         if is_named(self.text, token, formats, self.grammar, self.tools):
             return None
         reading = self._calls_at(start, formats, self.tools.with_undeclared())
-        name, span = reading or (formats[0].name, self._unread(start, end, formats))
+        name, span = reading or (formats[0].name, self._unread_call(start, end, formats))
         if span is None:
             return None
         around = self._around(start, span.end)
@@ -387,7 +387,7 @@ class _Reader:
             return max(around[1], token.end())
         return self._take_calls(name, span, around)
 
-    def _unread(self, start: int, end: int, rows: Sequence[TextFormat]) -> CallSpan | None:
+    def _unread_call(self, start: int, end: int, rows: Sequence[TextFormat]) -> CallSpan | None:
         """Return the bad call that an opener begins with which nothing can be read; None if it is text."""
         closers = tuple(tag for row in rows for tag in row.closing_tags)
         stop = self.scan.earliest(closers, end)
@@ -428,7 +428,7 @@ class _Reader:
             return ""
         return f"\nA call looks like this:\n{row.shape(tool, self.tools.schema_of(tool))}"
 
-    def _unknown(self, call: UnknownCall) -> int:
+    def _unknown_call(self, call: UnknownCall) -> int:
         """Read markup of no known format that calls a declared tool, and return where it ends."""
         tag = f"<{call.name}>"
         if self.open_thought or self.layout.is_element(tag) or self._is_quoted(call.start, call.end):

@@ -28,7 +28,7 @@ from sigadapt.ui.log.chat import Chat
 from sigadapt.ui.log.chat_log import ChatLog, LogsOfProcess
 from sigadapt.ui.log.chat_store import ChatStore, DatabaseChats
 from sigadapt.ui.page.chat_messages import ShownChat, ag_ui_messages, ai_sdk_messages
-from sigadapt.ui.page.joined import Joined
+from sigadapt.ui.page.joined import PageInARun
 from sigadapt.ui.page.page_requests import PageRequest, read_ag_ui, read_ai_sdk
 from sigadapt.ui.page.page_values import ErrorText, type_of_error, words_of_error
 from sigadapt.ui.page.pages import AgUiPage, AiSdkPage, Page
@@ -253,7 +253,7 @@ class Chats:
         """Do what a body asks for, and yield what the page reads."""
         log = await asyncio.to_thread(self._log, page_request.chat_id, owner)
         try:
-            begun = await self._begun(log, page_request, page)
+            begun = await self._begin_run(log, page_request, page)
         except Exception as error:  # noqa: BLE001  (such as of `deps`: the page reads it, and nothing has begun)
             _LOG.error("a run of a chat could not begin", exc_info=error)
             begun = words_of_error(error, self._error_text)
@@ -264,13 +264,13 @@ class Chats:
         if begun is None:
             await self._starts.until_idle(log)
         with log.lock:
-            shown_chat = self._shown(log.chat, page)
+            shown_chat = self._chat_for(log.chat, page)
             rows = page.as_it_is(shown_chat) if begun is None else page.refuse(shown_chat, begun)
             texts = [*map(row_text, rows), *page.writer.closing_texts]
         for text in texts:
             yield text
 
-    async def _begun(self, log: ChatLog, page_request: PageRequest, page: Page) -> ChatRun | str | None:
+    async def _begin_run(self, log: ChatLog, page_request: PageRequest, page: Page) -> ChatRun | str | None:
         """Begin the run that a body asks for; why not; or None, if the page gets the chat as it is."""
         message = page_request.message
         if message is not None:
@@ -288,8 +288,8 @@ class Chats:
         with log.reading() as news:
             self._logs.watch(log)
             with log.lock:
-                rows = [*page.join(self._shown(log.chat, page))]
-                joined = Joined(page, log.chat, self._error_text)
+                rows = [*page.join(self._chat_for(log.chat, page))]
+                joined = PageInARun(page, log.chat, self._error_text)
             while True:
                 for row in rows:
                     yield row_text(row)
@@ -298,7 +298,7 @@ class Chats:
                     is_over = log.chat.run is None
                     rows = joined.news(log.chat)
                     if is_over:
-                        rows += page.leave(self._shown(log.chat, page))
+                        rows += page.leave(self._chat_for(log.chat, page))
                 if is_over:
                     break
                 if not rows:
@@ -311,7 +311,7 @@ class Chats:
         for text in page.writer.closing_texts:
             yield text
 
-    def _shown(self, chat: Chat, page: Page) -> ShownChat:
+    def _chat_for(self, chat: Chat, page: Page) -> ShownChat:
         turns = chat.turns[-1:] if page.shows_last_turn_alone else None
         return ShownChat(chat, self._error_text, turns)
 

@@ -51,8 +51,10 @@ def test_an_adapter_reads_the_formats_that_it_is_given(
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(formats=formats, **options)):
             program: Any = dspy.Predict(May)
             inputs: dict[str, Any] = {"question": "?", "tools": [get_weather]}
+            out: Any
             if stream:
-                out = list(sigadapt.stream_sync(program, **inputs))[-1].prediction
+                last: Any = list(sigadapt.stream_sync(program, **inputs))[-1]
+                out = last.prediction
             else:
                 out = program(**inputs)
     calls = [(call.name, call.args) for call in out.calls or ()]

@@ -127,7 +127,7 @@ class Database:
             reason = str(getattr(error, "orig", None) or error).strip()
             if self._url.password:
                 reason = reason.replace(str(self._url.password), "***")
-            raise _unusable(_shown(self._url), self._holds, reason) from error
+            raise _unusable(_place_of(self._url), self._holds, reason) from error
 
 
 def _url_of(place: str | os.PathLike[str], holds: str) -> "URL":
@@ -154,7 +154,7 @@ def _url_of(place: str | os.PathLike[str], holds: str) -> "URL":
         raise _unusable("the URL", holds, "it cannot be read") from error.with_traceback(None)
     flaw = _flaw_of(url)
     if flaw is not None:
-        raise _unusable(_shown(url), holds, flaw)
+        raise _unusable(_place_of(url), holds, flaw)
     return url
 
 
@@ -170,7 +170,7 @@ def _flaw_of(url: "URL") -> str | None:
     return None
 
 
-def _shown(url: "URL") -> str:
+def _place_of(url: "URL") -> str:
     """Return a place as errors show it: a path as it is, a URL without its password."""
     if url.get_backend_name() == "sqlite" and url.database:
         return url.database

@@ -194,12 +194,12 @@ class _Region:
             return None
         scan.charge(len(raw))
         if close is None or len(raw) > _LONGEST_REGION:
-            arguments = CutOff(raw) if name else _unread(scan.text[start:])
+            arguments = CutOff(raw) if name else _unread_call(scan.text[start:])
             return CallSpan([TextCall(name, arguments)], len(scan.text))
         try:
             calls = self._calls(raw, names, tools)
         except ValueError:
-            return CallSpan([TextCall(name, raw if name else _unread(scan.text[start:end]))], end)
+            return CallSpan([TextCall(name, raw if name else _unread_call(scan.text[start:end]))], end)
         if not calls or any(call.name is None for call in calls):
             return None
         return CallSpan(calls, end)
@@ -212,7 +212,7 @@ class _Region:
         for item in content if each else [content]:
             scope = {**names, "content": item, **(item if each and is_object(item) else {})}
             transform = self.field.get("transform", "{content}")
-            message: Any = _filled(transform, scope)
+            message: Any = _fill_in(transform, scope)
             for entry in message if is_array(message) else [message]:
                 call: Json = entry if is_object(entry) else {}
                 function = call.get("function", call)
@@ -251,7 +251,7 @@ class _Region:
         return raw.strip()
 
 
-def _unread(raw: str) -> UnreadCall:
+def _unread_call(raw: str) -> UnreadCall:
     return UnreadCall(
         raw, Flaw("malformed_call", f"no call can be read by the response template: {cut(raw)}")
     )
@@ -273,12 +273,12 @@ def _with_keys(text: str, args: Json) -> str:
     return _BARE_KEY.sub(r'\1"\2"', text) if args.get("unquoted_keys") else text
 
 
-def _filled(transform: Any, scope: Json) -> Any:
+def _fill_in(transform: Any, scope: Json) -> Any:
     """Return a transform with what its places stand for."""
     if is_object(transform):
-        return {key: _filled(value, scope) for key, value in transform.items()}
+        return {key: _fill_in(value, scope) for key, value in transform.items()}
     if is_array(transform):
-        return [_filled(value, scope) for value in transform]
+        return [_fill_in(value, scope) for value in transform]
     place = _PLACE.fullmatch(transform) if isinstance(transform, str) else None
     if place is None:
         return transform

@@ -93,7 +93,7 @@ class RunUnderWay:
 
 
 @dataclass(eq=False)
-class Waiting:
+class WaitingRun:
     """A run that waits."""
 
     run: str
@@ -114,7 +114,7 @@ class Chat:
         """Of the last event."""
         self.turns: list[ChatTurn] = []
         self.run: RunUnderWay | None = None
-        self.waiting: Waiting | None = None
+        self.waiting: WaitingRun | None = None
         self.base: list[Json] | None = None
         """The history before the last turn, where the program has shortened it."""
         self.files: dict[str, str] = {}
@@ -149,11 +149,11 @@ class Chat:
         self.read_waiting()
         return None if self.waiting is None else self.waiting.error
 
-    def fresh_error(self, waiting: Waiting) -> InputNeeded:
+    def fresh_error(self, waiting: WaitingRun) -> InputNeeded:
         """Return the run that waits, as one that is resumed, which changes it."""
         return self._saved_run(waiting)
 
-    def _saved_run(self, waiting: Waiting) -> InputNeeded:
+    def _saved_run(self, waiting: WaitingRun) -> InputNeeded:
         saved = from_json(waiting.run)
         saved["history"] = {"messages": self.history().messages}
         return InputNeeded.model_validate_json(text_of(saved))

@@ -32,7 +32,7 @@ from hashlib import sha256
 from pydantic_core import from_json
 
 from sigadapt.schemas.json_values import Json
-from sigadapt.ui.log.chat import CallPart, Chat, ChatTurn, RunUnderWay, Status, TextPart, Waiting
+from sigadapt.ui.log.chat import CallPart, Chat, ChatTurn, RunUnderWay, Status, TextPart, WaitingRun
 from sigadapt.ui.page.page_files import PageFile, kept_file
 
 
@@ -95,7 +95,7 @@ def _text(chat: Chat, event: Json) -> None:
     chat.last.parts.append(TextPart(event["id"], event["text"]))
 
 
-def _unsaid(chat: Chat, event: Json) -> None:
+def _apply_unsaid(chat: Chat, event: Json) -> None:
     gone = {*event["ids"]}
     chat.last.parts = [part for part in chat.last.parts if isinstance(part, CallPart) or part.id not in gone]
 
@@ -111,7 +111,7 @@ def _call(chat: Chat, event: Json) -> None:
     part.bad = event.get("bad")
 
 
-def _begun(chat: Chat, event: Json) -> None:
+def _apply_begun(chat: Chat, event: Json) -> None:
     chat.last.begun[event["call_id"]] = {"name": event["name"], "input": event["input"]}
 
 
@@ -124,7 +124,7 @@ def _result(chat: Chat, event: Json) -> None:
     part.message_id = event.get("id")
 
 
-def _asked(chat: Chat, event: Json) -> None:
+def _apply_asked(chat: Chat, event: Json) -> None:
     turn = chat.last
     _put_event(turn, event)
     turn.asked = event["at"]
@@ -153,12 +153,12 @@ def _state(chat: Chat, event: Json) -> None:
     chat.state = event["state"]
 
 
-def _resolved(chat: Chat, event: Json) -> None:
+def _apply_resolved(chat: Chat, event: Json) -> None:
     chat.waiting = None
 
 
 def _waits(chat: Chat, event: Json) -> None:
-    chat.waiting = Waiting(event["run"], event["agent"], event["page_ids"])
+    chat.waiting = WaitingRun(event["run"], event["agent"], event["page_ids"])
     chat.run = None
     turn = chat.last
     if turn.asked is not None:  # the turn that waits is in the run, with what it has brought
@@ -168,7 +168,7 @@ def _waits(chat: Chat, event: Json) -> None:
     turn.results = {}
 
 
-def _refused(chat: Chat, event: Json) -> None:
+def _apply_refused(chat: Chat, event: Json) -> None:
     if chat.run is not None and chat.run.decided is not None:
         chat.last.decided -= {*chat.run.decided}
     chat.run = None
@@ -179,7 +179,7 @@ def _stop(chat: Chat, event: Json) -> None:
         chat.run.is_stopped = True
 
 
-def _ended(chat: Chat, event: Json) -> None:
+def _apply_ended(chat: Chat, event: Json) -> None:
     chat.run = chat.waiting = None
     chat.last.asked = None
 
@@ -191,18 +191,18 @@ _TABLE: dict[str, tuple[tuple[Status, ...], Callable[[Chat, Json], None]]] = {
     "cut": (_IDLE, _cut),
     "replies": (("waits",), _replies),
     "text": (_RUNS, _text),
-    "unsaid": (_RUNS, _unsaid),
+    "unsaid": (_RUNS, _apply_unsaid),
     "call": (_RUNS, _call),
-    "asked": (("runs",), _asked),
-    "begun": (_RUNS, _begun),
+    "asked": (("runs",), _apply_asked),
+    "begun": (_RUNS, _apply_begun),
     "result": (_RUNS, _result),
     "round": (_RUNS, _round),
     "base": (_RUNS, _base),
     "state": (_RUNS, _state),
-    "resolved": (("carries_out",), _resolved),
+    "resolved": (("carries_out",), _apply_resolved),
     "waits": (_RUNS, _waits),
-    "refused": (("carries_out",), _refused),
+    "refused": (("carries_out",), _apply_refused),
     "stop": (_RUNS, _stop),
-    "ended": (_RUNS, _ended),
+    "ended": (_RUNS, _apply_ended),
 }
 """By the type of the event: the states in which it counts, and what it does."""

@@ -18,7 +18,7 @@ from sigadapt.ui.log.chat import Chat
 from sigadapt.ui.log.chat_events import apply, without_files
 from sigadapt.ui.log.chat_rows import text_of
 from sigadapt.ui.log.chat_store import ChatStore
-from sigadapt.ui.log.leases import BEATS_IN_LEASE, Watch, beat_of
+from sigadapt.ui.log.leases import BEATS_IN_LEASE, LeaseWatch, beat_of
 from sigadapt.ui.log.lost_runs import rows_of_lost_run
 
 _LOG = logging.getLogger("sigadapt")
@@ -44,7 +44,7 @@ class ChatLog:
         self.lock = threading.RLock()
         self.chat = Chat()
         self._last_text = ""
-        self._watch = Watch()
+        self._watch = LeaseWatch()
         self.is_dead = False
         """Whether the process of the run under way has died."""
         self._readers: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}

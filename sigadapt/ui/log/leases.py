@@ -49,7 +49,7 @@ def beat_of(run: int, length: float) -> str:
     return to_json({"run": run, "place": _PLACE, "pid": pid, "born": _birth(pid), "until": until}).decode()
 
 
-class Watch:
+class LeaseWatch:
     """What this process has seen of the beats of one chat."""
 
     def __init__(self) -> None:

@@ -127,7 +127,7 @@ class AgUiWriter(Writer):
         elif isinstance(event, run.FileReady):
             yield {"type": "CUSTOM", "name": "FileReady", "value": shown_file(event.file)}
 
-    def _stopped(self) -> Rows:
+    def _stop_rows(self) -> Rows:
         yield {"type": "CUSTOM", "name": "Stopped", "value": {}}
 
     def _end(self, error: str | None) -> Rows:

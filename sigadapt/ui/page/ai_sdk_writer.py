@@ -109,7 +109,7 @@ class AiSdkWriter(Writer):
         elif call.status == "failed":
             yield {"type": "tool-output-error", **row, "errorText": f"{call.name} failed"}
 
-    def _stopped(self) -> Rows:
+    def _stop_rows(self) -> Rows:
         yield {"type": "data-stopped", "data": {}}
 
     def _end(self, error: str | None) -> Rows:

@@ -7,7 +7,7 @@ from sigadapt.ui.page.page_values import ErrorText
 from sigadapt.ui.page.pages import Page
 
 
-class Joined:
+class PageInARun:
     """What such a page has, from what it was written on.
 
     Args:

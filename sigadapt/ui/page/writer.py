@@ -274,7 +274,7 @@ class Writer:
                 continue
             texts = self._texts_of(name, value.strip())
             said.update(text.id for text in texts)
-            rest = value.strip()[len(_joined(texts)) :] if texts else value.strip()
+            rest = value.strip()[len(_text_of(texts)) :] if texts else value.strip()
             if rest:
                 yield from self._text(rest, _OpenText("text", name, None))
                 yield from self._close()
@@ -290,9 +290,9 @@ class Writer:
         for text in self._written:
             groups.setdefault((text.field, text.step), []).append(text)
         own = [texts for (field, _), texts in groups.items() if field == name]
-        if own and value.startswith(_joined(own[-1])):
+        if own and value.startswith(_text_of(own[-1])):
             return own[-1]
-        same = [texts for texts in groups.values() if _joined(texts) == value]
+        same = [texts for texts in groups.values() if _text_of(texts) == value]
         return same[-1] if same else []
 
     def _is_output(self, text: _WrittenText, outputs: Json) -> bool:
@@ -310,7 +310,7 @@ class Writer:
         self._has_ended = True
         yield from self.close()
         if is_stopped:
-            yield from self._stopped()
+            yield from self._stop_rows()
         if error is None or waits_of(error):
             yield from self._end(None)
         else:
@@ -418,7 +418,7 @@ class Writer:
         def _request(self, request: Any, call: ShownCall) -> Rows: ...
         def _progress(self, page_id: str, shown: Json) -> Rows: ...
         def _other_event(self, event: Event) -> Rows: ...
-        def _stopped(self) -> Rows: ...
+        def _stop_rows(self) -> Rows: ...
         def _end(self, error: str | None) -> Rows: ...
 
 
@@ -426,7 +426,7 @@ def _args_of(_: run.CallReady, call: ToolCall) -> Any:
     return jsonable(call.args)
 
 
-def _joined(texts: list[_WrittenText]) -> str:
+def _text_of(texts: list[_WrittenText]) -> str:
     return "".join(text.text for text in texts).strip()
 
 

@@ -34,7 +34,7 @@ from sigadapt.ui.page.chat_messages import ShownChat, ag_ui_messages
 from sigadapt.ui.page.writer import Record, ShownCall, Writer, row_text
 from sigadapt.ui.run.journal import Journal, RowFeed
 from sigadapt.ui.run.run_history import RunHistory
-from sigadapt.ui.run.runner import Events, Progress, StoppedError, ToolStoppedError, gated
+from sigadapt.ui.run.runner import Events, RunProgress, StoppedError, ToolStoppedError, gating
 
 _LOG = logging.getLogger("sigadapt")
 _MOST_COPIES = 20
@@ -105,7 +105,7 @@ class ChatRun:
         self._program = program
         self._run = run
         self._history = RunHistory(chat, question)
-        self._progress = Progress(program, run, question, chat.last.text)
+        self._progress = RunProgress(program, run, question, chat.last.text)
         self._state_text = text_of(chat.state or {})
         self._is_resolved = chat.waiting is None
         self._agent = None if chat.waiting is None else chat.waiting.agent
@@ -141,7 +141,7 @@ class ChatRun:
     def _run_here(self, inputs: dict[str, Any]) -> None:
         try:
             self._write(self._writer.begin())
-            with self._run, gated(self._begin_call, self._is_stopped):
+            with self._run, gating(self._begin_call, self._is_stopped):
                 for event in stream_sync(self._program, **inputs):
                     self._on(event)
         except BaseException as error:  # noqa: BLE001  (kept, and written for the page)
@@ -152,7 +152,7 @@ class ChatRun:
     async def _run_in_loop(self, inputs: dict[str, Any]) -> None:
         try:
             self._write(self._writer.begin())
-            with self._run, gated(self._begin_call, self._is_stopped):
+            with self._run, gating(self._begin_call, self._is_stopped):
                 async for event in stream(self._program, **inputs):
                     if isinstance(event, run_events.Ended):  # waits for the store
                         await asyncio.to_thread(self._on, event)

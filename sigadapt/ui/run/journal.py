@@ -55,7 +55,7 @@ class RowFeed:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _JournalEntry:
     """Events, the texts of what they show, and what says that they are kept."""
 
     rows: Sequence[Json | str]
@@ -76,7 +76,7 @@ class Journal:
         self._log = log
         self._number = number
         self._feed = feed
-        self._entries: deque[_Entry] = deque()
+        self._entries: deque[_JournalEntry] = deque()
         self._news = threading.Condition()
         self._is_idle = True
         self._is_closed = False
@@ -90,7 +90,7 @@ class Journal:
             if not rows and self._is_idle and not self._entries:
                 self._feed.put(*texts)
                 return
-            self._entries.append(_Entry(rows, texts))
+            self._entries.append(_JournalEntry(rows, texts))
             self._news.notify()
 
     def put_now(self, rows: Sequence[Json | str], texts: Sequence[str] = ()) -> None:
@@ -101,7 +101,7 @@ class Journal:
         """
         done = threading.Event()
         with self._news:
-            self._entries.append(_Entry(rows, texts, done))
+            self._entries.append(_JournalEntry(rows, texts, done))
             self._news.notify()
         done.wait()
         self._raise_failure()
@@ -129,7 +129,7 @@ class Journal:
                 self._entries.clear()
             self._keep(entries)
 
-    def _keep(self, entries: Sequence[_Entry]) -> None:
+    def _keep(self, entries: Sequence[_JournalEntry]) -> None:
         try:
             if self._failure is None:
                 self._append([row for entry in entries for row in entry.rows])

@@ -12,7 +12,7 @@ from sigadapt.errors import InputNeeded
 from sigadapt.runs.limits import Limits
 from sigadapt.runs.run import Run
 from sigadapt.schemas.json_values import Json
-from sigadapt.ui.log.chat import Chat, Waiting
+from sigadapt.ui.log.chat import Chat, WaitingRun
 from sigadapt.ui.log.chat_log import ChatLog, LogsOfProcess
 from sigadapt.ui.page.page_files import saved_file
 from sigadapt.ui.page.page_requests import Message
@@ -37,11 +37,11 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class _Decided:
+class _Decision:
     """What a run carries out."""
 
     error: InputNeeded
-    waiting: Waiting
+    waiting: WaitingRun
     decisions: dict[str, Any]
     reasons: dict[str, str | None]
 
@@ -169,7 +169,7 @@ class RunStarts:
         """Begin to carry out decisions; say if there are none, or a run is under way."""
         run = self._new_run(log.owner)
 
-        def begin() -> _Decided | Literal["none", "runs"]:
+        def begin() -> _Decision | Literal["none", "runs"]:
             with log.lock:
                 while log.chat.run is None:
                     decisions = decide(log.chat)
@@ -179,7 +179,7 @@ class RunStarts:
                         return "none"
                     reasons = reasons_of(error.requests, decisions)
                     if log.append([{"type": "replies", "decided": reasons}]):
-                        return _Decided(error, waiting, decisions, reasons)
+                        return _Decision(error, waiting, decisions, reasons)
                 return "runs"
 
         begun = await asyncio.to_thread(begin)

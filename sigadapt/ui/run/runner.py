@@ -50,7 +50,7 @@ class _Gate(ToolGate):
             raise StoppedError
 
 
-def gated(
+def gating(
     before_tool: Callable[[AnyCall], None], is_stopped: Callable[[], bool]
 ) -> AbstractContextManager[Any]:
     """Run a block whose tools begin when `before_tool` has returned.
@@ -141,7 +141,7 @@ def _results_of_turn(error: InputNeeded, event: Mapping[str, Any]) -> list[ToolR
     return results
 
 
-class Progress:
+class RunProgress:
     """How far a run has come.
 
     Args:
