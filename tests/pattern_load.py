@@ -38,16 +38,25 @@ FUNCTIONS = ("compile", "match", "fullmatch", *SEARCHING)
 # Expressions that compile a pattern in a function, which is then matched at a place and never searched.
 MATCHED = frozenset(
     (
-        *("re.compile(text_format.head)", "re.compile(marker)", "re.compile(head)", "re.compile(tail)"),
-        "re.compile(kind.opener)",
+        *("re.compile(text_format.body.head)", "re.compile(marker)", "re.compile(head)", "re.compile(tail)"),
+        "re.compile(row.sure or row.opener)",
+        *("regex.compile('|'.join((self._json, *heads)))", "regex.compile(f'{leftover}|{SILENT}')"),
+        "regex.compile('|'.join((row.sure or row.opener for row in marked)))",
         *("regex.compile(bare)", "regex.compile(grammar.openers)"),
-        "regex.compile('|'.join((*heads, OPENER, CLOSER, SILENT)))",
-        "regex.compile(f'{block_head(call_format, schemas)}|{self._json}')",
-        "[*map(regex.compile, heads)]",
-        "re.compile(pattern)",
+        *("re.compile(kind.opener)", "re.compile(pattern)"),
     )
 )
-OF_USERS = frozenset(("re.compile(pattern)",))  # of a user, who answers for its time
+# Of a user, who answers for their time; those of a template have no repetition inside of a repetition.
+OF_USERS = frozenset(
+    (
+        *("re.compile(pattern)", "re.compile(pattern, re.DOTALL)", "re.compile(self.head, re.DOTALL)"),
+        "re.compile(_pattern(self.field, 'close') or '\\\\Z', re.DOTALL)",
+        "re.compile(f\"\\\\s*(?:{_pattern(self._thinking, 'open') or '(?!)'})\", re.DOTALL)",
+        "re.compile(_pattern(self._thinking, 'close') or '\\\\Z', re.DOTALL)",
+        "re.compile(args['tag_pattern'], re.DOTALL)",
+        *("re.sub(place.format(mark), '', text, flags=re.DOTALL)", "re.finditer(either, raw, re.DOTALL)"),
+    )
+)
 # The end of a piece of at most 160 characters is searched for them.
 SEARCHED_IN_A_PIECE = frozenset(("_PARTIAL_LINE", "_BACKTICKS", "_SILENT_END", "_SPACE"))
 SHORT, LONG = 1_000, 4_000
@@ -156,7 +165,7 @@ def run_readers() -> None:
     from sigadapt.providers import ROUTES
     from sigadapt.response import choice_from_text
     from sigadapt.text.formats import FORMATS
-    from sigadapt.text.gate import TextGate
+    from sigadapt.text.gate import FormatsGate, TextGate
     from sigadapt.text.layout import Layout
     from sigadapt.text.reader import read_text
     from sigadapt.trust.echoes import Echoes
@@ -164,7 +173,9 @@ def run_readers() -> None:
     tools = [{"name": "get_weather", "parameters": {"type": "object"}}]
     schemas: dict[str, Any] = {"get_weather": {}, "now": {}}
     layouts = [Layout("calls", marker, ("answer",)) for marker in ("[[ ## {} ## ]]", "<{}>", '"{}":')]
+    FormatsGate([FORMATS[0].opener]).take("a")
     for each in FORMATS:
+        each.shape("get_weather", {})
         choice_from_text(f"<think>a</think> `b`\n~~~\nc\n~~~\n{each.example}", tools)
     choice_from_text("a\n</seed:think>\nb", tools)
     for call_format in ("hermes", "plain-json", "gemma3-tool-code"):

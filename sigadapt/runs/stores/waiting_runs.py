@@ -59,10 +59,11 @@ class WaitingRuns:
     the run is finished, the run is gone, so nothing happens twice.
 
     Args:
-        path: the file. It is made if it is not there, readable by its owner alone.
+        store: the path of a file, which is made if it is not there, readable by its owner alone; or a URL of
+            a database, as SQLAlchemy has it.
 
     Raises:
-        InvalidOption: `unusable_store`, by any method, for a file that is no such store.
+        InvalidOption: `unusable_store`, by any method, for what is no such store.
 
     Example:
         >>> import os, tempfile
