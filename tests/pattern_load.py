@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import regex
+from budgets import WHOLE
 
 if sys.version_info >= (3, 11):
     from re import _constants as codes
@@ -60,6 +61,8 @@ OF_USERS = frozenset(
 # The end of a piece of at most 160 characters is searched for them.
 SEARCHED_IN_A_PIECE = frozenset(("_PARTIAL_LINE", "_BACKTICKS", "_SILENT_END", "_SPACE"))
 SHORT, LONG = 1_000, 4_000
+STEP = 1 if WHOLE else 3
+"""A third of the texts is tried, as of property tests; all of them at night."""
 LEAST = 0.005
 """Seconds below which a match of the long text is linear: 4,000 characters squared take more."""
 LEAST_OF_READING = 0.05
@@ -357,12 +360,13 @@ def slow_text(pattern: Pattern) -> str | None:
         parts = parser.parse(plain, pattern.flags)
     pumps = {*attacks(parts), *(("", character) for character in CHARACTERS)}
     compiled = pattern.engine.compile(pattern.text, pattern.flags)
-    methods = [compiled.search if pattern.is_searched else compiled.match]
+    whole = compiled.search if pattern.is_searched else compiled.match
+    methods = [(whole, BEHIND)]
     if pattern.engine is regex:
-        methods.append(partial(methods[0], partial=True))
-    for method in methods:
-        for before, pump in sorted(each for each in pumps if each[1]):
-            for behind in BEHIND:
+        methods.append((partial(whole, partial=True), ("",)))
+    for method, behinds in methods:
+        for before, pump in sorted(each for each in pumps if each[1])[::STEP]:
+            for behind in behinds:
                 short, long = (before + pump * max(2, size // len(pump)) + behind for size in (SHORT, LONG))
                 if isinstance(pattern.text, bytes):
                     short, long = (each.encode("latin-1", "replace") for each in (short, long))
