@@ -156,9 +156,9 @@ def test_a_page_that_is_left_in_the_middle_finds_the_end(tab: Any) -> None:
     tab.goto("about:blank")
     tab.goto(url)
     for _ in range(20):
+        tab.wait_for_timeout(200)
         if tab.locator(f"p:has-text('{SAID}')").count():
             break
-        tab.wait_for_timeout(200)
         tab.reload()
     assert tab.locator(f"p:has-text('{SAID}')").count() == 1
     assert sum("Paid 120 EUR to Ada." in call for call in calls(tab)) == 1
