@@ -361,7 +361,7 @@ def slow_text(pattern: Pattern) -> str | None:
     pumps = {*attacks(parts), *(("", character) for character in CHARACTERS)}
     compiled = pattern.engine.compile(pattern.text, pattern.flags)
     whole = compiled.search if pattern.is_searched else compiled.match
-    methods = [(whole, BEHIND)]
+    methods: list[tuple[Any, tuple[str, ...]]] = [(whole, BEHIND)]
     if pattern.engine is regex:
         methods.append((partial(whole, partial=True), ("",)))
     for method, behinds in methods:
