@@ -55,6 +55,7 @@ from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.rendering import Cell, Rendering
 from sigadapt.signatures.sources import annotations, describe_source, runnable
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
+from sigadapt.signatures.tool_functions.open_call import open_call
 from sigadapt.signatures.tool_index import ToolIndex
 from sigadapt.signatures.tool_results import function_calls
 from sigadapt.signatures.tool_results.failures import message_in
@@ -137,6 +138,7 @@ __all__ = [
     "main",
     "message_in",
     "messages_of",
+    "open_call",
     "parse_arguments",
     "plan",
     "plan_of",
