@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from sigadapt.errors import InvalidToolDecl, printable
 from sigadapt.schemas.json_values import Json, cut, type_of
+from sigadapt.schemas.web_addresses import is_web_address
 from sigadapt.signatures.native_tools import MCP_APPROVAL, SERVER_TOOL, NativeTool
 from sigadapt.signatures.tool_decl import ToolDecl
 
@@ -127,8 +128,7 @@ class McpServer(ServerTool):
     allowed_tools: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        address = urlsplit(self.url)
-        if address.scheme not in ("http", "https") or not address.hostname:
+        if not is_web_address(self.url):
             raise InvalidToolDecl(
                 f"{cut(repr(self.url))} is no address of a server",
                 code="invalid_field",

@@ -5,10 +5,10 @@ The MCP SDK is not imported here: a session that asks has imported it.
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, cut, short_hash
+from sigadapt.schemas.web_addresses import is_web_address
 from sigadapt.signatures.tool_functions.stops import Need, QuestionReply
 from sigadapt.signatures.tool_functions.tool_context import ToolContext
 from sigadapt.signatures.tool_results.tool_output import loaded_mcp_types
@@ -40,7 +40,7 @@ def needs_of(result: Any, tool: str) -> list[Need]:
         params: Json = request.params.model_dump(mode="json", by_alias=True, exclude_none=True)
         question = short_hash(json.dumps([result.request_state, member, params], sort_keys=True))
         address = params.get("url")
-        if address is not None and not _is_web_address(address):
+        if address is not None and not is_web_address(address):
             raise InvalidToolDecl(
                 "its server asks a person to open what is no web address",
                 code="nobody_to_ask",
@@ -51,14 +51,6 @@ def needs_of(result: Any, tool: str) -> list[Need]:
         payload = None if address is None else {"url": address}
         needs.append(Need("answer", params["message"], schema, payload, question=question, member=member))
     return needs
-
-
-def _is_web_address(address: str) -> bool:
-    """Return whether a page may open an address: `javascript:` and its kin run in the page itself."""
-    if not address.isprintable() or " " in address:  # browsers leave out tabs and line ends
-        return False
-    parts = urlsplit(address)
-    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def answers_for(context: ToolContext) -> Json:

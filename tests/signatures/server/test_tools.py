@@ -70,6 +70,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "a stand-in that is no tool": lambda: WebSearch(local=3),
     "twice": lambda: ToolDecls([WebSearch(), WebSearch(max_uses=1)]),
     "the name and the address of a server swapped": lambda: McpServer("https://a.test/mcp", "bank"),
+    "an address with half of its brackets": lambda: McpServer("bank", "http://[::1"),
     "an address of no web server": lambda: McpServer("bank", "file:///etc/passwd"),
     "one server twice": lambda: ToolDecls([server(), server("another")]),
     "a stand-in that is declared too": lambda: ToolDecls([my_search, WebSearch(local=my_search)]),
