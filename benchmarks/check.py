@@ -24,7 +24,7 @@ def part(name: str) -> Any:
 
 @pytest.mark.parametrize("name", ["wholecall", "streamed", "adapters", "agents"])
 def test_a_part_of_the_benchmarks_runs(name: str) -> None:
-    """call-cost: What a call costs is measured."""
+    """What a call costs is measured."""
     for table in part(name).tables(0.0):
         assert table.rows
         assert all(len(row) == len(table.head) for row in table.rows), table.title

@@ -28,18 +28,18 @@ TOOL: dict[str, Any] = {
     ],
 )
 def test_what_was_read_has_a_class(found: dict[str, Any], name: str) -> None:
-    """documentation: Readers stand side by side."""
+    """Readers stand side by side."""
     assert BOARD.verdict({"calls": [NOW], "text": "Let me look."}, found) == name
 
 
 def test_a_lost_text_without_calls_has_its_own_class() -> None:
-    """documentation: Readers stand side by side."""
+    """Readers stand side by side."""
     lost = BOARD.verdict({"calls": [], "text": "Noon."}, {"calls": [], "text": None})
     assert lost == "text lost, no calls"
 
 
 def test_an_answer_is_judged_by_the_schema_of_its_request() -> None:
-    """documentation: Readers stand side by side."""
+    """Readers stand side by side."""
     strict: dict[str, Any] = {
         **TOOL,
         "parameters": {"type": "OBJECT", "properties": {}, "additionalProperties": False},
@@ -51,7 +51,7 @@ def test_an_answer_is_judged_by_the_schema_of_its_request() -> None:
 
 
 def test_the_page_lists_what_another_reads() -> None:
-    """documentation: Readers stand side by side."""
+    """Readers stand side by side."""
     rows = [{"dialect": "openai-chat", "stream": False}]
     verdicts = [
         BOARD.Verdict(reader, "as recorded", "openai-chat", "a#0", is_sound=True, error=None)
@@ -69,7 +69,7 @@ def test_the_page_lists_what_another_reads() -> None:
 
 
 def test_an_error_of_a_reader_is_an_outcome() -> None:
-    """documentation: Readers stand side by side."""
+    """Readers stand side by side."""
 
     def reader(_: Any) -> Any:
         raise ValueError("no")
@@ -78,7 +78,7 @@ def test_an_error_of_a_reader_is_an_outcome() -> None:
 
 
 def test_sigadapt_and_dspy_read_over_http() -> None:
-    """documentation: Readers stand side by side."""
+    """Readers stand side by side."""
     call = {"id": "call_1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     message = {"role": "assistant", "content": "Let me look.", "tool_calls": [call]}
     body = {"choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}

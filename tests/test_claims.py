@@ -18,7 +18,7 @@ def page(name: str) -> str:
 
 
 def test_every_command_of_the_claims_is_there() -> None:
-    """documentation: Every claim names the command that shows it."""
+    """Every claim names the command that shows it."""
     rows = [row for row in CLAIMS.splitlines() if row.startswith("| ") and "Shown by" not in row]
     recipes = set(
         re.findall(r"^\| `(\w+)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -40,19 +40,19 @@ def test_every_command_of_the_claims_is_there() -> None:
 
 
 def test_every_bold_claim_of_the_readme_is_in_the_table() -> None:
-    """documentation: Every claim names the command that shows it."""
+    """Every claim names the command that shows it."""
     for claim in re.findall(r"^- \*\*([^*]+)\.\*\*", README, re.MULTILINE):
         assert f"**{claim}" in CLAIMS
 
 
 @pytest.mark.parametrize("text", [README, CLAIMS], ids=["README", "claims"])
 def test_formats_are_counted(text: str) -> None:
-    """documentation: Figures stand on a page."""
+    """Figures stand on a page."""
     assert {int(number) for number in re.findall(r"(\d+) (?:text )?formats", text)} == {len(FORMATS)}
 
 
 def test_the_readme_s_figures_stand_on_a_page() -> None:
-    """documentation: Figures stand on a page."""
+    """Figures stand on a page."""
     assert not re.search(r"\d µs|times sigadapt's", README), (
         "a figure of the costs stands on docs/benchmarks.md alone, with its date"
     )
@@ -67,5 +67,5 @@ def test_the_readme_s_figures_stand_on_a_page() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_nothing_is_installed_from_an_index(path: Path) -> None:
-    """documentation: Nobody is told to install what no index has."""
+    """Nobody is told to install what no index has."""
     assert not re.search(r"pip install (-\w+ )*['\"]?sigadapt", path.read_text(encoding="utf-8"))

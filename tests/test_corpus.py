@@ -26,7 +26,7 @@ def run(*command: str, **options: Any) -> str:
 
 
 def test_a_missing_clone_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """documentation: A missing clone is named."""
+    """A missing clone is named."""
     out = tmp_path / "out"
     assert MAIN.main([str(tmp_path), str(out)]) == 1
     (needed,) = capsys.readouterr().err.splitlines()
@@ -36,7 +36,7 @@ def test_a_missing_clone_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_clone_without_its_commit_is_named(tmp_path: Path) -> None:
-    """documentation: A missing clone is named."""
+    """A missing clone is named."""
     source = CLONES.GORILLA
     run(GIT, "init", "-q", str(tmp_path / source.name))
     remedy = CLONES.remedy(source, tmp_path)
@@ -44,7 +44,7 @@ def test_a_clone_without_its_commit_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_is_read_at_the_commit(tmp_path: Path) -> None:
-    """documentation: The recordings are built from clones."""
+    """The recordings are built from clones."""
     folder = tmp_path / "some"
     name = ("-c", "user.name=x", "-c", "user.email=x@x.test")
     run(GIT, "init", "-q", str(folder))
@@ -60,7 +60,7 @@ def test_a_file_is_read_at_the_commit(tmp_path: Path) -> None:
 
 
 def test_the_help_and_the_page_name_each_commit(capsys: pytest.CaptureFixture[str]) -> None:
-    """documentation: The recordings are built from clones."""
+    """The recordings are built from clones."""
     with pytest.raises(SystemExit):
         MAIN.main(["--help"])
     said = capsys.readouterr().out
@@ -72,7 +72,7 @@ def test_the_help_and_the_page_name_each_commit(capsys: pytest.CaptureFixture[st
 
 
 def test_the_reader_reads_whole_and_streamed_answers() -> None:
-    """documentation: The recordings are built from clones."""
+    """The recordings are built from clones."""
     call = {"id": "call_1", "function": {"name": "now", "arguments": "{}"}}
     whole = {"choices": [{"message": {"content": "Hm.", "tool_calls": [call]}}]}
     pieces = (
@@ -91,7 +91,7 @@ def test_the_reader_reads_whole_and_streamed_answers() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["evidence answers", "evidence board", "conformance"])
 def test_a_recipe_says_what_it_lacks(command: str) -> None:
-    """documentation: A recipe says what it lacks."""
+    """A recipe says what it lacks."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("SIGADAPT_")}
     (line,) = run(sys.executable, "tasks.py", *command.split(), env=env).splitlines()
     assert line.startswith(f"{command.removeprefix('evidence ')}: ")
@@ -112,7 +112,7 @@ def test_a_recipe_says_what_it_lacks(command: str) -> None:
     ],
 )
 def test_a_recipe_refuses_what_is_wrong(command: str, reason: str) -> None:
-    """documentation: A recipe says what it lacks."""
+    """A recipe says what it lacks."""
     env = {**os.environ, "SIGADAPT_CORPUS": "nowhere"}
     (line,) = run(sys.executable, *command.split(), env=env).splitlines()
     assert reason in line
@@ -120,7 +120,7 @@ def test_a_recipe_refuses_what_is_wrong(command: str, reason: str) -> None:
 
 @pytest.mark.slow
 def test_every_recipe_explains_itself() -> None:
-    """documentation: A recipe says what it lacks."""
+    """A recipe says what it lacks."""
     said = run(sys.executable, "tasks.py", "test", "--help")
     assert said.startswith("test: Run the tests but the slow ones")
     assert "--coverage" in said

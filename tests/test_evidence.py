@@ -23,7 +23,7 @@ def totals(who: str) -> list[int]:
 
 @pytest.mark.slow
 def test_the_grid_is_what_sigadapt_does() -> None:
-    """documentation: The grid of evidence is what sigadapt does."""
+    """The grid of evidence is what sigadapt does."""
     found: Counter[str] = Counter()
     for sent in CELLS:
         what = GRID.verdict(sent, GRID.outcome(sent, "sigadapt"))
@@ -35,13 +35,13 @@ def test_the_grid_is_what_sigadapt_does() -> None:
 
 @pytest.mark.parametrize("who", ["sigadapt", "DSPy's adapter", "pydantic-ai", "LangChain"])
 def test_every_cell_is_counted(who: str) -> None:
-    """documentation: The grid of evidence is what sigadapt does."""
+    """The grid of evidence is what sigadapt does."""
     count, *classes = totals(who)
     assert count == sum(classes) <= len(CELLS)
 
 
 def test_a_verdict_looks_at_what_reached_the_functions() -> None:
-    """documentation: The grid of evidence is what sigadapt does."""
+    """The grid of evidence is what sigadapt does."""
     cut = next(sent for sent in CELLS if sent.row.name.startswith("cut off inside"))
     paris, par = ("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Par"})
     assert GRID.verdict(cut, GRID.Outcome([par], "finish_reason='length'", None)) == "silent"

@@ -22,7 +22,7 @@ def step(**found: Any) -> dict[str, Any]:
 
 
 def test_a_call_that_cannot_be_meant_is_silent_where_it_ran() -> None:
-    """documentation: The runs of evidence are judged by code."""
+    """The runs of evidence are judged by code."""
     ran: list[dict[str, Any]] = [{"name": "order", "args": {}}]
     check = CHECKS.never_runs()
     assert check(CHECKS.Facts([step(answer=CHECKS.DONE, ran=ran)], [[]])) == "silent"
@@ -30,21 +30,21 @@ def test_a_call_that_cannot_be_meant_is_silent_where_it_ran() -> None:
 
 
 def test_half_an_answer_without_a_word_is_silent() -> None:
-    """documentation: The runs of evidence are judged by code."""
+    """The runs of evidence are judged by code."""
     check = CHECKS.cut_is_told("length")
     assert check(CHECKS.Facts([step(answer="Both cop")], [[]])) == "silent"
     assert check(CHECKS.Facts([step(answer="Both cop", mark="length")], [[]])) == "told"
 
 
 def test_an_order_that_runs_twice_is_lost() -> None:
-    """documentation: The runs of evidence are judged by code."""
+    """The runs of evidence are judged by code."""
     ran = [{"name": "order"}, {"name": "order"}]
     steps = [step(error="ServerError", ran=ran[:1]), step(answer=CHECKS.DONE, ran=ran)]
     assert CHECKS.goes_on(CHECKS.Facts(steps, [[], []])) == "lost"
 
 
 def test_every_case_has_a_name_of_its_own_and_says_what_is_right() -> None:
-    """documentation: The runs of evidence are judged by code."""
+    """The runs of evidence are judged by code."""
     cases = CASES.cases()
     assert len({(case.group, case.name) for case in cases}) == len(cases) >= 60
     assert all(case.right.endswith(".") for case in cases)
@@ -52,7 +52,7 @@ def test_every_case_has_a_name_of_its_own_and_says_what_is_right() -> None:
 
 @pytest.mark.slow
 def test_only_the_runs_of_the_page_are_lost_or_silent() -> None:
-    """documentation: The runs of evidence are what sigadapt does."""
+    """The runs of evidence are what sigadapt does."""
     page = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
     chosen = CASES.cases()
     found = RUNNER.measure("sigadapt", sys.executable, chosen)

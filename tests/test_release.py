@@ -46,14 +46,14 @@ CHANGELOG = "# Changelog\n\n## [1.2.0] - 2026-11-21\n\n### Added\n\n- More.\n\n#
 def test_a_wrong_version_is_found(
     release: Any, package: str, changelog: str, tags: list[str], reasons: list[str]
 ) -> None:
-    """releasing: A wrong version or changelog is found."""
+    """A wrong version or changelog is found."""
     faults = list(release.faults_of_version(package, changelog, tags))
     assert len(faults) == len(reasons)
     assert all(reason in fault for reason, fault in zip(reasons, faults, strict=True))
 
 
 def test_a_date_and_an_address_are_the_last_steps(release: Any) -> None:
-    """releasing: A rehearsal lists what is left to do."""
+    """A rehearsal lists what is left to do."""
     undated = CHANGELOG.replace("2026-11-21", "Unreleased")
     pages = {"pyproject.toml": 'Repository = "https://example.invalid/s"\n', "docs/index.md": "a page\n"}
     date, address = release.last_steps(undated, pages)
@@ -86,7 +86,7 @@ INFO = "sigadapt-1.2.0.dist-info"
 
 
 def test_what_a_distribution_must_not_hold_is_found(release: Any) -> None:
-    """releasing: What does not belong into a distribution is found."""
+    """What does not belong into a distribution is found."""
     known = tracked()
     package = [name for name in known if name.startswith("sigadapt/")]
     whole = [*package, f"{INFO}/licenses/LICENSE", f"{INFO}/entry_points.txt", f"{INFO}/METADATA"]
@@ -119,7 +119,7 @@ def test_what_a_distribution_must_not_hold_is_found(release: Any) -> None:
 
 
 def test_a_placeholder_of_the_address_is_found(release: Any) -> None:
-    """releasing: A placeholder of the address is found."""
+    """A placeholder of the address is found."""
     pages = {
         "README.md": "# s\n\n`git clone https://example.invalid/s`\n",
         "docs/index.md": "https://x.test/s\n",
@@ -129,7 +129,7 @@ def test_a_placeholder_of_the_address_is_found(release: Any) -> None:
 
 
 def test_no_page_repeats_the_placeholder_of_the_address() -> None:
-    """releasing: A placeholder of the address is found."""
+    """A placeholder of the address is found."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (address,) = re.findall(r'^Repository = "(.+)"$', project, re.MULTILINE)
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -152,7 +152,7 @@ def test_no_page_repeats_the_placeholder_of_the_address() -> None:
 def test_a_measured_page_of_another_tree_is_found(
     release: Any, text: str, changed: str | None, said: str | None
 ) -> None:
-    """releasing: A measured page of another tree is found."""
+    """A measured page of another tree is found."""
 
     def changes(tree: str) -> str | None:
         return changed
@@ -165,7 +165,7 @@ def test_a_measured_page_of_another_tree_is_found(
 def test_the_line_of_the_version_is_no_change(
     release: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """releasing: A measured page of another tree is found."""
+    """A measured page of another tree is found."""
 
     def git(*command: str) -> str:
         line = ["git", "-c", "user.name=x", "-c", "user.email=x@x.test", *command]
@@ -191,7 +191,7 @@ def test_the_line_of_the_version_is_no_change(
 
 
 def test_the_readme_of_a_distribution_has_absolute_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """releasing: The page of an index has absolute links."""
+    """The page of an index has absolute links."""
     monkeypatch.setitem(
         sys.modules, "hatchling.metadata.plugin.interface", SimpleNamespace(MetadataHookInterface=object)
     )
@@ -203,7 +203,7 @@ def test_the_readme_of_a_distribution_has_absolute_links(monkeypatch: pytest.Mon
 
 
 def test_a_python_is_asked_for_its_version(release: Any) -> None:
-    """releasing: Each Python that is there is tried."""
+    """Each Python that is there is tried."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert dict(release.pythons())[here] == sys.executable
     assert list(dict(release.pythons())) == ["3.10", "3.11", "3.12", "3.13"]

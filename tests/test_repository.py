@@ -46,11 +46,15 @@ FLOORS = (
 )
 
 
-def scenarios() -> Iterator[str]:
-    """Every scenario as tests name it, `<capability>: <title>`."""
+# The title, lines on what it leaves open, and the file of its test.
+SCENARIO = re.compile(r"(?m)^#### Scenario: (.+)\n(?:(?!- (?:tests|benchmarks)/).+\n)*(?:- (.+)\n)?")
+
+
+def scenarios() -> Iterator[tuple[str, str]]:
+    """Every scenario as tests name it, `<capability>: <title>`, with the file that its spec names."""
     for capability, path in SPECS.items():
-        for title in re.findall(r"^#### Scenario: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
-            yield f"{capability}: {title}"
+        for title, file in SCENARIO.findall(path.read_text(encoding="utf-8")):
+            yield f"{capability}: {title}", file
 
 
 @cache
@@ -60,13 +64,15 @@ def nodes_of(path: Path) -> list[ast.AST]:
 
 
 @cache
-def named() -> frozenset[str]:
-    """Every scenario that a docstring of a test function, class or module names."""
+def named() -> frozenset[tuple[str, str]]:
+    """Every scenario that a docstring of a test function, class or module names, with its file."""
     scenario = re.compile(rf"^\s*((?:{'|'.join(SPECS)}): .+?)\.?$", re.MULTILINE)
-    found: set[str] = set()
-    for node in (node for path in TESTS for node in nodes_of(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
-            found.update(scenario.findall(ast.get_docstring(node) or ""))
+    found: set[tuple[str, str]] = set()
+    for path in TESTS:
+        for node in nodes_of(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                docstring = ast.get_docstring(node) or ""
+                found.update((each, relative(path)) for each in scenario.findall(docstring))
     return frozenset(found)
 
 
@@ -97,19 +103,20 @@ def tracked() -> list[Path]:
     return [path for name in done.stdout.splitlines() if (path := ROOT / name).is_file()]
 
 
-def test_every_scenario_has_a_test() -> None:
+def test_every_scenario_names_a_file_whose_test_names_it() -> None:
     untested = sorted(set(scenarios()) - named())
     assert untested == []
 
 
 def test_every_named_scenario_is_in_a_spec() -> None:
-    unknown = sorted(named() - set(scenarios()))
+    unknown = sorted({title for title, _ in named()} - {title for title, _ in scenarios()})
     assert unknown == []
 
 
 def test_scenario_titles_are_unique_and_short() -> None:
-    assert [title for title, count in Counter(scenarios()).items() if count > 1] == []
-    assert [title for title in scenarios() if title.endswith(".") or len(title) > 100] == []
+    titles = [title for title, _ in scenarios()]
+    assert [title for title, count in Counter(titles).items() if count > 1] == []
+    assert [title for title in titles if title.endswith(".") or len(title) > 100] == []
 
 
 # A method of a type that a program holds may open what runs it, and that is made of this type. Such a door

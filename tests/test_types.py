@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "guides" / "types.md"
 
 
 def test_pyright_finds_nine_planted_mistakes_and_nothing_else(tmp_path: Path) -> None:
-    """documentation: A type checker finds the mistakes of the page on types."""
+    """A type checker finds the mistakes of the page on types."""
     page = PAGE.read_text(encoding="utf-8")
     (planted,) = re.findall(r"<!-- not run: [^>]+ -->\n\n```python\n(.*?)```", page, re.DOTALL)
     program = "\n\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
