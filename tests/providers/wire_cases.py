@@ -1,29 +1,31 @@
-"""A case of one wire: an answer as a whole body and as its stream, and what both must read as."""
+"""The answers in tests/wires: for each provider's format, bodies and streams with what they read as.
+
+A file has a `body`, the `events` of its stream, or both, and what they are expected to say: `text`,
+`reasoning`, `calls` as [id, name, arguments, and their text where it matters], the codes of `bad` calls, each
+with its text where that matters, and the `finish` reason. What is left out is None or empty. `sample.json` is
+the same answer in every format: a thought, a text and a call.
+"""
 
 import json
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
-from sigadapt import Choice, choice_from_response
+from sigadapt import Choice, InvalidToolCall, ToolCall, choice_from_response
 from sigadapt.response import choice_from_stream
 
 Json = dict[str, Any]
-Call = tuple[str, str, Json]  # id, name, arguments
 
+WIRES = Path(__file__).parent.parent / "wires"
 
-# One answer on every wire: a thought, a text and a call.
+# The answer of every `sample.json`.
 SAID, THOUGHT = "Let me look.", "Weather is asked."
 ZURICH: Json = {"city": "Zürich"}
 ARGUMENTS = '{"city":"Zürich"}'
-HALVES = ARGUMENTS[:9], ARGUMENTS[9:]
 
 
 class Sample(NamedTuple):
-    """That answer on one wire, whole and streamed, with the id `c1`."""
+    """An answer in one format, whole and streamed."""
 
     dialect: str
     body: Json
@@ -31,38 +33,37 @@ class Sample(NamedTuple):
 
 
 def samples() -> list[Sample]:
-    """Return the sample of every provider's tests here."""
-    modules = [import_module(path.stem) for path in sorted(Path(__file__).parent.glob("test_*.py"))]
-    return [module.SAMPLE for module in modules if hasattr(module, "SAMPLE")]
+    """Return the sample of every provider."""
+    return [
+        Sample(path.parent.name, case["body"], case["events"])
+        for path in sorted(WIRES.glob("*/sample.json"))
+        for case in [json.loads(path.read_text(encoding="utf-8"))]
+    ]
 
 
-class Case(NamedTuple):
-    """`bad` are the codes of the bad calls, in order. `body` or `events` is None where the case has none."""
-
-    name: str
-    body: Json | None
-    events: list[Json] | None = None
-    text: str | None = None
-    reasoning: str | None = None
-    calls: tuple[Call, ...] = ()
-    bad: tuple[str, ...] = ()
-    finish: str | None = None
+def said(expected: list[Any], call: ToolCall | InvalidToolCall) -> list[Any]:
+    """What a call says, with as much of it as the case expects."""
+    if isinstance(call, InvalidToolCall):
+        return [call.code, call.arguments][: len(expected)]
+    return [call.id, call.name, call.args, call.arguments][: len(expected)]
 
 
-def check(case: Case, choice: Choice) -> None:
-    """The choice says what the case says, and every call's position is the provider's."""
+def check(expect: Json, choice: Choice) -> None:
+    """The choice says what is expected, and every call's position is the provider's."""
     good = choice.tool_calls.tool_calls if choice.tool_calls is not None else []
     bad = choice.tool_calls.invalid if choice.tool_calls is not None else ()
-    assert choice.text == case.text
-    assert choice.reasoning == case.reasoning
-    assert [(call.id, call.name, call.args) for call in good] == list(case.calls)
-    assert [call.code for call in bad] == list(case.bad)
-    assert choice.finish_reason == case.finish
+    calls: list[list[Any]] = [list(call) for call in expect.get("calls", ())]
+    codes = [[code] if isinstance(code, str) else code for code in expect.get("bad", ())]
+    assert choice.text == expect.get("text")
+    assert choice.reasoning == expect.get("reasoning")
+    assert [said(*pair) for pair in zip(calls, good, strict=True)] == calls
+    assert [said(*pair) for pair in zip(codes, bad, strict=True)] == codes
+    assert choice.finish_reason == expect.get("finish")
     assert sorted(call.index for call in [*good, *bad]) == list(range(len(good) + len(bad)))
     assert (choice.tool_calls is None) == (not good and not bad)
     assert all(call.is_custom or json.loads(call.arguments or "{}") == call.args for call in good)
     for turn in [call.turn for call in good]:
-        assert (turn.text, turn.reasoning) == (case.text, case.reasoning)
+        assert (turn.text, turn.reasoning) == (choice.text, choice.reasoning)
 
 
 def server_sent(events: Iterable[Json], *, end: str = "\n") -> str:
@@ -106,13 +107,16 @@ def framings(events: list[Json]) -> list[Any]:
     ]
 
 
-def check_case(case: Case, forms: Callable[[list[Json]], list[Any]] = framings) -> None:
+def check_case(
+    expect: Json,
+    body: Json | None = None,
+    events: list[Json] | None = None,
+    forms: Callable[[list[Json]], list[Any]] = framings,
+) -> None:
     """The case holds for the whole body, and for the stream however it is given."""
-    if case.body is not None:
-        check(case, choice_from_response(case.body))
-    for stream in forms(case.events) if case.events is not None else []:
-        check(case, choice_from_stream(stream))
-
-
-def params(cases: Iterable[Case]) -> list[Any]:
-    return [pytest.param(case, id=case.name) for case in cases]
+    if body is not None:
+        choice = choice_from_response(body)
+        check(expect, choice)
+        assert choice.raw is body
+    for stream in forms(events) if events is not None else []:
+        check(expect, choice_from_stream(stream))
