@@ -28,9 +28,9 @@ from sigadapt.dspy_boundary import contract, internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.dspy_boundary.stream_relay import StreamRelay
 from sigadapt.providers import BY_WIRE, PROVIDERS, ROUTES
-from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import OWN_ENGINE, Route
 from sigadapt.providers.wire import control_tokens
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.runs.field_texts import field_texts
 from sigadapt.runs.submit_texts import SubmitTexts
 from sigadapt.schemas import checking

@@ -28,7 +28,8 @@ from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
 from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text
 from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, StreamResponse, own_listeners
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.provider import RawCall, Reading
+from sigadapt.providers.wire.raw_calls import RawCall
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.stream_parts import CallPieces, Fold, fold
 from sigadapt.providers.wire.values import json_text
 from sigadapt.schemas.arguments import Flaw, UnreadCall, parse_arguments

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
-from sigadapt.providers.provider import Reading
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.recorded import Question, RecordedResult
 from sigadapt.schemas.json_values import compact
 from sigadapt.signatures.tool_results.content import PLACED, Part, as_content

@@ -19,7 +19,8 @@ from sigadapt.adapters.response.typed_calls import typed_calls
 from sigadapt.logs.attachments import with_attachments
 from sigadapt.logs.unanswered import UnansweredCalls
 from sigadapt.providers import CHAT
-from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.provider import Provider
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.recorded import Question, RecordedResult, Recording
 from sigadapt.providers.wire.values import in_paragraphs, join_texts
 from sigadapt.schemas.json_values import Json, cut, pointer

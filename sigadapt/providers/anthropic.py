@@ -19,7 +19,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sigadapt.providers.provider import CutOff, JsonText, Provider, Reading, Result, Role
+from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
     NO_SUBSET,
     PLAIN,
@@ -34,9 +34,11 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.ends import details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.ends import details_in, finish_word
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written
+from sigadapt.providers.wire.raw_calls import JsonText
+from sigadapt.providers.wire.reading import Part, Reading
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.result_blocks import (
     IMAGES,
@@ -48,24 +50,23 @@ from sigadapt.providers.wire.result_blocks import (
     text_in,
 )
 from sigadapt.providers.wire.stream_parts import Block, Blocks
-from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    in_paragraphs,
     is_text,
     join_texts,
     json_text,
     kind_of,
+    more_than,
     named_part,
     objects,
 )
 from sigadapt.providers.wire.writing import arguments_of, blocks_with_calls, functions_chosen, plain_text
-from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.arguments import CutOff, parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, json_like
 from sigadapt.schemas.strict import StrictRules
-from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.server.work import Findings, ServerWork
 from sigadapt.signatures.tool_results.dspy_media import part_of_chat
 
 NAME = "anthropic"
@@ -253,7 +254,6 @@ class Anthropic(Provider):
     members = _MEMBERS
     server_policy = "AnthropicCompat"
     arguments_as_objects = True
-    thinking = frozenset(_THINKING)
 
     def is_body(self, body: Json) -> bool:
         return body.get("type") == "message" or ("stop_reason" in body and "content" in body)
@@ -264,27 +264,15 @@ class Anthropic(Provider):
     #   {"type": "tool_use", "id": "toolu_01", "name": "get_weather", "input": {"city": "Paris"}}]}
     # https://platform.claude.com/docs/en/api/messages#response-content
     def read(self, body: Json) -> list[Reading]:
-        blocks = content_parts(body.get("content"))
+        parts = [self.part_of(block) for block in content_parts(body.get("content"))]
         finish = finish_word(body.get("stop_reason"), _FINISH)
-        uses = [block for block in blocks if block.get("type") == "tool_use"]
-        calls = [(use.get("id"), use.get("name"), decoded(use.get("input"))) for use in uses]
-        last_finish = finish if ends_in(blocks, self.is_call) else None
-        calls = mark_last_cut_off(calls, last_finish)
-        texts = [block.get("text") if block.get("type") == "text" else None for block in blocks]
-        text = in_paragraphs(texts)
-        thinking = join_texts([block.get("thinking") for block in blocks if block.get("type") == "thinking"])
-        fields = _waiting_container(body, uses)
-        descriptions = [self.describe(block) for block in blocks if block.get("type") != _UNKNOWN]
-        saved_state = state(NAME, descriptions, fields)
+        calls = [part.block for part in parts if part.kind == "call"]
         if finish == "pause" and calls:  # Claude goes on with its own tools when the calls have their results
             finish = "tool_calls"
-        if finish == "pause":  # which goes back as it came, also if it is text alone
-            saved_state = saved_state or {"dialect": NAME, "blocks": [each.block for each in descriptions]}
         # {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber", ...}}
         # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
         why = details_in(body.get("stop_details"))
-        work = NO_WORK if saved_state is None else self.work([each.block for each in descriptions])
-        return [Reading(text, thinking, calls, finish, saved_state, why, work=work)]
+        return [self.candidate(parts, finish, why, _waiting_container(body, calls))]
 
     def work(self, blocks: Sequence[Json]) -> ServerWork:
         findings = Findings()
@@ -476,26 +464,25 @@ class Anthropic(Provider):
         texts = [{"type": "text", "text": text}] if text else []
         return [*texts, *({"type": "tool_use"} for _ in range(calls))]
 
-    def is_call(self, block: Json) -> bool:
-        return block.get("type") == "tool_use"
-
-    def describe(self, block: Json) -> TurnBlock:
+    def part_of(self, block: Json) -> Part:
         kind = kind_of(block)
         if kind == "text":
-            more = more_than(block, _TEXT_FIELDS)
-            plain = {"type": kind, "text": block.get("text")}
-            block_kind = "text" if block.get("text") else ""
-            return TurnBlock(block_kind, more, block, plain)
+            text = block.get("text")
+            plain = {"type": kind, "text": text}
+            return Part("text" if text else "", more_than(block, _TEXT_FIELDS), block, plain, text)
         if kind == "tool_use":
+            call = block.get("id"), block.get("name"), decoded(block.get("input"))
             fields = {key: block[key] for key in block if key != "input"}
-            return TurnBlock("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
+            return Part("call", more_than(block, _CALL_FIELDS), fields, {"type": kind}, call=call)
         if kind in _THINKING:
-            if not _is_signed(block):
-                return TurnBlock(kind, "", block)
-            return TurnBlock(kind, "reasoning" if block.get("thinking") else kind, block)
+            thinking = block.get("thinking") if kind == "thinking" else None
+            more = "reasoning" if block.get("thinking") else kind
+            return Part("thinking", more if _is_signed(block) else "", block, thinking=thinking)
+        if kind == _UNKNOWN:
+            return Part("", "", {})
         if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text
             block = {**block, "input": parse_arguments(block["input"])}
-        return TurnBlock(kind, kind or "a block without a type", block)
+        return Part(kind, kind or "a block without a type", block)
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools

@@ -13,7 +13,7 @@ import mimetypes
 from collections.abc import Iterable
 
 from sigadapt.providers import anthropic
-from sigadapt.providers.provider import JsonText, Provider, Reading
+from sigadapt.providers.provider import Provider
 from sigadapt.providers.route import (
     SIGNED_ID,
     ChoiceRules,
@@ -25,9 +25,11 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.ends import finish_word, with_reported_call
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
+from sigadapt.providers.wire.raw_calls import JsonText
+from sigadapt.providers.wire.reading import Part, Reading
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording, Where
 from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block
 from sigadapt.providers.wire.stream_parts import Block, Blocks
@@ -35,7 +37,6 @@ from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    in_paragraphs,
     is_text,
     join_texts,
     json_text,
@@ -125,25 +126,22 @@ class BedrockConverse(Provider):
         message = an_object(an_object(body.get("output")).get("message"))
         blocks = one_call_each(content_parts(message.get("content")), "toolUse", "input")
         finish = finish_word(body.get("stopReason"), _FINISH)
-        uses = [an_object(block.get("toolUse")) for block in blocks if _is_call(block)]
-        calls = [(use.get("toolUseId"), use.get("name"), decoded(use.get("input"))) for use in uses]
-        last_finish = finish if ends_in(blocks, _is_call) else None
-        calls = mark_last_cut_off(calls, last_finish)
-        # Converse says nothing of such a call but the stop reason.
+        reading = self.candidate([*map(self.part_of, blocks)], finish, None)
+        # Converse says nothing of a call that it withholds but the stop reason.
         # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
-        calls = with_reported_call(calls, finish, None)
-        texts: list[str | None] = []
-        for block in blocks:
-            # An answer that cites a document has its text inside of the citations.
-            if "citationsContent" in block:
-                texts.append(text_of(an_object(block["citationsContent"]).get("content")))
-            else:
-                texts.append(block.get("text"))
-        thoughts = (
-            an_object(an_object(block.get("reasoningContent")).get("reasoningText")) for block in blocks
-        )
-        thinking = join_texts(thought.get("text") for thought in thoughts)
-        return [Reading(in_paragraphs(texts), thinking, calls, finish)]
+        calls = with_reported_call(reading.calls, finish, None)
+        return [reading._replace(calls=calls, state=None)]  # LiteLLM keeps none of Converse's blocks
+
+    def part_of(self, block: Json) -> Part:
+        if _is_call(block):
+            use: Json = block["toolUse"]
+            call = use.get("toolUseId"), use.get("name"), decoded(use.get("input"))
+            return Part("call", "", block, text=block.get("text"), call=call)
+        thought = an_object(an_object(block.get("reasoningContent")).get("reasoningText")).get("text")
+        text = block.get("text")
+        if "citationsContent" in block:  # an answer that cites a document has its text there
+            text = text_of(an_object(block["citationsContent"]).get("content"))
+        return Part("text" if text else "", "", block, text=text, thinking=thought)
 
     def is_event(self, event: Json) -> bool:
         return not _EVENTS.isdisjoint(event)

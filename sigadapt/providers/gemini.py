@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result, Role
+from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
     ANY,
@@ -33,21 +33,22 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.ends import ends_in, finish_word, mark_last_cut_off, with_reported_call
+from sigadapt.providers.wire.ends import finish_word, with_reported_call
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
+from sigadapt.providers.wire.raw_calls import RawCall
+from sigadapt.providers.wire.reading import Part, Reading
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import whole_arguments
-from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    in_paragraphs,
     is_text,
     join_texts,
     kind_of,
+    more_than,
     named_part,
     objects,
     one_call_each,
@@ -59,6 +60,7 @@ from sigadapt.providers.wire.writing import (
     plain_text,
     written_text,
 )
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_array, is_object
 from sigadapt.schemas.subschemas import subschemas
 from sigadapt.signatures.server.work import Findings
@@ -137,15 +139,21 @@ def _join_names(names: Iterable[str]) -> str:
     return ", ".join(filter(None, names))
 
 
-def _call(call: Json, finish: str | None) -> RawCall:
+def _call(call: Json) -> RawCall:
     partials = call.get("partialArgs")
     arguments = decoded(call.get("args"))
     if partials:
         # Google documents no call with both `args` and `partialArgs`: keep both, as a bad call.
         arguments = [arguments, partials] if arguments else whole_arguments(objects(partials))
-    if call.get("willContinue") and finish is None:
-        arguments = CutOff(arguments)
     return (call.get("id"), call.get("name"), arguments)
+
+
+def _unended(part: Part, block: Json) -> Part:
+    """Return a part of an answer that nothing ended: a call that was to go on is cut off."""
+    if part.call is None or not block["functionCall"].get("willContinue"):
+        return part
+    call_id, name, arguments = part.call
+    return part._replace(call=(call_id, name, CutOff(arguments)))
 
 
 def _whole_parts(parts: list[Json]) -> list[Json]:
@@ -295,7 +303,6 @@ class Gemini(Provider):
     rows_key = "contents"
     server_tools = _SERVER_TOOLS
     arguments_as_objects = True
-    thinking = frozenset(("thought",))
 
     def is_body(self, body: Json) -> bool:
         return "candidates" in body or "promptFeedback" in body
@@ -313,28 +320,24 @@ class Gemini(Provider):
         return readings
 
     def _candidate(self, candidate: Json) -> Reading:
-        parts = _parts(candidate)
+        blocks = _parts(candidate)
+        parts = [*map(self.part_of, blocks)]
         reason = candidate.get("finishReason")
         message = candidate.get("finishMessage")
         finish = finish_word(reason, _FINISH)
-        calls = [_call(part["functionCall"], finish) for part in parts if _is_call(part)]
-        last_finish = finish if ends_in(parts, _is_call) else None
-        calls = mark_last_cut_off(calls, last_finish)
+        if finish is None:
+            parts = [*map(_unended, parts, blocks)]
         why = message if is_text(message) else None
         if why is None and finish in ("content_filter", "error"):  # the provider's word says more than ours
             why = finish_word(reason, {})
+        reading = Reading.of_parts(NAME, parts, finish, why)
         # Gemini describes a call that it withholds in `finishMessage`: "Malformed function call: print(...".
         # https://ai.google.dev/api/generate-content#FinishReason
-        calls = with_reported_call(calls, finish, why)
-        # A None between texts begins a paragraph: a thought or a call stood there.
-        texts = [part.get("text") if not part.get("thought") else None for part in parts]
-        text = in_paragraphs(texts)
-        thinking = join_texts(part.get("text") for part in parts if part.get("thought"))
-        saved_state = state(NAME, map(self.describe, parts), is_paused=finish == "pause")
+        calls = with_reported_call(reading.calls, finish, why)
         findings = Findings()
-        if saved_state is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
-            find(findings, candidate, parts)
-        return Reading(text, thinking, calls, finish, saved_state, why, work=findings.work())
+        if reading.state is not None or "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
+            find(findings, candidate, blocks)
+        return reading._replace(calls=calls, work=findings.work())
 
     def without_calls(self, body: Json) -> Json:
         candidates = [
@@ -446,8 +449,8 @@ class Gemini(Provider):
         # ran between the thoughts, so that their order stays.
         blocks = state["blocks"] if state is not None else ()
         keeps_summaries = any(
-            kind == "other" or {*more.split(", ")} - {"", "reasoning", "a signature"}
-            for kind, more, _, _ in map(self.describe, blocks)
+            part.kind == "other" or {*part.more.split(", ")} - {"", "reasoning", "a signature"}
+            for part in map(self.part_of, blocks)
         )
         parts: list[Json] = []
         for part, call in blocks_with_calls(self, message, state):
@@ -526,25 +529,24 @@ class Gemini(Provider):
         texts = [{"text": text}] if text else []
         return [*texts, *({"functionCall": {}} for _ in range(calls))]
 
-    def is_call(self, block: Json) -> bool:
-        return _is_call(block)
-
-    def describe(self, block: Json) -> TurnBlock:
+    def part_of(self, block: Json) -> Part:
         signature = "a signature" if is_text(block.get("thoughtSignature")) else ""
+        text = block.get("text")
+        is_thought = bool(block.get("thought"))
+        said = None if is_thought else text
+        thinking = text if is_thought else None
         if _is_call(block):
             call: Json = block["functionCall"]
-            names = (more_than(block, _CALLED), more_than(call, _CALL_FIELDS), signature)
+            more = _join_names((more_than(block, _CALLED), more_than(call, _CALL_FIELDS), signature))
             fields = {**block, "functionCall": {key: call[key] for key in call if key not in _INPUT}}
-            return TurnBlock("call", _join_names(names), fields, {"functionCall": {}})
+            return Part("call", more, fields, {"functionCall": {}}, said, thinking, _call(call))
         more = more_than(block, _SAID)
         if "text" not in block and block.keys() - _SAID:
-            return TurnBlock("other", more, block)
-        if block.get("thought"):
-            reasoning = "reasoning" if signature else ""
-            return TurnBlock("thought", _join_names((more, reasoning)), block)
-        plain = {"text": block.get("text")}
-        kind = "text" if block.get("text") else ""
-        return TurnBlock(kind, _join_names((more, signature)), block, plain)
+            return Part("other", more, block)
+        if is_thought:
+            more = _join_names((more, "reasoning" if signature else ""))
+            return Part("thinking", more, block, thinking=text)
+        return Part("text" if text else "", _join_names((more, signature)), block, {"text": text}, text)
 
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         for more in super().extras(state, in_chat=in_chat):

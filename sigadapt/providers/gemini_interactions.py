@@ -11,16 +11,16 @@ step ends with its `step.stop`, or with an interaction that says that it ended.
 
 from collections.abc import Iterable
 
-from sigadapt.providers.provider import JsonText, Provider, RawCall, Reading
+from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.ends import UNENDED, details_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.ends import details_in, finish_word
+from sigadapt.providers.wire.raw_calls import JsonText
+from sigadapt.providers.wire.reading import Part, Reading, without_answered_call
 from sigadapt.providers.wire.stream_parts import Block, Blocks
-from sigadapt.providers.wire.turn_state import TurnBlock, state
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
     decoded,
-    in_paragraphs,
     is_text,
     join_texts,
     json_text,
@@ -78,20 +78,10 @@ class GeminiInteractions(Provider):
     def read(self, body: Json) -> list[Reading]:
         steps = objects(body.get("steps"))
         result_ids = [step.get("call_id") for step in steps if kind_of(step) == "function_result"]
-        waiting = [step for step in steps if self.is_call(step) and step.get("id") not in result_ids]
+        parts = [without_answered_call(self.part_of(step), result_ids) for step in steps]
         finish = finish_word(body.get("status"), _FINISH)
-        calls: list[RawCall] = [
-            (step.get("id"), step.get("name"), decoded(step.get("arguments"))) for step in waiting
-        ]
-        # A limit cuts the last step alone; a call before it is whole.
-        if waiting and steps[-1] is waiting[-1]:
-            last_finish = "length" if finish in UNENDED else finish
-            calls = mark_last_cut_off(calls, last_finish)
-        texts = [text_of(step.get("content")) if kind_of(step) == "model_output" else None for step in steps]
-        text = in_paragraphs(texts)
-        thinking = join_texts(text_of(step.get("summary")) for step in steps if kind_of(step) == "thought")
         why = next(filter(None, map(details_in, objects(body.get("errors")))), None)
-        return [Reading(text, thinking, calls, finish, state(NAME, map(self.describe, steps)), why)]
+        return [Reading.of_parts(NAME, parts, finish, why)]
 
     # {"usage": {"total_input_tokens": 19, "total_tool_use_tokens": 0, "total_cached_tokens": 0,
     #   "total_output_tokens": 11, "total_thought_tokens": 206, "total_tokens": 236}}
@@ -133,20 +123,18 @@ class GeminiInteractions(Provider):
             body["steps"] = [_whole_step(step, ended=ended) for step in steps.all]
         return body if ended else {**body, "status": None}
 
-    def is_call(self, block: Json) -> bool:
-        return kind_of(block) == "function_call"
-
-    def describe(self, block: Json) -> TurnBlock:
+    def part_of(self, block: Json) -> Part:
         kind = kind_of(block)
         if kind == "function_call":
-            return TurnBlock("call", "", {key: block[key] for key in block if key != "arguments"})
+            call = block.get("id"), block.get("name"), decoded(block.get("arguments"))
+            return Part("call", "", {key: block[key] for key in block if key != "arguments"}, call=call)
         if kind == "model_output":
-            block_kind = "text" if is_text(text_of(block.get("content"))) else ""
-            return TurnBlock(block_kind, "", block)
+            text = text_of(block.get("content"))
+            return Part("text" if text else "", "", block, text=text)
         if kind == "thought":
             more = "reasoning" if is_text(block.get("signature")) else ""
-            return TurnBlock(kind, more, block)
-        return TurnBlock(kind, kind or "a step without a type", block)
+            return Part(kind, more, block, thinking=text_of(block.get("summary")))
+        return Part(kind, kind or "a step without a type", block)
 
 
 PROVIDER = GeminiInteractions()

@@ -12,27 +12,24 @@ reason: an answer ends for its calls if it has any. A stream ends with `conversa
 from collections.abc import Iterable
 from typing import Any
 
-from sigadapt.providers.provider import CutOff, JsonText, Provider, RawCall, Reading
+from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
-from sigadapt.providers.wire.turn_state import TurnBlock, state
+from sigadapt.providers.wire.raw_calls import JsonText
+from sigadapt.providers.wire.reading import Part, Reading, without_answered_call
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
-    in_paragraphs,
     join_texts,
     json_text,
     kind_of,
     objects,
 )
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
 
 NAME = "mistral-conversations"
 
 _EVENTS = ("conversation.response.", "message.output.", "function.call.", "tool.execution.", "agent.handoff.")
-
-
-def _text_in(entry: Json) -> str | None:
-    return join_texts([part.get("text") for part in content_parts(entry.get("content"))])
 
 
 def _whole_entry(pieces: list[Json], *, ended: bool) -> Json:
@@ -66,21 +63,12 @@ class MistralConversations(Provider):
     def read(self, body: Json) -> list[Reading]:
         entries = objects(body.get("outputs"))
         result_ids = [entry.get("tool_call_id") for entry in entries if kind_of(entry) == "function.result"]
-        calls: list[RawCall] = [
-            (entry.get("tool_call_id"), entry.get("name"), entry.get("arguments"))
-            for entry in entries
-            if self.is_call(entry) and entry.get("tool_call_id") not in result_ids
-        ]
-        texts = [_text_in(entry) if kind_of(entry) == "message.output" else None for entry in entries]
-        parts = [part for entry in entries for part in content_parts(entry.get("content"))]
-        thoughts = [part.get("thinking") for part in parts if kind_of(part) == "thinking"]
-        thinking = join_texts(piece.get("text") for each in thoughts for piece in content_parts(each))
+        parts = [without_answered_call(self.part_of(entry), result_ids) for entry in entries]
         # Mistral gives no finish reason. Only a stream can break off: `assemble` says whether it ended.
-        finish = "tool_calls" if calls else "stop"
+        finish = "stop" if all(part.call is None for part in parts) else "tool_calls"
         if not body.get("ended", True):
             finish = None
-        saved_state = state(NAME, map(self.describe, entries))
-        return [Reading(in_paragraphs(texts), thinking, calls, finish, saved_state)]
+        return [Reading.of_parts(NAME, parts, finish, None)]
 
     # {"usage": {"prompt_tokens": 188, "completion_tokens": 55, "connector_tokens": 7112,
     #   "total_tokens": 7355}}
@@ -112,17 +100,18 @@ class MistralConversations(Provider):
         body["outputs"] = [_whole_entry(pieces, ended=body["ended"]) for pieces in entries.values()]
         return body
 
-    def is_call(self, block: Json) -> bool:
-        return kind_of(block) == "function.call"
-
-    def describe(self, block: Json) -> TurnBlock:
+    def part_of(self, block: Json) -> Part:
         kind = kind_of(block)
         if kind == "function.call":
-            return TurnBlock("call", "", {key: block[key] for key in block if key != "arguments"})
+            call = block.get("tool_call_id"), block.get("name"), block.get("arguments")
+            return Part("call", "", {key: block[key] for key in block if key != "arguments"}, call=call)
+        contents = content_parts(block.get("content"))
+        thoughts = [part.get("thinking") for part in contents if kind_of(part) == "thinking"]
+        thinking = join_texts(piece.get("text") for each in thoughts for piece in content_parts(each))
         if kind == "message.output":
-            block_kind = "text" if _text_in(block) else ""
-            return TurnBlock(block_kind, "", block)
-        return TurnBlock(kind, kind or "an entry without a type", block)
+            text = join_texts([part.get("text") for part in contents])
+            return Part("text" if text else "", "", block, text=text, thinking=thinking)
+        return Part(kind, kind or "an entry without a type", block, thinking=thinking)
 
 
 PROVIDER = MistralConversations()

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sigadapt.providers import anthropic, gemini
-from sigadapt.providers.provider import CutOff, Provider, RawCall, Reading, Result, Role
+from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
     NO_SUBSET,
@@ -47,10 +47,11 @@ from sigadapt.providers.wire.ends import (
 )
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written, named_chat_block, only
+from sigadapt.providers.wire.raw_calls import RawCall
+from sigadapt.providers.wire.reading import Part, Reading, state_of
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block, chat_text
 from sigadapt.providers.wire.stream_parts import fold
-from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     calls_of,
@@ -60,13 +61,14 @@ from sigadapt.providers.wire.values import (
     join_texts,
     json_text,
     kind_of,
+    more_than,
     named_part,
     objects,
     text_of,
     usual_call,
 )
 from sigadapt.providers.wire.writing import functions_chosen, text_of_arguments, written_text
-from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.arguments import CutOff, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object
 from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
 from sigadapt.signatures.tool_results.dspy_media import part_of_chat
@@ -368,8 +370,8 @@ def _state(message: Json, text: str | None) -> Json | None:
     items = calls_of(message.get("tool_calls"))
     calls = [{key: call[key] for key in call if key not in ("function", "custom", "index")} for call in items]
     names = [*fields, *(name for call in calls if (name := _more_of(call)))]
-    description = TurnBlock("message", ", ".join(names), {**fields, "tool_calls": calls})
-    return state(NAME, [description]) if names else None
+    part = Part("message", ", ".join(names), {**fields, "tool_calls": calls})
+    return state_of(NAME, [part]) if names else None
 
 
 def reasoning_in(state: Json) -> Json | None:

@@ -19,7 +19,8 @@ calls of custom tools. Sources: the types of OpenAI's SDK 2.54, and xAI's guide 
 from collections.abc import Sequence
 from typing import Any
 
-from sigadapt.providers.provider import RawCall, Result
+from sigadapt.providers.provider import Result
+from sigadapt.providers.wire.raw_calls import RawCall
 from sigadapt.providers.wire.values import an_object, is_text, kind_of, objects
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object

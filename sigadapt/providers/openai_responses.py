@@ -31,7 +31,7 @@ from sigadapt.providers.openai_client_tools import (
     with_answered_marked,
     with_streamed_parts,
 )
-from sigadapt.providers.provider import CutOff, FreeText, Provider, RawCall, Reading, Result, Role
+from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import (
     ALL_CHOICES,
     NO_SUBSET,
@@ -46,10 +46,12 @@ from sigadapt.providers.route import (
     TurnRules,
 )
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
-from sigadapt.providers.wire.ends import CUTTING, UNENDED, details_in, ends_in, finish_word, mark_last_cut_off
+from sigadapt.providers.wire.ends import CUTTING, UNENDED, details_in, finish_word
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
+from sigadapt.providers.wire.raw_calls import FreeText, RawCall
+from sigadapt.providers.wire.reading import Part, Reading
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import (
     OFFICE,
@@ -61,7 +63,6 @@ from sigadapt.providers.wire.result_blocks import (
     text_in,
 )
 from sigadapt.providers.wire.stream_parts import Block, Blocks
-from sigadapt.providers.wire.turn_state import TurnBlock, more_than, state
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
@@ -70,6 +71,7 @@ from sigadapt.providers.wire.values import (
     join_texts,
     json_text,
     kind_of,
+    more_than,
     named_part,
     objects,
     text_of,
@@ -81,8 +83,9 @@ from sigadapt.providers.wire.writing import (
     text_of_arguments,
     written_text,
 )
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json, is_array, is_object
-from sigadapt.signatures.server.work import NO_WORK, Findings, ServerWork
+from sigadapt.signatures.server.work import Findings, ServerWork
 from sigadapt.signatures.tool_results.dspy_media import part_at
 
 NAME = "openai-responses"
@@ -168,6 +171,24 @@ def _finish(status: str | None, details: object) -> str | None:
         return _FINISH.get(status or "", status)
     reason = finish_word(details.get("reason") if is_object(details) else details, _FINISH)
     return reason if reason in CUTTING else status  # whatever the reason, it is not whole
+
+
+def _why(body: Json, finish: str | None) -> str | None:
+    """Return what the provider says about the end of an answer."""
+    if finish == "incomplete":
+        return details_in(an_object(body.get("incomplete_details")).get("reason"))
+    status = finish_word(body.get("status"), {})
+    return details_in(body.get("error")) or (status if finish == "error" else None)
+
+
+def _message_part(item: Json) -> Part:
+    parts = content_parts(item.get("content"))
+    notes = [part for part in parts if part.get("annotations") or part.get("refusal")]
+    names = [more_than(item, _MESSAGE_FIELDS), *(more_than(part, _PART_FIELDS) for part in notes)]
+    more = ", ".join(dict.fromkeys(filter(None, names)))
+    plain = {"role": "assistant", "content": [{"type": "output_text", "text": text_of(parts) or ""}]}
+    text = join_texts(part.get("text") or part.get("refusal") for part in parts)
+    return Part("text" if text else "", more, item, plain, text)
 
 
 def _call(item: Json) -> RawCall:
@@ -328,7 +349,6 @@ class OpenAIResponses(Provider):
     members = _MEMBERS
     server_policy = "OpenAIResponsesCompat"
     rows_key = "input"
-    thinking = frozenset(("reasoning",))
     token = "tools", "server_label", "authorization"
     server_tools = _SERVER_TOOLS
 
@@ -343,29 +363,16 @@ class OpenAIResponses(Provider):
     # https://developers.openai.com/api/reference/resources/responses/methods/create
     def read(self, body: Json) -> list[Reading]:
         items = _output_items(body)
-        status = finish_word(body.get("status"), {})
-        finish = _finish(status, body.get("incomplete_details"))
-        calls = [_call(item) for item in items if self.is_call(item)]
-        if ends_in(items, self.is_call):
-            last_finish = "length" if status in UNENDED else finish
-            calls = mark_last_cut_off(calls, last_finish)
-        parts = [part for item in items for part in content_parts(item.get("content"))]
-        if not calls and any(part.get("type") == "refusal" for part in parts):
-            finish = "refusal"
+        finish = _finish(finish_word(body.get("status"), {}), body.get("incomplete_details"))
         error = body.get("error")
-        why = details_in(error) or (status if finish == "error" else None)
-        if status == "incomplete" and finish == status:
-            why = details_in(an_object(body.get("incomplete_details")).get("reason"))
-        text, commentary = _texts(items)
-        thoughts = (item for item in items if item.get("type") == "reasoning")
-        thinking = join_texts(
-            text_of(item.get("content")) or text_of(item.get("summary")) for item in thoughts
-        )
-        saved_state = state(NAME, map(self.describe, items))
-        if saved_state is not None and body.get("store") is False:  # also where the account keeps nothing
-            saved_state["stored"] = False
-        work = NO_WORK if saved_state is None else self.work(items)
-        return [Reading(text, thinking, calls, finish, saved_state, why, commentary, error, work=work)]
+        reading = self.candidate([*map(self.part_of, items)], finish, _why(body, finish))
+        answer, commentary = _texts(items)
+        if reading.state is not None and body.get("store") is False:  # also where the account keeps nothing
+            reading.state["stored"] = False
+        parts = [part for item in items for part in content_parts(item.get("content"))]
+        if not reading.calls and any(part.get("type") == "refusal" for part in parts):
+            finish = "refusal"
+        return [reading._replace(text=answer, commentary=commentary, finish=finish, error=error)]
 
     # {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search",
     #   "query": "weather", "sources": [{"type": "url", "url": "https://a.test/"}]}}
@@ -534,31 +541,22 @@ class OpenAIResponses(Provider):
         messages = [{"role": "assistant", "content": content}] if text else []
         return [*messages, *({"type": "function_call"} for _ in range(calls))]
 
-    def is_call(self, block: Json) -> bool:
-        kind = kind_of(block)
-        return is_client_call(block) or (kind in _ARGUMENTS and not (kind in _CUSTOM and ran_by_xai(block)))
-
-    def describe(self, block: Json) -> TurnBlock:
+    def part_of(self, block: Json) -> Part:
         kind = kind_of(block)
         if kind == "message":
-            parts = content_parts(block.get("content"))
-            notes = [part for part in parts if part.get("annotations") or part.get("refusal")]
-            names = [
-                more_than(block, _MESSAGE_FIELDS),
-                *(more_than(part, _PART_FIELDS) for part in notes),
-            ]
-            more = ", ".join(dict.fromkeys(filter(None, names)))
-            plain = {"role": "assistant", "content": [{"type": "output_text", "text": text_of(parts) or ""}]}
-            has_text = any(part.get("text") or part.get("refusal") for part in parts)
-            block_kind = "text" if has_text else ""
-            return TurnBlock(block_kind, more, block, plain)
+            return _message_part(block)
+        if is_client_call(block):
+            return Part("call", kind, block, call=_call(block))
         if kind == "function_call":
             fields = _without(block, "arguments", "parsed_arguments")
-            return TurnBlock("call", more_than(block, _CALL_FIELDS), fields, {"type": kind})
+            return Part("call", more_than(block, _CALL_FIELDS), fields, {"type": kind}, call=_call(block))
         if kind in _CUSTOM and not ran_by_xai(block):
-            return TurnBlock("call", kind, _without(block, "input"), {"type": kind})
-        block_kind = "call" if is_client_call(block) else kind
-        return TurnBlock(block_kind, kind or "an item without a type", block)
+            return Part("call", kind, _without(block, "input"), {"type": kind}, call=_call(block))
+        more = kind or "an item without a type"
+        if kind != "reasoning":
+            return Part(kind, more, block)
+        thought = text_of(block.get("content")) or text_of(block.get("summary"))
+        return Part("thinking", more, block, thinking=thought)
 
     # {"type": "function", "name": "get_weather", "description": "...", "parameters": {...}}
     # https://developers.openai.com/api/reference/resources/responses/methods/create

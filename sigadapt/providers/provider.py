@@ -1,11 +1,12 @@
-"""The contract that every provider's file fulfils: `Provider` and `Reading`.
+"""The contract that every provider's file fulfils (`Provider`).
 
 A provider's file holds all facts about one wire format, as pure functions for both directions, and one
 `Provider` that lists these functions. `providers/__init__.py` is the table of all of them.
 
 Response -> Reading: `is_body` and `read` are for whole bodies, `is_event` and `assemble` for streams.
 `assemble` turns a stream's events into the body that `read` takes, so the same code reads both (whole calls).
-Every `read` follows these rules:
+Where an answer is a list of blocks, `part_of` alone looks at what a block is: `read` takes the parts of an
+answer, and `turn` writes those of a state. Every `read` follows these rules:
 
  a. A call is what the caller is asked to run. `read` leaves out tools that the provider ran itself (server
     tools, MCP calls, code execution), which are its `work`, and items that are not function calls.
@@ -32,70 +33,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from sigadapt.providers.route import Route
 from sigadapt.providers.usage import AnswerUsage
 from sigadapt.providers.wire.members import DocumentedMembers
-from sigadapt.providers.wire.turn_state import TurnBlock
-from sigadapt.schemas.arguments import CutOff
-from sigadapt.schemas.json_values import Json, json_like
+from sigadapt.providers.wire.reading import Part, Reading
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.server.work import NO_WORK, ServerWork
 from sigadapt.signatures.tool_decls import made_once
 
-RawCall: TypeAlias = tuple[Any, Any, Any]
-"""A call as the provider sent it: `(id, name, arguments)`, each of any type.
-
-A str as arguments is JSON text. Any other value is already decoded. A `CutOff` wraps either. None means that
-the provider sent no arguments.
-"""
-
 Role: TypeAlias = Literal["user", "assistant", "developer"]
 """Who says a message without calls; the developer gives instructions inside of a conversation."""
-
-
-class Reading(NamedTuple):
-    """One candidate of a Response as a provider's file reads it; its calls are not decoded yet."""
-
-    text: str | None  # what the model says to the user
-    reasoning: str | None  # the thinking that the provider shows
-    calls: list[RawCall]  # each its id, its name and its arguments as they came
-    # Why the answer ended: a canonical word where there is one (`stop`, `tool_calls`, `length`,
-    # `content_filter`, `refusal`, `pause`, `error`), else the provider's own. None after a broken stream.
-    finish: str | None
-    state: Json | None = None  # what the provider wants back on the next turn (`wire/turn_state.py`)
-    finish_message: str | None = None  # what the provider says about the end, such as a refusal's category
-    commentary: str | None = None  # what the model said beside the answer, where the provider marks that
-    error: Any = None  # the error that ended the answer, as sent
-    offered: str | None = None  # a hash of the tools it was asked with; None if nothing is compared
-    work: ServerWork = NO_WORK  # what the provider's own tools did
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the candidate holds neither text nor reasoning nor calls nor the work of server tools."""
-        return not (self.text or self.reasoning or self.calls or self.commentary or any(self.work))
-
-
-class MalformedCall(NamedTuple):
-    """What a provider reports about a call that it could not read itself, in its own words."""
-
-    message: str
-
-
-class JsonText(str):
-    """Arguments as JSON text (no JSON string) in an assembled body whose wire sends decoded values."""
-
-    __slots__ = ()
-
-
-class FreeText(str):
-    """The input of a custom tool's call. It is any text, even an empty one, and never read as JSON."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, value: Any) -> Any:
-        """Return the input as a provider sent it; what is not a text, as compact JSON."""
-        if type(value) is CutOff:
-            return CutOff(cls.of(value.sent))
-        if value is None:
-            return cls()
-        return cls(value) if isinstance(value, str) else cls(json_like(value))
 
 
 class Result(NamedTuple):
@@ -121,7 +65,6 @@ class Provider:
     rows_key = "messages"  # the member of the body in which DSPy's engine writes the conversation
     path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
-    thinking: frozenset[str] = frozenset()  # kinds of blocks, which must lead to something
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
     # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}
@@ -176,17 +119,26 @@ class Provider:
         """Return what the tools that the provider ran left in the blocks of a turn."""
         return NO_WORK
 
-    def describe(self, block: Json) -> TurnBlock:
-        """Return what has to be known of a block to keep it."""
-        return TurnBlock("", "", block)
+    def part_of(self, block: Json) -> Part:
+        """Return what a block of an answer, or of a turn that goes back, is."""
+        return Part("", "", block)
+
+    def candidate(
+        self, parts: Sequence[Part], finish: str | None, why: str | None, fields: Json | None = None
+    ) -> Reading:
+        """Return the candidate that parts make, with what the provider's own tools left in them."""
+        reading = Reading.of_parts(self.name, parts, finish, why, fields)
+        if reading.state is None:
+            return reading
+        return reading._replace(work=self.work([part.block for part in parts]))
 
     def is_call(self, block: Json) -> bool:
         """Return whether a block stands for a call."""
-        return False
+        return self.part_of(block).kind == "call"
 
     def is_thinking(self, block: Json) -> bool:
-        """Return whether a block is thinking."""
-        return self.describe(block).kind in self.thinking
+        """Return whether a block is thinking, which must lead to something."""
+        return self.part_of(block).kind == "thinking"
 
     def unstored(self, state: Json) -> Json:
         """Return a state without what only names what the provider stores; itself if nothing does."""
@@ -194,9 +146,9 @@ class Provider:
 
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         """Yield names of what a state holds beyond text and calls; `in_chat`, beyond a chat message."""
-        for kind, more, _, _ in map(self.describe, state["blocks"]):
-            if more and not (in_chat and kind in self.thinking):
-                yield more
+        for part in map(self.part_of, state["blocks"]):
+            if part.more and not (in_chat and part.kind == "thinking"):
+                yield part.more
         yield from state.get("lost", ())
         yield from state.get("fields", ())
 

@@ -16,9 +16,10 @@ from internals import BY_WIRE, PROVIDERS, ROUTES, Reading, Response, Route, Serv
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
-from sigadapt.providers.provider import Provider, RawCall, Result, Role
+from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import RouteModels
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
+from sigadapt.providers.wire.raw_calls import RawCall
 from sigadapt.providers.wire.writing import arguments_of, functions_chosen
 from sigadapt.schemas.json_values import Json
 

@@ -17,7 +17,7 @@ from sigadapt.adapters.response.choice import CandidateAnswer, Choice, choice_of
 from sigadapt.adapters.response.text_choice import looks_like, mark_recovered, notes_of, openers_of
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.dspy_boundary.internals import all_listeners
-from sigadapt.providers.provider import Reading
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.signatures.calls import ToolCall
 
 

@@ -18,8 +18,8 @@ from sigadapt.adapters.request.content.left_out import loss_of, words_for
 from sigadapt.adapters.request.states import state_of
 from sigadapt.adapters.response.text_choice import with_calls_of_text
 from sigadapt.errors import InvalidOption
-from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import Route
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.result_blocks import chat_block, decoded_text
 from sigadapt.providers.wire.values import named_part
 from sigadapt.schemas.arguments import parse_arguments

@@ -3,8 +3,8 @@
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.adapters.request.messages import assistant_message, result_message, search_message
 from sigadapt.providers import BY_WIRE
-from sigadapt.providers.provider import Reading
 from sigadapt.providers.route import Route
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import in_paragraphs, join_texts
 from sigadapt.signatures.calls import SearchRecord, ToolCall, ToolCalls, Turn
 from sigadapt.signatures.tool_results.pairing import failed_result
@@ -59,7 +59,7 @@ def whole_turn(before: Reading, latest: Reading) -> Reading:
     provider = BY_WIRE[pauses["dialect"]]
     rows = latest.state or {"blocks": provider.plain_blocks(latest.text, len(latest.calls))}
     blocks = [*pauses["blocks"], *rows["blocks"]]
-    kinds = {provider.describe(block).kind for block in (pauses["blocks"][-1], *rows["blocks"][:1])}
+    kinds = {provider.part_of(block).kind for block in (pauses["blocks"][-1], *rows["blocks"][:1])}
     # A None begins a paragraph: the provider's own tools ran between the two texts.
     texts = [before.text, latest.text] if kinds == {"text"} else [before.text, None, latest.text]
     return latest._replace(

@@ -7,7 +7,7 @@ from typing import Any
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory, SigadaptError
 from sigadapt.providers.route import Route
-from sigadapt.providers.wire.turn_state import MOST_VALUES
+from sigadapt.providers.wire.reading import MOST_VALUES
 from sigadapt.schemas.json_values import ARGUMENT_LEVELS, cut, fault_in, is_array, is_object
 from sigadapt.signatures.calls import Turn
 
@@ -28,7 +28,7 @@ def stores_nothing(request: Request) -> bool:
 
 
 def refuse_unreadable_states(request: Request, route: Route) -> None:
-    """Raise InvalidHistory `unreadable_state`, unless every state has the form in `wire/turn_state.py`."""
+    """Raise InvalidHistory `unreadable_state`, unless every state has the form in `wire/reading.py`."""
     for number, row in enumerate(request["messages"]):
         state = state_of(row)
         if state is not None and (fault := _fault(state, route)):

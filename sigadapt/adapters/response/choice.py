@@ -27,8 +27,9 @@ from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
 from sigadapt.providers.anthropic import ran_itself
-from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls

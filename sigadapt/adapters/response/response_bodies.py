@@ -6,7 +6,7 @@ from typing import Any
 import pydantic
 
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers.provider import JsonText
+from sigadapt.providers.wire.raw_calls import JsonText
 from sigadapt.providers.wire.values import join_texts
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sigadapt.adapters.request.canonical import Change
 from sigadapt.adapters.response.choice import Choice, choice_of
-from sigadapt.providers.provider import CutOff, RawCall, Reading
+from sigadapt.providers.wire.raw_calls import RawCall
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import join_texts
+from sigadapt.schemas.arguments import CutOff
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_decls import ToolDecls

@@ -1,11 +1,12 @@
 """Ends of an answer: its finish reason in canonical words, and the call that it cut off or withheld."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from sigadapt.providers.provider import CutOff, MalformedCall, RawCall
+from sigadapt.providers.wire.raw_calls import MalformedCall, RawCall
 from sigadapt.providers.wire.values import is_text
-from sigadapt.schemas.json_values import Json, compact, is_object
+from sigadapt.schemas.arguments import CutOff
+from sigadapt.schemas.json_values import compact, is_object
 
 WITHHELD_CALLS = frozenset(("MALFORMED_FUNCTION_CALL", "malformed_tool_use"))
 """Finish reasons of an answer whose call the provider withholds: Gemini's and Bedrock's."""
@@ -42,19 +43,9 @@ def details_in(value: Any) -> str | None:
     return value if is_text(value) else None
 
 
-def ends_in(items: Sequence[Json], is_call: Callable[[Json], bool]) -> bool:
-    """Return whether the last item is a call. Empty texts are ignored, because streams end in one."""
-    for item in reversed(items):
-        if is_call(item):
-            return True
-        if item.get("text") or "text" not in item:
-            return False
-    return False
-
-
 def mark_last_cut_off(calls: list[RawCall], finish: str | None) -> list[RawCall]:
     """Return the calls, the last one as a `CutOff` if the finish reason says that the answer was cut."""
-    if finish in CUTTING and calls:
+    if calls and (finish in CUTTING or finish in UNENDED):
         call_id, name, arguments = calls[-1]
         calls[-1] = (call_id, name, arguments if type(arguments) is CutOff else CutOff(arguments))
     return calls

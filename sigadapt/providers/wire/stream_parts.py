@@ -23,9 +23,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sigadapt.providers.provider import CutOff
 from sigadapt.providers.wire.values import json_text
-from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.arguments import CutOff, parse_arguments
 from sigadapt.schemas.json_values import Json, is_array, is_object
 
 _NOTHING: Json = {}

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard, cast
 
-from sigadapt.providers.provider import FreeText, JsonText, RawCall
+from sigadapt.providers.wire.raw_calls import FreeText, JsonText, RawCall
 from sigadapt.schemas.json_values import Json, compact, is_array, is_object, is_unicode, json_like
 
 _HEAD = {"id", "type", "index"}  # of a call, beside its function
@@ -117,6 +117,13 @@ def kind_of(item: Json) -> str:
     """Return the `type` of a block, an item or an event; an empty text if it has none."""
     value = item.get("type")
     return value if isinstance(value, str) else ""
+
+
+def more_than(block: Json, fields: frozenset[str]) -> str:
+    """Return the names of the fields of a block that hold something and are not known; usually none."""
+    if block.keys() <= fields:
+        return ""
+    return ", ".join(sorted(key for key, value in block.items() if value and key not in fields))
 
 
 def is_text(value: Any) -> TypeGuard[str]:

@@ -23,9 +23,10 @@ from sigadapt.dspy_boundary.internals import ChatStream
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT
 from sigadapt.providers.anthropic import ran_itself
-from sigadapt.providers.provider import CutOff, Provider, Reading
+from sigadapt.providers.provider import Provider
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import an_object, objects
-from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.arguments import CutOff, parse_arguments
 from sigadapt.schemas.json_values import Json, is_object
 
 _UNKNOWN = object()

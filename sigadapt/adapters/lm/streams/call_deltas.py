@@ -10,7 +10,7 @@ from typing import Any
 
 from dspy import lm15
 
-from sigadapt.providers.provider import Reading
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.schemas.arguments import parse_arguments
 
 NOT_JSON = "\0 no JSON"

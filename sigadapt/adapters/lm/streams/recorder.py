@@ -35,7 +35,8 @@ from sigadapt.adapters.response.response_bodies import body_of_parts
 from sigadapt.adapters.response.stream_events import EVENTS, data_of, events_of
 from sigadapt.dspy_boundary.internals import Lm15Provider, with_methods
 from sigadapt.errors import UnreadableResponse
-from sigadapt.providers.provider import Provider, Reading
+from sigadapt.providers.provider import Provider
+from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import an_object, objects
 from sigadapt.schemas.json_values import Json, cut
 

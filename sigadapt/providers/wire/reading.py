@@ -1,0 +1,114 @@
+"""One candidate of an answer as a provider's file reads it (`Reading`), and the parts it is made of (`Part`).
+
+A provider's file says what each block of an answer is, once. What was said, thought and called, which call
+the end cut off, and what goes back on the next turn all follow from the parts.
+
+Claude signs its thinking blocks, Gemini signs parts, OpenAI encrypts its reasoning. Without them, in their
+places, the provider refuses the next request or answers worse. The state of a turn is therefore the content
+that the provider sent, in order (the same conversation):
+
+    {"dialect": "anthropic", "blocks": [{"type": "thinking", ...}, {"type": "tool_use", ...}], "ids": ["c1"]}
+
+The block of a call lacks the arguments, because the call itself has them and a program may change it. `ids`
+are the ids of the calls, in order, as the conversation has them: servers send none, or one twice. A state may
+also have `fields`, what the body of the next request needs for this turn (Anthropic's `container`), `lost`,
+the names of what the turn held and no request can, `endpoint`, the OpenAI-like server or gateway that it came
+from: the prefix of the model's name and the host of its address, and `stored`, which is false if the provider
+was asked to store nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sigadapt.providers.wire.ends import mark_last_cut_off
+from sigadapt.providers.wire.raw_calls import RawCall
+from sigadapt.providers.wire.values import in_paragraphs, join_texts
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, fault_in
+from sigadapt.signatures.server.work import NO_WORK, ServerWork
+
+MOST_VALUES = 100_000
+"""How many values a block of provider state may hold."""
+
+
+class Part(NamedTuple):
+    """What one block of an answer is."""
+
+    kind: str  # `text`, `call`, `thinking` that must lead to something, "" for nothing; else its provider's
+    more: str  # the names of what it holds beyond text and call, and its provider wants back; usually none
+    block: Json  # as it came, but a call's without the arguments; empty if it can't go back
+    plain: Json | None = None  # the block without what `more` names; None if nothing is left
+    text: Any = None  # what it says to the user; None between two texts begins a paragraph
+    thinking: Any = None  # the thinking that it shows
+    call: RawCall | None = None  # what it asks to run; None for a call that the provider has answered
+
+
+class Reading(NamedTuple):
+    """One candidate of a Response as a provider's file reads it; its calls are not decoded yet."""
+
+    text: str | None  # what the model says to the user
+    reasoning: str | None  # the thinking that the provider shows
+    calls: list[RawCall]  # each its id, its name and its arguments as they came
+    # Why the answer ended: a canonical word where there is one (`stop`, `tool_calls`, `length`,
+    # `content_filter`, `refusal`, `pause`, `error`), else the provider's own. None after a broken stream.
+    finish: str | None
+    state: Json | None = None  # what the provider wants back on the next turn (as above)
+    finish_message: str | None = None  # what the provider says about the end, such as a refusal's category
+    commentary: str | None = None  # what the model said beside the answer, where the provider marks that
+    error: Any = None  # the error that ended the answer, as sent
+    offered: str | None = None  # a hash of the tools it was asked with; None if nothing is compared
+    work: ServerWork = NO_WORK  # what the provider's own tools did
+
+    @classmethod
+    def of_parts(
+        cls, wire: str, parts: Sequence[Part], finish: str | None, why: str | None, fields: Json | None = None
+    ) -> "Reading":
+        """Return the candidate that the parts of an answer make; `fields` are those of its state."""
+        text = in_paragraphs(part.text for part in parts)
+        reasoning = join_texts(part.thinking for part in parts)
+        calls = [part.call for part in parts if part.call is not None]
+        if _ends_in_call(parts):
+            calls = mark_last_cut_off(calls, finish)
+        state = state_of(wire, parts, fields, is_paused=finish == "pause")
+        return cls(text, reasoning, calls, finish, state, why)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the candidate holds neither text nor reasoning nor calls nor the work of server tools."""
+        return not (self.text or self.reasoning or self.calls or self.commentary or any(self.work))
+
+
+def without_answered_call(part: Part, answered: Sequence[Any]) -> Part:
+    """Return a part that asks for nothing if its call's id is among those that the provider has answered."""
+    return part._replace(call=None) if part.call is not None and part.call[0] in answered else part
+
+
+def _ends_in_call(parts: Sequence[Part]) -> bool:
+    """Return whether the last part is a call. Empty texts are ignored, because streams end in one."""
+    for part in reversed(parts):
+        if part.call is not None:
+            return True
+        if part.block.get("text") or "text" not in part.block:
+            return False
+    return False
+
+
+def state_of(
+    wire: str, parts: Sequence[Part], fields: Json | None = None, *, is_paused: bool = False
+) -> Json | None:
+    """Return the state of a turn; None if text and calls suffice."""
+    # They suffice if no block holds more, all text stands before the calls, and the turn is not paused.
+    suffices = not (fields or is_paused)
+    has_call = False
+    blocks: list[Json] = []
+    losses: list[str] = []
+    for part in parts:
+        is_savable = not part.more or fault_in(part.block, levels=ARGUMENT_LEVELS, most=MOST_VALUES) is None
+        block = part.block if is_savable else part.plain
+        blocks += [block] if block else []
+        losses += [] if is_savable else [part.more]
+        suffices = suffices and not part.more and not (has_call and part.kind == "text")
+        has_call = has_call or part.kind == "call"
+    if suffices:
+        return None
+    beside = {"fields": fields} if fields else {}
+    return {"dialect": wire, "blocks": blocks, **beside, **({"lost": losses} if losses else {})}
