@@ -41,7 +41,14 @@ from schema_suite import schema_suite  # noqa: E402
 
 OPENSPEC = "@fission-ai/openspec@1.13.2"
 # The parts of `evidence`, each a module of benchmarks/, with the folder of the recordings that it reads.
-EVIDENCE = {"answers": "answers", "board": "wire", "faults": None, "peers": None}
+EVIDENCE = {
+    "answers": "answers",
+    "arrives": None,
+    "board": "wire",
+    "faults": None,
+    "peers": None,
+    "outcomes": None,
+}
 BESIDE_PEERS = ("board", "peers")  # they run other libraries, in an environment of those libraries' own
 
 
@@ -99,14 +106,9 @@ def specs() -> None:
         say("specs: skipped, node is missing")
 
 
-def site(option: str = "") -> None:
-    """Build the site of docs/ into site/; a warning is an error. `--write` first writes its made pages."""
-    if option not in {"", "--write"}:
-        sys.exit(f"site: takes --write or nothing, not {option!r}")
+def site() -> None:
+    """Build the site of docs/ into site/, with the pages that programs write; a warning is an error."""
     install(EVERYTHING)
-    if option:
-        for script in sorted((ROOT / "docs").glob("make_*.py")):
-            run(command(VENV, "python"), script)
     # Without --quiet, which keeps warnings from being counted.
     run(command(VENV, "python"), "-m", "mkdocs", "build", "--strict", "--site-dir", ROOT / "site")
     say(f"Open {Path('site', 'index.html')}.")
@@ -169,15 +171,16 @@ def nightly() -> None:
 
 
 def bench(*parts: str) -> None:
-    """Measure beside DSPy and others and write docs/benchmarks.md; with names of parts, print those."""
+    """Measure what a call costs beside others, for docs/measured.md; with names of parts, print those."""
     install(TESTS)
     run(command(VENV, "python"), "-m", "benchmarks", *parts)
 
 
 def evidence(*parts: str) -> None:
-    """Write docs/answers.md, docs/board.md and docs/evidence.md: `evidence [answers|board|faults|peers ...]`.
+    """Measure anew: `evidence [answers|arrives|board|faults|outcomes|peers ...]`, each a part of one page.
 
-    `answers` and `board` read the recordings; `board` and `peers` install other libraries into `.peers`.
+    The page is docs/measured.md. `answers` and `board` read the recordings; `board` and `peers` install
+    other libraries into `.peers`.
     """
     unknown = [part for part in parts if part not in EVIDENCE]
     if unknown:
@@ -209,7 +212,7 @@ def has_recordings(part: str) -> bool:
     if folder is None or (corpus and Path(corpus, folder).is_dir()):
         return True
     lacks = f"SIGADAPT_CORPUS ({corpus}) has no {folder}/" if corpus else "SIGADAPT_CORPUS names no folder"
-    remedy = "`python3 tasks.py corpus` builds them (docs/corpus.md)"
+    remedy = "`python3 tasks.py corpus` builds them (docs/measured.md)"
     say(f"{part}: left out, it needs the recordings, and {lacks}: {remedy}")
     return False
 

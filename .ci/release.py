@@ -33,9 +33,7 @@ SOURCES = (
 MADE = ("PKG-INFO", ".gitignore")  # hatchling adds them
 UNRELEASED = "Unreleased"  # in the place of the date of a changelog's entry
 PLACEHOLDER = "example.invalid"  # of [project.urls] in pyproject.toml, until there is an address
-MEASURED = tuple(
-    f"docs/{name}.md" for name in ("answers", "benchmarks", "board", "evidence")
-)  # each says at its top on which tree of sigadapt/ it was measured (benchmarks/tree.py)
+MEASURED = ("docs/measured.md",)  # its sections say on which tree of sigadapt/ (benchmarks/tree.py)
 ENTRY = re.compile(r"^## \[(.+?)\] - (.+)\n([\s\S]*?)(?=^## \[|\Z)", re.MULTILINE)  # of CHANGELOG.md
 DATA = re.compile(r"\.(gz|jsonl|zip|db|parquet|ipynb_checkpoints|pyc)$|(^|/)(\.venv|corpus|__pycache__)/")
 
@@ -87,13 +85,14 @@ def faults_of_pages(pages: Mapping[str, str], changes: Callable[[str], str | Non
         changes: from a tree to what differs from HEAD's, the line of `__version__` aside; None without it.
     """
     for name, text in pages.items():
-        stamp = re.search(r"on tree `(\w+)` of `sigadapt/`", text)
-        if stamp is None:
+        trees = dict.fromkeys(re.findall(r"on tree `(\w+)` of `sigadapt/`", text))
+        if not trees:
             yield f"{name} does not say on which tree of sigadapt/ it was measured"
-        elif (changed := changes(stamp[1])) is None:
-            yield f"{name} was measured on {stamp[1]}, which is no tree of this repository"
-        elif changed:
-            yield f"{name} was measured on another sigadapt/ ({stamp[1]}): measure it again"
+        for tree in trees:
+            if (changed := changes(tree)) is None:
+                yield f"{name} was measured on {tree}, which is no tree of this repository"
+            elif changed:
+                yield f"{name} was measured on another sigadapt/ ({tree}): measure it again"
 
 
 def changes_since(tree: str) -> str | None:

@@ -1,1 +1,1 @@
-"""What sigadapt costs beside DSPy and other libraries: `python3 tasks.py bench` writes docs/benchmarks.md."""
+"""What sigadapt costs beside others: `python3 tasks.py bench` writes its section of docs/measured.md."""

@@ -1,4 +1,4 @@
-"""Measure everything and write docs/benchmarks.md; with names, print those parts alone.
+"""Measure everything and write the section of docs/measured.md; with names, print those parts alone.
 
 python -m benchmarks [wholecall|streamed|adapters|agents ...]
 """
@@ -9,28 +9,23 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
+from benchmarks import measured
 from benchmarks.tree import stamp
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "benchmarks.md"
 PARTS = ("wholecall", "streamed", "adapters", "agents")
 SECONDS = 4.0
 PEERS = ("dspy", "litellm", "openai", "langchain-openai", "pydantic-ai-slim")
 
 INTRODUCTION = """\
-# Benchmarks
+## What a call costs
 
 {stamp}
 
-`python3 tasks.py bench` writes this page in about five minutes. To print only some parts, name them:
-`python3 tasks.py bench wholecall streamed adapters agents`. Ratios come first, because they hold on other
-machines. All times are processor time on a machine with 2 cores. What is compared takes turns, in an order
-drawn anew each round. The other libraries have the versions of constraints.txt, because they run in one
-process with DSPy and LiteLLM; [the board](board.md) has newer ones.
+`python3 tasks.py bench` writes this section. Ratios hold on other machines; the processor times don't.
+What is compared takes turns, in an order drawn anew each round.
 """
 
 
@@ -49,14 +44,14 @@ def apart(part: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def page(parts: Sequence[str]) -> str:
-    """The whole page."""
+def section(parts: Sequence[str]) -> str:
+    """The whole section."""
     head = INTRODUCTION.format(stamp=stamp(*PEERS))
     return "\n".join([head, *(part.rstrip() + "\n" for part in parts)])
 
 
 def main(parts: Sequence[str]) -> None:
-    """Write the page, or print some parts of it."""
+    """Write the section, or print some parts of it."""
     logging.getLogger("dspy").setLevel(logging.ERROR)
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
@@ -64,7 +59,7 @@ def main(parts: Sequence[str]) -> None:
     if parts:
         print("\n".join(map(tables, parts)))
     else:
-        PAGE.write_text(page([apart(part) for part in PARTS]), encoding="utf-8")
+        measured.write("bench", section([apart(part) for part in PARTS]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Read 24,800 recorded answers of 20 public models, judge them, and write docs/answers.md.
+"""Read 24,800 recorded answers of 20 public models, judge them, and write their section of docs/measured.md.
 
 The answers, the questions and the right calls are those of the Berkeley Function-Calling Leaderboard
 (`SIGADAPT_CORPUS`, folder `answers`). How many are right as the benchmark's own decoder for a model reads
@@ -9,30 +9,24 @@ import gzip
 import json
 import os
 import re
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import measured
 from benchmarks.tree import stamp
 from sigadapt import Choice, ToolCall, ToolDecls
 from sigadapt.response import choice_from_text
 from sigadapt.schemas.json_values import is_array, is_object
 
-PAGE = Path(__file__).parent.parent / "docs" / "answers.md"
-HEAD = """# What public models write
+HEAD = """## Calls that public models write as text
 
 {stamp}
 
-`python3 tasks.py evidence answers` writes this page. It reads {answers:,} recorded answers of {models} public
-models to the Berkeley Function-Calling Leaderboard (results of 2024-08-11; questions and right calls from
-ShishirPatil/gorilla, Apache 2.0). It needs [the recordings](corpus.md). The models were asked to write
-calls, so each answer is text.
-`choice_from_text(text, tools)` reads it with its defaults, and without knowing the model.
-
-The leaderboard has a decoder for each model. *Theirs*: correct by the leaderboard's decoder. *Ours*: correct
-as sigadapt reads the answer. For 1,000 questions, an answer is correct if it makes exactly the right calls.
-For the other 240, no tool helps, so an answer is correct if it abstains, which means it makes no call.
+`python3 tasks.py evidence answers` writes this section. It reads {answers:,} answers of {models} public
+models to the Berkeley Function-Calling Leaderboard (results of 2024-08-11), of which 20,000 should
+contain calls and 4,800 none. `choice_from_text(text, tools)` reads them with its defaults, and without
+knowing the model. *Theirs* are the answers that are right by the leaderboard's own decoder for the model.
 
 | model | correct calls of 1,000: theirs | ours | correct abstentions of 240: theirs | ours |
 | --- | ---: | ---: | ---: | ---: |
@@ -40,26 +34,15 @@ For the other 240, no tool helps, so an answer is correct if it abstains, which 
 REST = """
 {unread}
 
-Reading all of them takes {seconds:.0f} seconds on one core.
-
-Of the {reach:,} answers their decoders get right, sigadapt misses {missed:,}:
+Of the {reach:,} answers that their decoders get right, sigadapt misses {missed:,}:
 
 | why | answers |
 | --- | ---: |
 {rows}
 
-- A code fence with words beside it is a quotation, and a quoted call isn't a call. A fence holds calls only
-  if it's the whole answer.
-- A variable's name or an expression isn't a value, so such a call is a bad call. The leaderboard's decoder
-  reads the name as a string.
-- "Other values" aren't among the right answers that the corpus lists.
-
-The abstentions differ because a decoder that can't read a call counts the answer as an abstention.
-
-sigadapt was developed on these recordings, so this is no blind test.
-
-This page measures reading. It doesn't measure how well a model calls tools, natively or with sigadapt's
-prompt.
+A code fence with words beside it is a quotation, and a variable's name isn't a value. A decoder that
+can't read a call counts the answer as an abstention. This measures reading, not how well a model calls
+tools.
 """
 _REASONS = {
     "quoted": "a fence with words beside it",
@@ -135,11 +118,11 @@ def reason(text: str, choice: Choice, calls: list[ToolCall]) -> str:
     return "other" if calls else "none"
 
 
-def measure(folder: Path) -> tuple[list[Tally], Counter[str], float]:
-    """Read every answer; return a tally for each model, why answers were missed, and the seconds it took."""
+def measure(folder: Path) -> tuple[list[Tally], Counter[str]]:
+    """Read every answer; return a tally for each model, and why answers were missed."""
     questions = json.loads(gzip.decompress((folder / "questions.json.gz").read_bytes()))
     decls: dict[tuple[str, bool], ToolDecls] = {}
-    tallies, reasons, seconds = list[Tally](), Counter[str](), 0.0
+    tallies, reasons = list[Tally](), Counter[str]()
     for line in gzip.decompress((folder / "answers.jsonl.gz").read_bytes()).decode().splitlines():
         model = json.loads(line)
         theirs, right = set(model["right"]), Counter[str]()
@@ -150,9 +133,7 @@ def measure(folder: Path) -> tuple[list[Tally], Counter[str], float]:
             if (key, is_dotted) not in decls:
                 named = tools if is_dotted else [{**tool, "name": flat(tool["name"])} for tool in tools]
                 decls[key, is_dotted] = ToolDecls(named)
-            begin = time.process_time()
             choice = choice_from_text(text, decls[key, is_dotted])
-            seconds += time.process_time() - begin
             calls = list(choice.tool_calls or ())
             if key.startswith("relevance"):
                 right["silences"] += not calls
@@ -166,7 +147,7 @@ def measure(folder: Path) -> tuple[list[Tally], Counter[str], float]:
         silent = scored.get("relevance", [0])[0]
         tallies.append(Tally(model["model"], their_calls, right["calls"], silent, right["silences"]))
         reasons["reach"] += right["reach"]
-    return tallies, reasons, seconds
+    return tallies, reasons
 
 
 def unread(tallies: list[Tally]) -> str:
@@ -182,8 +163,8 @@ def unread(tallies: list[Tally]) -> str:
     )
 
 
-def page(tallies: list[Tally], reasons: Counter[str], seconds: float) -> str:
-    """Write the page."""
+def section(tallies: list[Tally], reasons: Counter[str]) -> str:
+    """Return the section of the page."""
     total = Tally("**all**", *(sum(column) for column in zip(*(each[1:] for each in tallies), strict=True)))
     rows = "".join(f"| {' | '.join(map(str, each))} |\n" for each in [*tallies, total])
     missed = {key: count for key, count in reasons.items() if key != "reach"}
@@ -191,7 +172,6 @@ def page(tallies: list[Tally], reasons: Counter[str], seconds: float) -> str:
     head = HEAD.format(stamp=stamp("dspy"), answers=1_240 * len(tallies), models=len(tallies))
     sums = {
         "unread": unread(tallies),
-        "seconds": seconds,
         "missed": sum(missed.values()),
         "reach": reasons["reach"],
         "rows": why,
@@ -200,8 +180,8 @@ def page(tallies: list[Tally], reasons: Counter[str], seconds: float) -> str:
 
 
 def main() -> None:
-    """Measure, and write the page."""
-    PAGE.write_text(page(*measure(Path(os.environ["SIGADAPT_CORPUS"], "answers"))), encoding="utf-8")
+    """Measure, and write the section."""
+    measured.write("answers", section(*measure(Path(os.environ["SIGADAPT_CORPUS"], "answers"))))
 
 
 if __name__ == "__main__":

@@ -1,51 +1,35 @@
-"""Write docs/evidence.md: a grid of faulty answers (`benchmarks/grid.py`) beside other libraries."""
+"""Write the section of docs/measured.md on faulty answers beside other libraries; print each answer."""
 
 import logging
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
+from benchmarks import measured
 from benchmarks.faulty import FOUR, ROWS, cells
 from benchmarks.grid import CLASSES, PROGRAMS, outcome, verdict
-from benchmarks.tree import ROOT, stamp
+from benchmarks.tree import stamp
 
-PAGE = ROOT / "docs" / "evidence.md"
 LIBRARIES = ("dspy", "litellm", "pydantic-ai-slim", "langchain-openai", "openai", "google-genai")
 SHORT = {"good call lost": "**good call lost**", "silent": "**silent**", "": "·"}
-PEERS = re.compile(r"<!-- peers -->.*<!-- /peers -->\n", re.DOTALL)
 Verdicts = dict[tuple[str, str, bool], dict[str, str]]
 
-HEAD = """# Evidence
+SECTION = """## Faulty answers beside other libraries
 
 {stamp}
 
-`python3 tasks.py evidence faults` writes the first sections of this page: a grid of faulty answers. It
-compares sigadapt with DSPy's own adapter, pydantic-ai and LangChain. `python3 tasks.py evidence peers` writes
-the last one: whole runs beside DSPy, pydantic-ai, LangChain and the OpenAI Agents SDK.
-
-The grid runs the libraries beside LiteLLM, which pins the OpenAI SDK below 3, so it has the versions named
-above, from constraints.txt. Whole runs and [the board](board.md) run them in another environment, with the
-newer versions of `benchmarks/peers/versions.txt`.
-
-"""
-
-GRID = """## Faults and endings, beside other libraries
-
-{cells} answers, {faulty} of them faulty: each fault and each ending of [What arrives](faults.md) on every
-wire that can carry it, whole and streamed, sent by a loopback provider over HTTP. Each program is the one
-that its library's documentation shows. It has two functions as tools and **runs the calls it gets**. So a
-call counts as *told* even if it fails only when it runs. [What arrives](faults.md) is stricter: a faulty call
-counts against an adapter as soon as the adapter returns it like a good one. In sigadapt, no adapter runs
-a tool; `calls.run(tools)` and `call.execute(tools)` do, when your program calls them.
+`python3 tasks.py evidence faults` writes this section. {cells} answers, {faulty} of them faulty, go to
+four libraries on every wire that can carry them, whole and streamed. Each program is the one that its
+library's documentation shows, and it **runs the calls it gets**. So a fault counts as *told* even if the
+call fails only when it runs, which is kinder than the count above.
 
 | class | meaning |
 | --- | --- |
 | right | nothing was wrong, and the program got all of it |
 | lenient | the answer was malformed, and the program got the right value anyway |
-| told | an error that names the fault, in its message or in that of a cause |
+| told | an error that names the fault |
 | in a field | no error, but the result holds a finish reason, a refusal or an invalid call that says so |
 | reason lost | an error that doesn't name the fault |
 | good call lost | a good call, or a sound answer, didn't reach the program |
@@ -54,45 +38,22 @@ a tool; `calls.run(tools)` and `call.execute(tools)` do, when your program calls
 {totals}
 {limits}
 
-### Where another library does better
-
-The classes are in order, from best to worst, and leniency counts as better than an error. These are all
-answers for which a library has a better class than sigadapt:
+Where another library has a better class than sigadapt (`w` is a whole answer, `s` a streamed one):
 
 {better}
 {why}
 
-### Every answer
-
-`w` is a whole answer and `s` a streamed one; answers with the same outcome share a line. A dot means that the
-library couldn't run on this wire here. A wire without a row can't carry that fault.
-
-{grid}
-## What this doesn't show
-
-- The faults are ours. A model's own mistakes come in other proportions; [the board](board.md) and [What
-  public models write](answers.md) have those.
-- A library is judged by one program. With other settings, such as pydantic-ai's own validators, the outcome
-  may differ.
-- "Told" is decided by a pattern for each fault, in `benchmarks/faulty.py`. It's generous: any word that
-  hints at the fault will do.
-- No library's prompt is measured here, and no model is asked.
-- The text without a call is sent in the form that DSPy's adapter reads, `[[ ## answer ## ]]`. The text beside
-  a call is plain. DSPy's adapter loses plain text in both places: [What arrives](faults.md).
-
-To compare another version of a library, install it into `.venv` and run the recipe again. To add a library,
-write a program of ten lines in `benchmarks/grid.py` and add it to `PROGRAMS`.
+The faults are ours; a model's own mistakes come in other proportions. A library is judged by one program,
+and "told" by a pattern for each fault (`benchmarks/faulty.py`). To add a library, add a program to
+`benchmarks/grid.py`.
 """
 
 EMPTY = """\
 constraints.txt lacks langchain-anthropic and langchain-google-genai. pydantic-ai 2.31 can't use the
 Anthropic SDK of constraints.txt, which takes clients of httpx2 only."""
 WHY = """\
-- **Lenient outcomes.** sigadapt refuses arguments that aren't a JSON object of the declared shape.
-  `repair=True` and `unwrap=True` read most of them, and `altered` says so. An undeclared
-  argument is refused too, because the model meant something by it.
-- **A key twice** in a body whose provider sends a decoded object: a JSON library has dropped one value
-  before any of these libraries can look. Where arguments are text, sigadapt reports `duplicate_key`."""
+sigadapt refuses arguments that aren't a JSON object of the declared shape. `repair=True` and `unwrap=True`
+read most of them, and `altered` says so."""
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -102,7 +63,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def measured() -> Verdicts:
+def verdicts() -> Verdicts:
     """Judge every cell. A wire on which a library cannot even read a good call has no working provider."""
     found: Verdicts = {}
     broken: set[tuple[str, str]] = set()
@@ -161,12 +122,11 @@ def grid(found: Verdicts) -> dict[str, object]:
 
 
 def main() -> None:
-    """Measure, and write the page."""
+    """Measure, write the section, and print every answer."""
     logging.disable(logging.CRITICAL)
-    head = HEAD.format(stamp=stamp(*LIBRARIES))
-    runs = PEERS.search(PAGE.read_text(encoding="utf-8"))  # which benchmarks/peers writes
-    section = f"\n{runs[0]}" if runs else ""
-    PAGE.write_text(head + GRID.format(**grid(measured())) + section, encoding="utf-8")
+    parts = grid(verdicts())
+    measured.write("faults", SECTION.format(stamp=stamp(*LIBRARIES), **parts))
+    print(parts["grid"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Faulty answers and endings, each as its provider would send it: four wires, whole and streamed.
 
-`docs/faults.md` has what a program gets for these; here each is written for every wire that can carry it.
+docs/measured.md has what a program gets for these; here each is written for every wire that can carry it.
 Where a wire carries arguments as an object, the raw text stands in the object's place, if it is a JSON value.
 """
 

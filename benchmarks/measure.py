@@ -26,11 +26,11 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
     def markdown(self) -> str:
-        """The table as a section of a page."""
+        """The table as a part of a section."""
         ruled = ["---", *["---:"] * (len(self.head) - 1)]
         lines = "\n".join(f"| {' | '.join(row)} |" for row in (self.head, ruled, *self.rows))
         told = textwrap.fill(self.told, 116, break_long_words=False, break_on_hyphens=False)
-        return f"## {self.title}\n\n{told}\n\n{lines}\n"
+        return f"### {self.title}\n\n{told}\n\n{lines}\n"
 
 
 def medians(functions: Sequence[Callable[[], object]], seconds: float) -> list[float]:

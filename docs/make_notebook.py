@@ -1,6 +1,6 @@
 """Make docs/guides/notebook.png: what a notebook shows, light and dark, as a real browser renders it.
 
-It needs the extra `docs` (playwright) and Chromium. Run it with `python3 tasks.py site --write`.
+It needs the extra `docs` (playwright) and Chromium. Run it as a script.
 """  # noqa: INP001  (a script)
 
 import os

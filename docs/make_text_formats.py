@@ -1,63 +1,17 @@
 """Write the page of the text formats from their table: what each looks like, and who writes it.
 
-`tests/text/` checks that each example is read. Run it with `python3 tasks.py site --write`.
+`tests/text/` checks that each example is read. `python3 tasks.py site` builds the page with the site.
 """  # noqa: INP001  (a script)
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 from sigadapt.text.contract import TextFormat
 from sigadapt.text.formats import FORMATS
 
-PAGE = Path(__file__).with_name("text_formats.md")
-HEAD = """# Calls written as text
+HEAD = """# Text formats
 
-Open models call tools by writing text. If the server has the right parser, it turns this text into calls. If
-it has not, the calls arrive as text. `choice_from_text` reads them, and returns the same `Choice` as a native
-answer:
-
-```python
-from sigadapt.response import choice_from_text
-
-text = 'Let me look. <tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
-choice = choice_from_text(text, [{"name": "get_weather"}])  # a string, or its pieces
-print(choice.tool_calls, choice.tool_calls[0].altered, choice.text)
-```
-
-```output
-get_weather(city='Paris') ('recovered',) Let me look.
-```
-
-- A format is recognized by its syntax, not by the name of a model. `formats=["hermes"]` reads only that one.
-- Good calls are those of declared tools. Each has `recovered` in `altered`. Ids in the text are kept.
-- A call that is broken or cut off is in `tool_calls.invalid`, with its code and its raw text. So is markup
-  that can only be a call if no call can be read in it (`malformed_call`), or if its tool isn't declared
-  (`unknown_tool`).
-- Prose, code, quoted markup and JSON answers are never calls, and neither is a declaration without markup. A
-  quotation is a fence,
-  code in a line, indented or in HTML, escaped HTML, a block quote, JSON, or text in quotation marks of
-  any language, with spaces or without.
-- A code fence holds calls only if it is the whole answer. With words beside it, it is a quotation, whatever
-  the words say: there is no table of words that announce a call. If you name the form
-  (`formats=["fenced-json"]`, `call_format="fenced-json"`), any such fence is read.
-- One exception: a fence that says `tool_code`, `tool_call` or `tool_calls`, holds only calls of declared
-  tools and ends the answer is a call after words too, as Gemma writes it. It is a quotation if the sentence
-  before it announces an example, or if anything follows it.
-- A byte order mark before an answer and comments between tags (`<!-- ... -->`) say nothing.
-- Markup inside a value is part of the value. If a value holds tags of its own format that do not pair, or if
-  there is anything between a call and its closing tag, the call is bad: you never get its first half.
-- Where the schema allows a text, only JSON's numbers are read as numbers: `007` and `+33` stay text.
-- If a parameter, an argument or a key occurs twice, the call is bad (`duplicate_key`). If a variable or an
-  expression replaces a value, it is bad too (`invalid_json`).
-- `<think>...</think>` and similar tags are reasoning. If the prompt has opened the reasoning already, pass
-  `starts_in_reasoning=True`. Calls inside closed reasoning are ignored.
-- If a format does not type its values, the declared schema does. A value that does not fit stays a string.
-- Nothing is evaluated. The work is bounded by the length of the text, and at most 1,000 calls are read. If a
-  limit is reached, the last call is a bad call with the rest of the text (`malformed_call`).
-- [What public models write](answers.md) shows how many of their answers are read correctly.
-
-*Written* means that sigadapt can also write calls in the format. The models and servers are those that their
-sources name. None was run for this page.
+The forms in which models write calls as text, all of which are read. *Written* means that sigadapt can also
+ask for calls in the form. The models and servers are those that their sources name; none was run.
 
 | format | servers | models | written |
 |---|---|---|---|
@@ -184,9 +138,9 @@ def lines(each: TextFormat) -> Iterator[str]:
     yield f"{each.reads}\n"
 
 
-def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
-    """Write the page."""
-    write(page())
+def main() -> None:
+    """Print the page, which the site has."""
+    print(page())  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 """Write the page of the wires from the wire matrix: what each provider is sent, and how its answer is read.
 
 The matrix is `tests/adapters/wire_matrix.py`; `test_wire_matrix.py` compares every cell with the requests of
-the real `dspy.LM`. Run it with `python3 tasks.py site --write`.
+the real `dspy.LM`. `python3 tasks.py site` builds the page with the site.
 """  # noqa: INP001  (a script)
 
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 MATRIX = Path(__file__).resolve().parents[1] / "tests" / "adapters" / "wire_matrix.py"
-PAGE = Path(__file__).with_name("wires.md")
 WIDTH = 100  # characters of JSON that fit on one line
 HEAD = """# What goes over the wire
 
@@ -24,7 +23,7 @@ the same JSON are shown once. Each shows only the part of a request or an answer
 in the history entry, as `changes` (made by sigadapt) or `adaptations` (made by DSPy). Hooks receive the
 `changes` too.
 
-`docs/make_wires.py` writes this page from the data that the tests compare with real requests.
+The data is what the tests compare with real requests.
 """
 
 
@@ -130,9 +129,9 @@ def written(value: Any, depth: int = 0) -> str:
     return f"{opened}\n{inside}" + f",\n{inside}".join(items) + f"\n{outside}{closed}"
 
 
-def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
-    """Write the page."""
-    write(page(matrix()))
+def main() -> None:
+    """Print the page, which the site has."""
+    print(page(matrix()))  # noqa: T201
 
 
 if __name__ == "__main__":

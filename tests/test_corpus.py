@@ -64,7 +64,7 @@ def test_the_help_and_the_page_name_each_commit(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         MAIN.main(["--help"])
     said = capsys.readouterr().out
-    page = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
     for source in CLONES.SOURCES:
         assert source.address in said
         assert source.commit in said

@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ import dspy
 import pytest
 from internals import main
 from processes import run_python
-from test_docs import DOCS, script
-
-from sigadapt.errors import InvalidOption
+from test_docs import DOCS
 
 GUIDES = DOCS / "guides"
 COMMAND = (GUIDES / "command.md").read_text("utf-8")
@@ -81,27 +78,6 @@ def test_the_page_of_notebooks_shows_what_is_printed(capsys: pytest.CaptureFixtu
     for name in ("decls", "calls", "caught"):
         assert namespace[name]._repr_html_().startswith("<div")
     assert namespace["calls"].invalid[0].arguments == '{"city":42}'
-
-
-def test_the_page_of_an_agent_is_what_its_script_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """command-line: Tools come from modules and from MCP servers."""
-    show: Any = script("make_show")
-    if shutil.which("npx") is None:
-        pytest.skip("npx is missing")
-    monkeypatch.chdir(tmp_path)
-    try:
-        found = show.found(offline=True)
-    except InvalidOption as error:
-        pytest.skip(f"the MCP server is not in npm's cache: {error}")
-    committed = show.PAGE.read_text("utf-8")
-    now = show.page(found)
-    if f"Made with {show.versions()}." in committed:
-        assert committed == now
-    else:  # another version of DSPy, LiteLLM or mcp may send otherwise; the models stay
-        assert re.findall(r"^## .*", committed, re.MULTILINE) == re.findall(r"^## .*", now, re.MULTILINE)
-    assert [request["error"] for request in found["requests"]] == [None] * 5
 
 
 def test_the_demo_of_an_installed_wheel_must_print_what_the_demo_prints(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from sigadapt import SigadaptError, adapters, errors, testing
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 OWN_TESTS = (
-    "evidence.md",  # the recipe that writes it runs its programs
     "symptoms.md",  # test_docs_symptoms.py runs each block alone
 )
 NOT_RUN = {
@@ -36,7 +35,6 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
 REASON = re.compile(r"<!-- not run: (.+?) -->\s*$")
-PROGRAM = re.compile(r"<!-- program: \S+ -->\n<!-- fmt: off -->\s*$")  # a file of examples/, tested itself
 
 
 class Block(NamedTuple):
@@ -53,8 +51,6 @@ def blocks(page: Path) -> Iterator[Block]:
     for match in FENCE.finditer(text):
         before = text[: match.start()]
         reason = REASON.search(before)
-        if PROGRAM.search(before):
-            continue
         code = textwrap.dedent(match["code"])
         yield Block(match["language"], code, before.count("\n") + 2, reason[1] if reason else None)
 

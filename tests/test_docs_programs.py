@@ -1,11 +1,10 @@
-"""The pages show what the programs of examples/ print, and their code as it is."""
+"""The pages show what the programs of examples/ print."""
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from test_docs import DOCS, script
+from test_docs import DOCS
 from test_examples import printed
 
 pytestmark = pytest.mark.slow
@@ -30,11 +29,3 @@ def test_every_program_that_a_page_shows_is_there() -> None:
     ]
     assert [path for path in named if not (DOCS.parent / path).is_file()] == []
     assert len(named) >= 8
-
-
-def test_a_page_shows_its_program_as_it_is() -> None:
-    """documentation: A program prints what its page shows."""
-    programs: Any = script("make_programs")
-    texts = {page: page.read_text("utf-8") for page in programs.pages()}
-    written = {page: text for page, text in texts.items() if "<!-- /program -->" in text}
-    assert [page.name for page, text in written.items() if programs.page(text) != text] == []

@@ -1,17 +1,15 @@
-"""The page of evidence: its grid is what sigadapt does today, and its sums are right."""
+"""The section on faulty answers: its grid is what sigadapt does today, and its sums are right."""
 
 import importlib
 import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("benchmarks.grid")
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+PAGE: str = importlib.import_module("benchmarks.measured").section("faults")
 GRID: Any = importlib.import_module("benchmarks.grid")
 CELLS: list[Any] = list(importlib.import_module("benchmarks.faulty").cells())
 

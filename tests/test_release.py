@@ -157,7 +157,7 @@ def test_a_measured_page_of_another_tree_is_found(
     def changes(tree: str) -> str | None:
         return changed
 
-    faults = list(release.faults_of_pages({"docs/board.md": text}, changes))
+    faults = list(release.faults_of_pages({"docs/measured.md": text}, changes))
     assert len(faults) == (said is not None)
     assert said is None or said in faults[0]
 

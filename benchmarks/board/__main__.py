@@ -1,4 +1,4 @@
-"""Let several libraries read the same recorded answers, and write docs/board.md.
+"""Let several libraries read the same recorded answers, and write their section of docs/measured.md.
 
 The answers are recorded exchanges of real providers (`SIGADAPT_CORPUS`, folder `wire`). A server on this
 machine sends each one again, byte for byte, to each library's own client. What a library gives to the program
@@ -20,12 +20,12 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from jsonschema import Draft202012Validator
 
+from benchmarks import measured
 from benchmarks.board import ours, readers
 from benchmarks.board.readers import Read
 from benchmarks.tree import ROOT, stamp
 from sigadapt.testing import LoopbackProvider, Received, Reply
 
-PAGE = ROOT / "docs" / "board.md"
 # The name that the loopback provider has for a wire of the recordings.
 WIRES = {
     "openai-chat": "openai",
@@ -36,71 +36,29 @@ WIRES = {
 ORDER = (*ours.READERS, *readers.READERS)
 LIBRARIES = ("pydantic-ai-slim", "langchain-core", "openai", "anthropic", "google-genai")
 CLASSES = ("as recorded", "text lost beside calls", "text lost, no calls", "misread", "raised")
-PAGE_TEXT = """# The board
+SECTION = """## Recorded answers, read by several libraries
 
 {stamp} The others: {versions}.
 
-`python3 tasks.py evidence board` writes this page. It needs [the recordings](corpus.md), and it makes an
-environment for the other libraries.
-
-{count} answers that real providers sent, on four wires, {streams} of them streamed. A server on this
-machine sends each one again, byte for byte. Each library reads it with its own client, and gets the
-functions that the recorded request declares. A separate reader says what is right: which calls, with which
-arguments and ids, and which text. Answers that call another tool, such as one that the provider found
-itself, are left out.
-
-| class | meaning |
-| --- | --- |
-| as recorded | the program gets the calls and the text as they were sent |
-| text lost beside calls | the calls are right, and the text beside them isn't all there |
-| text lost, no calls | the answer has no calls, and its text isn't all there |
-| misread | the program gets other calls, without an error |
-| raised | an error, or calls that are marked as bad |
-
-## Answers without a fault
-
-In {sound} of the answers, each call fits the schema of its tool, or there is no call. Texts are compared
-without white space.
+`python3 tasks.py evidence board` writes this section. {count} answers that real providers sent, {streams}
+of them streamed, are sent again, byte for byte, to each library's own client. A separate reader says what
+is right: which calls, with which arguments and ids, and which text. In {sound} of the answers, each call
+fits the schema of its tool, or there is no call:
 
 {totals}
-DSPy's `dspy.ToolCalls`, here the only output, have no place for text, so every text counts as lost there,
-beside calls or alone. With an `answer` field, DSPy's adapter reads a text in its own form,
-`[[ ## answer ## ]]`; these texts are plain.
-
 Read as recorded, by wire:
 
-{by_wire}
-## Calls that don't fit their schema
-
-In the other {unsound} answers, the model wrote a call that doesn't fit the schema in its own request. Most
-of them pass an argument to a tool that takes none. *Refused* means that reading the answer raises, or marks
-the call. *Returned* means that the program gets the call like any other. In its agents, pydantic-ai checks
-the call later, when it runs it.
+{by_wire} In the other {unsound} answers, the model wrote a call that doesn't fit the schema of its own
+request. *Refused* means that reading the answer raises, or marks the call. In its agents, pydantic-ai
+checks the call later.
 
 {misfits}
-## Where another reader does better
+Another library reads these as recorded, and sigadapt doesn't:
 
-The answers without a fault that another library reads as recorded, and sigadapt doesn't:
-
-{better}
-sigadapt refuses an answer that ended at its token limit, or that its provider had not finished. The error
-carries what there is. It also refuses a search for tools that a provider hands to a program which declared
-none.
-
-## What the others don't read
-
-The errors that came most often, in answers without a fault:
-
-{errors}
-## What this doesn't show
-
-- sigadapt was developed on these recordings, and they come from pydantic-ai's own tests. Neither row is a
-  blind test.
-- Bedrock, Cohere and Mistral are left out, because not every library reads them with the same client.
-- Recorded answers are mostly good ones. [Evidence](evidence.md) compares what libraries do with faulty
-  ones.
-- Models that write calls as text are counted on [What public models write](answers.md). Of the readers
-  here, only sigadapt reads such calls; the others return the text."""
+{better} sigadapt refuses an answer that ended at its token limit, or that its provider hadn't finished.
+The error carries what there is. DSPy's `dspy.ToolCalls`, here the only output, have no place for text.
+Bedrock, Cohere and Mistral are left out, because not every library reads them with the same client.
+"""
 
 
 class Verdict(NamedTuple):
@@ -231,8 +189,8 @@ def totals(verdicts: list[Verdict]) -> str:
     return table(["", *CLASSES], [[reader, *(counts[reader, name] for name in CLASSES)] for reader in ORDER])
 
 
-def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str) -> str:
-    """Write the page."""
+def section(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str) -> str:
+    """Return the section of the page."""
     sound = [each for each in verdicts if each.is_sound]
     misfits = [each for each in verdicts if not each.is_sound]
     refused = Counter((each.reader, each.name == "raised") for each in misfits)
@@ -241,8 +199,7 @@ def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str) -> 
         read = Counter(each.reader for each in sound if each.wire == wire and each.name == "as recorded")
         total = sum(each.wire == wire and each.reader == ORDER[0] for each in sound)
         by_wire.append([f"{wire}, {total}", *(read[reader] for reader in ORDER)])
-    errors = Counter((each.reader, _short(each.error)) for each in sound if each.error)
-    return PAGE_TEXT.format(
+    return SECTION.format(
         stamp=stamp("dspy"),
         versions=versions,
         count=len(rows),
@@ -256,7 +213,6 @@ def page(rows: list[dict[str, Any]], verdicts: list[Verdict], versions: str) -> 
             [[reader, refused[reader, True], refused[reader, False]] for reader in ORDER],
         ),
         better=_better(sound),
-        errors=table(["reader", "error", "answers"], [[*key, n] for key, n in errors.most_common(12)]),
     )
 
 
@@ -288,20 +244,20 @@ def versions_of(python: str) -> str:
 
 
 def main() -> None:
-    """Measure, and write the page."""
+    """Measure, and write the section."""
     parser = argparse.ArgumentParser(prog="benchmarks.board", description=str(__doc__).partition("\n")[0])
     parser.add_argument("python", help="the Python of the environment that has the other libraries")
-    parser.add_argument("--count", type=int, help="how many answers of each wire, for a try; writes no page")
+    parser.add_argument("--count", type=int, help="how many answers of each wire, for a try; writes nothing")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     corpus = Path(os.environ["SIGADAPT_CORPUS"])
     rows = exchanges(corpus, given.count)
     verdicts = measure(rows, Worker(given.python))
-    text = page(rows, verdicts, versions_of(given.python))
+    text = section(rows, verdicts, versions_of(given.python))
     if given.count:
         sys.stdout.write(text)
     else:
-        PAGE.write_text(text, encoding="utf-8")
+        measured.write("board", text)
 
 
 if __name__ == "__main__":

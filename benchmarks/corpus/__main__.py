@@ -89,7 +89,7 @@ def _sources() -> str:
         lines += [f"  {source.remedy}", f"    at {source.commit} ({source.licence})"]
     lines += [
         "",
-        "The recordings keep their licences. Don't commit them: docs/corpus.md.",
+        "The recordings keep their licences. Don't commit them: docs/measured.md.",
     ]
     return "\n".join(lines)
 

@@ -1,11 +1,10 @@
-"""Run every case over every library, and write the section of docs/evidence.md.
+"""Run every case over every library, and write the section of docs/measured.md.
 
 python -m benchmarks.peers PEERS_PYTHON [--print] [LIBRARY ...]
 """
 
 import json
 import os
-import re
 import select
 import subprocess
 import sys
@@ -13,14 +12,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks import measured
 from benchmarks.peers.cases import Case, cases
 from benchmarks.peers.checks import Facts
-from benchmarks.peers.page import write
-from benchmarks.tree import ROOT
+from benchmarks.peers.page import section
+from benchmarks.tree import ROOT, stamp
 from sigadapt.testing import LoopbackProvider, Received, Reply
 
-PAGE = ROOT / "docs" / "evidence.md"
-SECTION = re.compile(r"<!-- peers -->.*<!-- /peers -->\n", re.DOTALL)
 LIBRARIES = {
     "sigadapt": "sigadapt_runs",
     "DSPy": "dspy_runs",
@@ -162,11 +160,8 @@ def main(arguments: list[str]) -> None:
         for name in names:
             print(name, Counter(verdict for verdict, _ in found[name]))
         return
-    text = write(found, chosen, versions(sys.executable, "dspy", "litellm"), versions(python, *PACKAGES))
-    page = PAGE.read_text(encoding="utf-8")
-    if not SECTION.search(page):
-        page += "\n<!-- peers -->\n<!-- /peers -->\n"
-    PAGE.write_text(SECTION.sub(lambda _: text, page), encoding="utf-8")
+    text = section(found, chosen, stamp("dspy", "litellm"), versions(python, *PACKAGES))
+    measured.write("peers", text)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,33 @@
-"""A hook of mkdocs that puts programs into pages, and lists the pages for language models in `llms.txt`.
+"""A hook of mkdocs that writes the pages which programs make, and lists all in `llms.txt`.
 
-A page's comment `<!-- program: examples/x.py -->` becomes that file, unless `make_programs.py` has put it
-there already. What a page says to readers of the repository alone, between `<!-- not on the site -->` and
-`<!-- end -->`, is left out.
+The pages of `WRITERS` exist on the site alone, so no page of docs/ links to one. A page's comment
+`<!-- program: examples/x.py -->` becomes that file. What a page says to readers of the repository alone,
+between `<!-- not on the site -->` and `<!-- end -->`, is left out.
 """  # noqa: INP001  (a script)
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mkdocs.structure.files import File
+
 GUIDES = ("guides/", "programs/", "start", "first_agent", "prompted", "migration", "symptoms")
 DOCS = Path(__file__).resolve().parent.parent
+WRITERS = {"wires.md": "make_wires.py", "text_formats.md": "make_text_formats.py"}
 READ: dict[str, str] = {}
 """The line of each page in `llms.txt`, by its file."""
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Write the pages that programs make."""
+    for page, script in WRITERS.items():
+        command = [sys.executable, DOCS / script]
+        done = subprocess.run(command, cwd=DOCS.parent, capture_output=True, text=True, check=True)  # noqa: S603
+        files.append(File.generated(config, page, content=done.stdout))
+    return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -22,7 +36,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         page.meta.setdefault("search", {"boost": 0.5})
     markdown = re.sub(r"<!-- not on the site -->.*?<!-- end -->", "", markdown, flags=re.DOTALL)
     READ[page.file.src_uri] = line_of(markdown, page.url)
-    return re.sub(r"<!-- program: (\S+) -->(?!\n<!-- fmt: off)", _program, markdown)
+    return re.sub(r"<!-- program: (\S+) -->", _program, markdown)
 
 
 def on_post_build(config: Any) -> None:

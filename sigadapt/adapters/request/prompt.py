@@ -2,7 +2,7 @@
 
 The words are DSPy's; a text field without a description is not listed. If an adapter has words of its own for
 fields or forms, all of them are used, in the places where DSPy's adapters put them, and are asked for on
-every call. docs/prompt.md compares what other phrasings cost.
+every call.
 """
 
 import textwrap

@@ -43,7 +43,7 @@ def choice_from_text(
             where its markup can be nothing else, and text where it has none.
         starts_in_reasoning: whether the prompt has already opened the thinking, as templates of reasoning
             models do.
-        formats: the names of the formats to read (`docs/text_formats.md`), and models' own
+        formats: the names of the formats to read (`sigadapt/text/formats.py`), and models' own
             `ResponseTemplate`s; None for all formats.
 
     Returns:

@@ -1,9 +1,9 @@
-"""Write docs/agents_outcomes.md: how runs of `dspy.ReActV2` end under sigadapt's adapter and under DSPy's.
+"""Write how runs of `dspy.ReActV2` end under sigadapt's adapter and under DSPy's.
 
-Every cell is measured: a loopback provider plays each conversation to the real `dspy.LM`, in the format of
-each provider, over both engines, called, awaited and streamed. Run it with `python3 tasks.py site --write`.
-`tests/runs/test_react_outcomes.py` measures the same and compares it with the page.
-"""  # noqa: INP001  (a script)
+Every run is made: a loopback provider plays each conversation to the real `dspy.LM`, in the format of each
+provider, over both engines, called, awaited and streamed. `python3 tasks.py evidence outcomes` writes the
+sums into docs/measured.md, and prints each run. `tests/runs/test_react_outcomes.py` makes the same runs.
+"""
 
 import asyncio
 import gc
@@ -11,10 +11,8 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import metadata
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -22,9 +20,10 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 import dspy
 
 import sigadapt
+from benchmarks import measured
+from benchmarks.tree import stamp
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
-PAGE = Path(__file__).with_name("agents_outcomes.md")
 COLUMNS = [
     *(
         (wire, engine)
@@ -198,7 +197,7 @@ async def _later(agent: Any, way: str) -> Any:
     return items[-1]
 
 
-def measured(column: tuple[str, str], way: str) -> dict[str, Pair]:
+def outcomes(column: tuple[str, str], way: str) -> dict[str, Pair]:
     """Return the outcomes of every conversation that the wire can carry, under both adapters."""
     carried = CONVERSATIONS if column[0] in CARRY_TEXT else OBJECTS
     pairs: dict[str, Pair] = {}
@@ -249,53 +248,41 @@ def sums(pairs: list[Pair]) -> Iterator[str]:
         yield f"| {name} | " + " | ".join([*cells, f"{sum(o.requests for o in outcomes):,}"]) + " |"
 
 
-def versions() -> str:
-    """Return the versions that were measured."""
-    return f"dspy {dspy.__version__}, litellm {metadata.version('litellm')}"
-
-
-def page() -> str:
-    """Return the whole page."""
-    tables = {way: {column: measured(column, way) for column in COLUMNS} for way in WAYS}
-    pairs = [pair for table in tables.values() for column in table.values() for pair in column.values()]
-    lines = [*sums(pairs), *(line for way in WAYS for line in details(way, tables[way]))]
+def section(pairs: list[Pair]) -> str:
+    """Return the section of the page."""
     worse = sum(pair.is_worse for pair in pairs)
     better = sum(pair.ours.rank > pair.theirs.rank for pair in pairs)
     head = INTRODUCTION.format(
-        versions=versions(), conversations=len(CONVERSATIONS), runs=f"{len(pairs):,}", worse=worse,
-        better=f"{better:,}", thinking=THINKING,
+        stamp=stamp("dspy", "litellm"), conversations=len(CONVERSATIONS), runs=f"{len(pairs):,}",
+        worse=worse, better=better, thinking=THINKING,
     )  # fmt: skip
-    return head + "\n" + "\n".join(lines) + "\n"
+    return "\n".join([head, *sums(pairs)])
 
 
 INTRODUCTION = """\
-# How runs of an agent end
+## How runs of an agent end
 
-`python3 tasks.py site --write` writes this page. A loopback provider plays {conversations} conversations to
-`dspy.ReActV2`: in five providers' formats, through both of DSPy's engines, called, awaited and streamed.
-Measured with {versions}. The model is scripted.
+{stamp}
 
-Most conversations have a fault. The model corrects it when it reads the error. A run ends with the answer,
-with a guess (the agent forced a `submit`), or with an error. Of {runs} runs, **{worse}** ended worse than
-under DSPy's own adapter with native function calling, or needed more than one extra request; {better} ended
-better.
+`python3 tasks.py evidence outcomes` writes this section. A loopback provider plays {conversations}
+conversations to `dspy.ReActV2`, in five providers' formats, through both of DSPy's engines, called,
+awaited and streamed. Most have a fault, which the scripted model corrects when it reads the error. A run
+ends with the answer, with a guess (the agent forced a `submit`), or with an error. Of {runs} runs,
+{worse} end worse than under DSPy's adapter with native function calling, and {better} end better.
 
-All {worse} are of *{thinking}*: the second answer
-is empty, and its finish reason is `length`. DSPy's adapter asks again with the same `max_tokens`, or the
-agent forces a `submit`, and the scripted model then answers. sigadapt raises `cut_off`, because a second
-request with the same limit may think as long. The run isn't lost: raise `max_tokens`, and resume with
-`agent(history=sigadapt.run_of(error).history)`. `sigadapt.ReAct` sends the same requests as `dspy.ReActV2`.
-
-A cell shows how the run ended, and the number of requests. If the adapters differ, **sigadapt's** comes
-first. An empty cell means the fault can't happen: the wire carries arguments as objects. The code is that of
-the fault.
+All {worse} are of *{thinking}*: the second answer is empty, and its finish reason is `length`. DSPy's
+adapter asks again with the same `max_tokens`, and the scripted model then answers. sigadapt raises
+`cut_off`. Raise `max_tokens`, and resume with `agent(history=sigadapt.run_of(error).history)`.
 """
 
 
-def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
-    """Measure and write the page."""
+def main() -> None:
+    """Make the runs, write the section, and print each run."""
     logging.disable(logging.ERROR)  # DSPy says what it gives up
-    write(page())
+    tables = {way: {column: outcomes(column, way) for column in COLUMNS} for way in WAYS}
+    pairs = [pair for table in tables.values() for column in table.values() for pair in column.values()]
+    measured.write("outcomes", section(pairs))
+    print("\n".join(line for way in WAYS for line in details(way, tables[way])))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
-"""Write docs/faults.md: faulty answers, and what a program gets with sigadapt and with DSPy's own adapter.
+"""Write what a program gets of faulty answers, with sigadapt and with DSPy's own adapter.
 
-Every cell of the table is measured: a loopback provider sends each answer to the real `dspy.LM`, over both of
-its engines. Run it with `python3 tasks.py site --write`.
-"""  # noqa: INP001  (a script)
+Every cell of the tables is measured: a loopback provider sends each answer to the real `dspy.LM`, over both
+of its engines. `python3 tasks.py evidence arrives` writes the section into docs/measured.md, and prints the
+tables of the endings and of the gateways, of which the page has the sums.
+"""
 
 import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from importlib import metadata
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -18,9 +17,10 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 import dspy
 
 import sigadapt
+from benchmarks import measured
+from benchmarks.tree import stamp
 from sigadapt.testing import LoopbackProvider, Reply
 
-PAGE = Path(__file__).with_name("faults.md")
 ENGINES = {"native engine": "auto", "LiteLLM engine": "litellm"}
 TEXT = "Let me look."
 LONGEST = 80  # characters of a cell's value
@@ -464,23 +464,13 @@ def endings() -> list[list[str]]:
     return [*table, [f"**{cell}**" for cell in sums]]
 
 
-def versions() -> str:
-    """Return the versions that were measured."""
-    return f"dspy {dspy.__version__}, litellm {metadata.version('litellm')}"
-
-
-def page(
-    table: Sequence[Sequence[str]],
-    ends: Sequence[Sequence[str]],
-    odds: Sequence[Sequence[str]],
-    measured: str,
-) -> str:
-    """Return the whole page."""
+def section(table: Sequence[Sequence[str]], ends: Sequence[Sequence[str]]) -> str:
+    """Return the section of the page."""
     head = ["what arrives", "sigadapt, on both engines", *(f"DSPy's adapter, {name}" for name in ENGINES)]
-    calls = markdown(head, table) + NOTES
-    second = markdown(["how it ends", "sigadapt", "DSPy's adapter"], ends)
-    third = markdown(["what the gateway sends", "sigadapt", "DSPy's adapter"], odds)
-    return f"{INTRODUCTION.format(versions=measured)}\n{calls}{ENDS}\n{second}{GATEWAYS}\n{third}{LIMITS}"
+    *_, ending = ends
+    sums = [cell.strip("*") for cell in ending[1:]]
+    notes = NOTES.format(endings=len(ENDINGS), ours=sums[0], theirs=sums[1])
+    return f"{INTRODUCTION.format(stamp=stamp('dspy', 'litellm'))}\n{markdown(head, table)}{notes}"
 
 
 def markdown(head: list[str], table: Sequence[Sequence[str]]) -> str:
@@ -490,69 +480,38 @@ def markdown(head: list[str], table: Sequence[Sequence[str]]) -> str:
 
 
 INTRODUCTION = """\
-# What arrives, and what a program gets
+## What a program gets of a faulty answer
 
-A loopback provider sends each answer below over HTTP to the real `dspy.LM`; the table shows what your
-program gets. `python3 tasks.py site --write` writes this page. Measured with {versions}.
+{stamp}
 
-The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters have their default options,
-except for DSPy's `use_native_function_calling=True`. A call is shown with the arguments your program
-receives. An error is an exception your program can catch.
+`python3 tasks.py evidence arrives` writes this section. A loopback provider sends each answer over HTTP
+to the real `dspy.LM`. The tools are `get_weather(city: str, days: int = 3)` and `now()`. Both adapters
+have their defaults, but for DSPy's `use_native_function_calling=True`. A faulty answer counts as returned
+if the adapter raises no error, whatever happens when your program runs the call.
 """
 
 NOTES = """
-- An error with a code is a `ToolCallParseError` of sigadapt, or a `MissingToolCalls` for an answer without a
-  call. Its `.choice` holds the good calls, the bad ones with their raw text, and the text of the answer.
-- A faulty answer counts as returned if the adapter returns it without an error, whatever happens when your
-  program runs the call. [Evidence](evidence.md) also counts what happens then.
-- With `on_invalid="keep"` the bad calls are returned in `calls.invalid` beside the good ones. With
-  `on_invalid="reask"` the model gets the errors and is asked again.
-- `repair=True` and `unwrap=True` salvage Python instead of JSON, text around the object, an object left
-  open, and JSON encoded twice. Such calls say so in `altered`.
-- The text of the answers is plain. With an `answer` field beside the calls, DSPy's adapter reads a text only
-  in its own form, `[[ ## answer ## ]]`, and loses plain text. [Evidence](evidence.md) sends a text without
-  calls in that form, so its grid counts that answer as right.
-- The model did not send `{"value": …}` or `{"partial_json": …}`. DSPy's native engine wraps arguments that
-  are not an object like this.
-- `LMError` comes from DSPy's language model. It refuses some answers before any adapter sees them: NaN and,
-  through LiteLLM, 100,000 brackets.
+- The model didn't send `{{"value": …}}` or `{{"partial_json": …}}`: DSPy's native engine wraps what isn't
+  an object.
+- The texts are plain. DSPy's adapter reads only its own form, `[[ ## answer ## ]]`, if the signature has
+  a field for it.
+- Of {endings} answers that ended early (cut off, filtered, refused, failed), sigadapt returned {ours} as
+  good ones and DSPy's adapter {theirs}.
+- `duplicate_key` needs arguments that came as text. Whole answers of Anthropic and Bedrock, Gemini and
+  Ollama are decoded objects: a JSON library has dropped one of the two values before any adapter can
+  look.
+- If a proxy closes the JSON of a call that a limit cut, and doesn't mention the limit, the call looks
+  whole.
 """
 
 
-ENDS = """
-## Turns that ended without an answer
-
-The calls field is optional here, and both adapters run on DSPy's native engine. An error with a code is an
-`UnusableAnswer`, or a `ToolCallParseError` for `malformed_call`. sigadapt sends one request for each of
-them. If DSPy's adapter sends a second one, the cell says so.
-"""
-
-
-GATEWAYS = """
-## Answers in an undocumented form
-
-Gateways and proxies send these. Both adapters run on DSPy's native engine, without retries. "With the
-provider's words" means that the error's message quotes what was sent.
-"""
-
-LIMITS = """
-## Limits
-
-- `duplicate_key` needs arguments that came as text: in OpenAI's two formats and Cohere's, and in streams of
-  Anthropic and Bedrock. Where a provider sends a decoded object (whole answers of Anthropic and Bedrock,
-  Gemini, Ollama), a JSON library has already dropped one of the two values.
-- LiteLLM doesn't return a body instead of a stream of OpenAI's or Anthropic's, nor a stream instead of a
-  body. Both are errors, raised once. Use the native engine.
-- If a proxy closes the JSON of a call that a limit cut, and does not mention the limit, the call looks whole.
-- If a stream breaks off, `error.partial` holds what came: [Errors and codes](guides/errors.md). Calls that
-  may be incomplete are bad ones there.
-"""
-
-
-def main(write: Callable[[str], object] = lambda text: PAGE.write_text(text, encoding="utf-8")) -> None:
-    """Measure and write the page."""
+def main() -> None:
+    """Measure, write the section, and print the other tables."""
     logging.getLogger("dspy").setLevel(logging.ERROR)  # DSPy warns of answers that were cut off
-    write(page(rows(), endings(), odd_answers(), versions()))
+    ends = endings()
+    measured.write("arrives", section(rows(), ends))
+    print(markdown(["how it ends", "sigadapt", "DSPy's adapter"], ends))
+    print(markdown(["what the gateway sends", "sigadapt", "DSPy's adapter"], odd_answers()))
 
 
 if __name__ == "__main__":
