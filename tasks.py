@@ -161,6 +161,7 @@ def nightly() -> None:
     with schema_suite():
         try_all(
             coverage=partial(test, "--coverage"),
+            patterns=partial(run, python, SCRIPTS / "pattern_load.py"),
             benchmarks=partial(run, python, "-m", "pytest", "benchmarks/check.py"),
             users=partial(run, python, "-m", "benchmarks.agent_users"),
             chats=partial(run, python, "-m", "benchmarks.chat_load"),

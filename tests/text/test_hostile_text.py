@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from internals import FORMATS
 
+from sigadapt import ChatAdapter
 from sigadapt.response import choice_from_text
 
 TOOLS: list[dict[str, Any]] = [
@@ -99,3 +100,17 @@ def test_nested_sets_are_read_once() -> None:
     calls = choice_from_text(f"[get_weather(city={deep})]", [{"name": "get_weather"}]).tool_calls
     assert calls is not None
     assert calls[0].arguments.count("[") == 90
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a \n\n[[ ## completed ## ]]\n ", "a "),
+        ("\n [[ ## completed ## ]]", ""),
+        ("a [[ ## completed ## ]]", "a [[ ## completed ## ]]"),
+        ("a" + "\n" * 100_000 + "b", "a" + "\n" * 100_000 + "b"),
+    ],
+)
+def test_the_marker_of_an_end_is_taken_away(text: str, plain: str) -> None:
+    """text-calls: Time grows with length."""
+    assert ChatAdapter().plain(text) == plain

@@ -4,10 +4,10 @@ The patterns come from the places of the code that compile one, or give one to `
 noted while the package is imported, those of functions while the readers run; a place of which no pattern is
 known is printed too. From a pattern's own parts come the texts that could make it slow: what leads to a
 repetition, and then what is repeated. Four times the text may take eight times as long. A slow machine
-changes both times, and what takes less than a few milliseconds is linear on any.
+changes both times, and what takes less than a few milliseconds is linear on any. `nightly` runs this.
 """
 
-# ruff: noqa: PLC0415, S307, T201  (a script that prints, notes what is imported, and evaluates the package)
+# ruff: noqa: PLC0415, S307, SLF001  (a script that notes what is imported, and evaluates the package)
 # pyright: basic
 
 import ast
@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import regex
-from budgets import WHOLE
 
 if sys.version_info >= (3, 11):
     from re import _constants as codes
@@ -61,8 +60,6 @@ OF_USERS = frozenset(
 # The end of a piece of at most 160 characters is searched for them.
 SEARCHED_IN_A_PIECE = frozenset(("_PARTIAL_LINE", "_BACKTICKS", "_SILENT_END", "_SPACE"))
 SHORT, LONG = 1_000, 4_000
-STEP = 1 if WHOLE else 3
-"""A third of the texts is tried, as of property tests; all of them at night."""
 LEAST = 0.005
 """Seconds below which a match of the long text is linear: 4,000 characters squared take more."""
 LEAST_OF_READING = 0.05
@@ -365,7 +362,7 @@ def slow_text(pattern: Pattern) -> str | None:
     if pattern.engine is regex:
         methods.append((partial(whole, partial=True), ("",)))
     for method, behinds in methods:
-        for before, pump in sorted(each for each in pumps if each[1])[::STEP]:
+        for before, pump in sorted(each for each in pumps if each[1]):
             for behind in behinds:
                 short, long = (before + pump * max(2, size // len(pump)) + behind for size in (SHORT, LONG))
                 if isinstance(pattern.text, bytes):
@@ -395,20 +392,18 @@ def slow_formats() -> list[str]:
     return faults
 
 
-def main() -> None:
-    """Print `formats` that are read slowly, or by default slow patterns."""
-    if sys.argv[1:] == ["formats"]:
-        faults = slow_formats()
-        print("\n".join((*faults, f"{len(faults)} faults")))
-        return
+def main() -> int:
+    """Print the formats that are read slowly and the patterns that are slow; return whether there are any."""
     found, faults = patterns()
     for pattern in found:
         print(f"pumping {pattern.place}: {pattern.text!r}", file=sys.stderr, flush=True)
         slow = slow_text(pattern)
         if slow is not None:
             faults.append(f"{pattern.place}: {pattern.text!r} is slow on {slow}")
+    faults += slow_formats()
     print("\n".join((*faults, f"{len(found)} patterns, {len(faults)} faults")))
+    return bool(faults)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
