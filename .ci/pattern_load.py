@@ -58,7 +58,9 @@ OF_USERS = frozenset(
     )
 )
 # The end of a piece of at most 160 characters is searched for them.
-SEARCHED_IN_A_PIECE = frozenset(("_PARTIAL_LINE", "_BACKTICKS", "_SILENT_END", "_SPACE"))
+SEARCHED_IN_A_PIECE = frozenset(
+    ("_PARTIAL_LINE", "_PARTIAL_OBJECT_LINE", "_BACKTICKS", "_SILENT_END", "_SPACE")
+)
 SHORT, LONG = 1_000, 4_000
 LEAST = 0.005
 """Seconds below which a match of the long text is linear: 4,000 characters squared take more."""

@@ -65,6 +65,7 @@ class Provider:
     rows_key = "messages"  # the member of the body in which DSPy's engine writes the conversation
     path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
+    marks_commentary = False  # as another text than the answer (`Reading.commentary`)
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`
     # The entries of server tools (`signatures/server/tools.py`) by name, by how the model's name begins.
     server_tools: Mapping[str, Mapping[str, Json]] = {}

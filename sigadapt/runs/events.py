@@ -48,6 +48,7 @@ class TextDelta(BaseEvent):
     """A piece of an output field's text; `field` is None for text beside calls that is no output.
 
     An agent's outputs are texts too, although the model writes them as a call of the agent's `submit`.
+    `is_anew` says that the field's text begins here: what came of it before was said beside it, or replaced.
 
     Example:
         >>> TextDelta("It is su", "answer", step=1).text
@@ -56,6 +57,7 @@ class TextDelta(BaseEvent):
 
     text: str
     field: str | None = None
+    is_anew: bool = False
 
 
 @dataclass(frozen=True)

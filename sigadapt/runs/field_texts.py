@@ -1,13 +1,15 @@
 """Split a streamed text into the pieces of its output fields, without what marks the fields.
 
 The three forms are those of DSPy's adapters: a line `[[ ## name ## ]]`, a tag `<name>`, and a key of a JSON
-object. Text that nothing marks belongs to `default`. Space after a value waits until more of it follows.
+object, which begins the text or a line of it. Text that nothing marks belongs to `default`. If the same field
+is marked after such a text, it begins anew: what came before was said beside it. Space after a value waits
+until more of it follows.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import dspy
 
@@ -18,7 +20,14 @@ from sigadapt.schemas.json_values import without_halves
 NOWHERE = ""
 """The name of no field: what belongs to it is not emitted."""
 
-Piece = tuple[str | None, str]
+
+class Piece(NamedTuple):
+    """A piece of the text of a field; of words beside calls without one."""
+
+    field: str | None
+    text: str
+    is_anew: bool = False  # whether the text of the field begins here, whatever came of it before
+
 
 _LINE = re.compile(r"\n[ \t]*\[\[ ## (\w+) ## \]\]")
 _PARTIAL_LINE = re.compile(r"\s*\n[ \t]*(?:\[|\[\[(?: (?:##?(?: (?:\w+(?: (?:##?(?: \]?)?)?)?)?)?)?)?)?\Z")
@@ -35,6 +44,10 @@ _LONGEST_ESCAPE = 12  # of a surrogate pair
 _KEY_CHARACTERS = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
 _SIGN = re.compile(r'["{}\[\],:]')
 _BEGIN = re.compile(r"\{")
+# An object behind words begins a line, and its first key tells it from one that is quoted.
+_OBJECT_LINE = re.compile(r'\n[ \t]*(?=\{\s*"(\w+)"\s*:)')
+_PARTIAL_OBJECT_LINE = re.compile(r'\s*(?:\n[ \t]*(?:\{\s*(?:"(?:\w+(?:"\s*)?)?)?)?)?\Z')
+_LONGEST_BEGIN = 160  # characters of a buffer in which a beginning of either is looked for
 
 
 class MarkedText:
@@ -48,6 +61,9 @@ class MarkedText:
         self._tag = ""  # the name of the one that is open
         self._buffer = "\n" if self._by_lines else ""
         self._is_fresh = True
+        self._default = default
+        self._is_marked = False  # whether a mark has named the field
+        self._has_plain_text = False
 
     def take(self, text: str) -> list[Piece]:
         """Take a piece of the text, and return what may be emitted now."""
@@ -58,6 +74,7 @@ class MarkedText:
             self._add(self._buffer[:start].rstrip(), pieces)
             self._buffer = self._buffer[end:]
             self._is_fresh = True
+            self._is_marked = True
             self._field = field if field in self._names else NOWHERE
         ready = self._ready_length()
         self._add(self._buffer[:ready], pieces)
@@ -72,7 +89,7 @@ class MarkedText:
         if space is not None:
             ready = space.start()
         if self._by_lines:
-            partial_line = _PARTIAL_LINE.search(self._buffer, max(0, size - 160))
+            partial_line = _PARTIAL_LINE.search(self._buffer, max(0, size - _LONGEST_BEGIN))
             if partial_line is not None:
                 ready = min(ready, partial_line.start())
         return ready
@@ -97,16 +114,21 @@ class MarkedText:
 
     def _add(self, text: str, pieces: list[Piece]) -> None:
         text = text.lstrip() if self._is_fresh else text
-        if text:
-            self._is_fresh = False
-            if self._field != NOWHERE:
-                pieces.append((self._field, text))
+        if not text:
+            return
+        self._is_fresh = False
+        if self._field == NOWHERE:
+            return
+        is_anew = self._is_marked and self._has_plain_text and self._field == self._default
+        self._has_plain_text = not self._is_marked or (self._has_plain_text and not is_anew)
+        pieces.append(Piece(self._field, text, is_anew))
 
 
 class JsonObjectText:
     """A text that is one JSON object, of which the strings under the fields' names are emitted, decoded."""
 
     def __init__(self, fields: Mapping[str, Any], marker: str, default: str | None) -> None:
+        self._fields = frozenset(fields)
         self._names = text_fields(fields)
         self._default = default
         self._buffer = ""
@@ -118,6 +140,7 @@ class JsonObjectText:
         self._field: str | None = None  # of the string that is being read
         self._key_pieces: list[str] | None = None  # of the key that is being read
         self._is_broken = False
+        self._has_plain_text = False
 
     def take(self, text: str) -> list[Piece]:
         """Take a piece of the text, and return what may be emitted now."""
@@ -129,17 +152,34 @@ class JsonObjectText:
             if not self._buffer:
                 return []
             self._is_object = self._buffer[0] in "{[`" or self._default == NOWHERE
-        if not self._is_object:
-            plain = self._buffer
-            self._buffer = ""
-            return [(self._default, plain)]
         pieces: list[Piece] = []
+        if not self._is_object:
+            self._read_words(pieces)
+        if not self._is_object:
+            return pieces
         while self._place < len(self._buffer) and self._read(pieces):
             pass
         # Once for each piece: a whole answer may come as one, and is not copied for each sign in it.
         self._buffer = self._buffer[self._place :]
         self._place = 0
         return pieces
+
+    def _read_words(self, pieces: list[Piece]) -> None:
+        """Read the text before an object."""
+        buffer = self._buffer
+        lines = _OBJECT_LINE.finditer(buffer)
+        line = next((line for line in lines if line[1] in self._fields), None)
+        if line is not None:
+            self._is_object = True
+            ready = len(buffer[: line.start()].rstrip())
+            rest = line.end()
+        else:
+            partial_line = _PARTIAL_OBJECT_LINE.search(buffer, max(0, len(buffer) - _LONGEST_BEGIN))
+            ready = rest = len(buffer) if partial_line is None else partial_line.start()
+        if ready:
+            pieces.append(Piece(self._default, buffer[:ready]))
+            self._has_plain_text = True
+        self._buffer = buffer[rest:]
 
     def _read(self, pieces: list[Piece]) -> bool:
         """Read the next part of the object, and return whether it was there."""
@@ -167,7 +207,9 @@ class JsonObjectText:
         """Read more of a value that is a string, and return whether it ended."""
         characters: Any = _CHARACTERS.match(self._buffer, self._place)
         if characters[0] and field != NOWHERE:
-            pieces.append((field, _text_of_json(characters[0])))
+            is_anew = self._has_plain_text and field == self._default
+            self._has_plain_text = self._has_plain_text and not is_anew
+            pieces.append(Piece(field, _text_of_json(characters[0]), is_anew))
         self._place = characters.end()
         if self._buffer.startswith('"', self._place):
             self._place += 1

@@ -58,8 +58,8 @@ class SubmitTexts:
 
     def _read(self, arguments: str) -> list[Piece]:
         pieces = self._arguments.take(arguments)
-        for name, piece in pieces:
-            self._pieces.setdefault(name or "", []).append(piece)
+        for piece in pieces:
+            self._pieces.setdefault(piece.field or "", []).append(piece.text)
         return pieces
 
     def rest_of(self, call: ToolCall) -> list[Piece]:
@@ -77,9 +77,9 @@ class SubmitTexts:
             continues = value.startswith(text)
             if not continues and not is_new:
                 continue  # a hook changed the call that streamed, and the reader cannot unread its text
-            piece = value[len(text) :] if continues else value
-            if piece:
-                pieces.append((name, piece))
+            rest = value[len(text) :] if continues else value
+            if rest:
+                pieces.append(Piece(name, rest, is_anew=not continues))
                 self._pieces[name] = [value]
         return pieces
 

@@ -198,12 +198,14 @@ class Watch(BaseCallback):
 
     def emit_text(self, step: _AgentStep, pieces: Iterable[Piece]) -> None:
         """Emit pieces of the texts of fields."""
-        for name, piece in pieces:
-            if name is None and step.answer_field is not None:
-                step.held.append(piece)
+        for piece in pieces:
+            if piece.field is None and step.answer_field is not None:
+                step.held.append(piece.text)
                 continue
-            step.pieces.setdefault(name, []).append(piece)
-            self.emit(step, events.TextDelta, piece, name)
+            if piece.is_anew:
+                step.pieces.pop(piece.field, None)
+            step.pieces.setdefault(piece.field, []).append(piece.text)
+            self.emit(step, events.TextDelta, piece.text, piece.field, piece.is_anew)
 
     def emit_held(self, step: _AgentStep) -> None:
         """Emit words that are not the agent's answer."""
@@ -227,8 +229,8 @@ class Watch(BaseCallback):
 
     def emit_submit_text(self, step: _AgentStep, pieces: Iterable[Piece]) -> None:
         """Emit pieces of the texts that an agent submits."""
-        for name, piece in pieces:
-            self.emit(step, events.TextDelta, piece, name)
+        for piece in pieces:
+            self.emit(step, events.TextDelta, piece.text, piece.field, piece.is_anew)
 
     def emit_call(self, step: _AgentStep, item: Any) -> None:
         """Emit a whole call, once; a good one may turn out bad later."""
@@ -324,7 +326,7 @@ class Watch(BaseCallback):
         if not value.startswith(text):
             value = value.lstrip()
         if value.startswith(text) and len(value) > len(text):
-            self.emit_text(step, [(name, value[len(text) :])])
+            self.emit_text(step, [Piece(name, value[len(text) :])])
 
     def _end_step(self, step: _AgentStep) -> None:
         with self._lock:

@@ -315,9 +315,9 @@ def test_any_cut(fields: dict[str, str], ascii_only: bool, cuts: list[int]) -> N
     for start, end in pairwise(places):
         parts, pieces = reader.take(PartialCall(0, "call_1", "submit", text[start:end]))
         assert parts == []
-        for name, piece in pieces:
-            piece.encode()
-            joined[name or ""] += piece
+        for piece in pieces:
+            piece.text.encode()
+            joined[piece.field or ""] += piece.text
     values = {
         name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         for name, text in fields.items()
@@ -334,7 +334,10 @@ def test_a_name_in_pieces() -> None:
     assert [reader.take(part) for part in other] == [([], []), (other, [])]
     names = (None, "sub", "submit")
     assert [reader.take(PartialCall(1, "call_2", name, "")) for name in names] == [([], [])] * 3
-    assert reader.take(PartialCall(1, "call_2", "submit", '{"title": "yes')) == ([], [("title", "yes")])
+    assert reader.take(PartialCall(1, "call_2", "submit", '{"title": "yes')) == (
+        [],
+        [("title", "yes", False)],
+    )
     assert reader.take(PartialCall(2, "call_3", None, '{"title": "la')) == ([], [])
     assert reader.take(PartialCall(2, "call_3", "submit", 'ter"}')) == ([], [])
 
@@ -347,8 +350,8 @@ def test_a_call_that_changed() -> None:
         return ToolCall(id=call_id, name="submit", args={"title": title, "pages": 1})
 
     reader = SubmitTexts(outputs.output_fields)
-    assert reader.take(PartialCall(0, "call_1", "submit", '{"title": "yes"}'))[1] == [("title", "yes")]
+    assert reader.take(PartialCall(0, "call_1", "submit", '{"title": "yes"}'))[1] == [("title", "yes", False)]
     assert reader.rest_of(whole("no")) == []
-    assert reader.rest_of(whole("yes and more")) == [("title", " and more")]
-    assert reader.rest_of(whole("yes", "call_2")) == [("title", "yes")]
+    assert reader.rest_of(whole("yes and more")) == [("title", " and more", False)]
+    assert reader.rest_of(whole("yes", "call_2")) == [("title", "yes", True)]
     assert reader.rest_of(whole("yes and more")) == []  # of an earlier call, as the prediction has it

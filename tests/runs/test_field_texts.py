@@ -28,8 +28,8 @@ def told(marker: str, text: str, cuts: list[int], default: str | None = "") -> d
     reader, fields = field_texts(FIELDS, marker, default), dict[str | None, str]()
     places = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
     for start, end in pairwise(places):
-        for name, piece in reader.take(text[start:end]) if end > start else ():
-            fields[name] = fields.get(name, "") + piece
+        for name, piece, is_anew in reader.take(text[start:end]) if end > start else ():
+            fields[name] = piece if is_anew else fields.get(name, "") + piece
     return fields
 
 
@@ -70,6 +70,26 @@ def test_text_without_marks_is_the_default(cuts: list[int]) -> None:
         }
         assert told(marker, "It is sunny.", cuts, "answer") == {"answer": "It is sunny."}
     assert told("[[ ## {} ## ]]", "It is sunny.", cuts) == told("", "It is sunny.", cuts) == {}
+
+
+@given(CUTS)
+def test_a_field_begins_anew_behind_words(cuts: list[int]) -> None:
+    """watching-runs: The pieces of a text are its output."""
+    marked_texts = {
+        "[[ ## {} ## ]]": "[[ ## score ## ]]\n5\n\n[[ ## answer ## ]]\nIt is 5.\n\n[[ ## completed ## ]]",
+        "<{}>": "<score>5</score><answer>\nIt is 5.\n</answer>",
+        '"{}"': '{"score": 5, "answer": "It is 5."}',
+    }
+    for marker, text in marked_texts.items():
+        assert told(marker, f"Let me look.\n\n{text}", cuts, "answer") == {"answer": "It is 5."}
+
+
+@given(CUTS)
+def test_an_object_without_a_field_is_text(cuts: list[int]) -> None:
+    """watching-runs: The pieces of a text are its output."""
+    text = 'As JSON:\n{"city": "Paris"}\n{ "x'
+    fields = told('"{}"', f"{text}\n.", cuts, "answer")
+    assert fields == {"answer": f"{text}\n."}
 
 
 @pytest.mark.parametrize("begin", ['{"', '{"answer": "\\uZZZZ', '{"score": "\\uZZZZ'])

@@ -13,7 +13,7 @@ Rules:
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from sigadapt.runs import events as run
@@ -165,6 +165,9 @@ class Writer:
 
     def _on_step(self, event: Event) -> Rows:
         if isinstance(event, run.TextDelta):
+            if event.is_anew:
+                yield from self._close()
+                self._written = [_replaced(text, event) for text in self._written]
             yield from self._text(event.text, _OpenText("text", event.field, event.step))
             return
         if isinstance(event, run.ReasoningDelta):
@@ -424,6 +427,14 @@ class Writer:
 
 def _args_of(_: run.CallReady, call: ToolCall) -> Any:
     return jsonable(call.args)
+
+
+def _replaced(text: _WrittenText, event: run.TextDelta) -> _WrittenText:
+    """Return a text of a field that begins anew: of an agent's no more the field's, else said beside it."""
+    if (text.field, text.step) != (event.field, event.step):
+        return text
+    is_agents = event.origin is not None and event.origin.agent is not None
+    return replace(text, step=None) if is_agents else replace(text, field=None)
 
 
 def _text_of(texts: list[_WrittenText]) -> str:

@@ -29,6 +29,7 @@ from dspy import LMStreamAssemblyError, lm15
 
 from sigadapt.adapters.lm.errors_in_answers import error_event, refuse_error
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas, with_own_id
+from sigadapt.adapters.lm.streams.paragraphs import Paragraphs
 from sigadapt.adapters.response.choice import provider_of_stream
 from sigadapt.adapters.response.provider_errors import is_rate_limit, until_error
 from sigadapt.adapters.response.response_bodies import body_of_parts
@@ -70,6 +71,7 @@ class Recorder:
         self._long: dict[str, str] = {}  # the data of long events by the names that lm15 gets
         self._is_body: bool | None = None  # None before the first line
         self._deltas = CallDeltas()
+        self._paragraphs = Paragraphs(self._readings if provider.marks_commentary else None)
         self._finish: str | None = None
         self._is_started = self._is_ended = self._is_failed = self._is_done = False
 
@@ -186,8 +188,11 @@ class Recorder:
                 if is_rate_limit({"code": each.error.provider_code}):
                     events.append(replace(each, error=replace(each.error, code="rate_limit")))
                     break
-            if each.type == "start" or (each.type == "delta" and each.delta.type != "tool_call"):
+            if each.type == "start":
                 events.append(each)
+                continue
+            if each.type == "delta" and each.delta.type != "tool_call":
+                events += [*self._paragraphs.breaks_before(each.delta), each]
                 continue
             own = with_own_id(each, self._latest_readings) if self._latest else each
             events += self._deltas.events_of(own)
