@@ -14,8 +14,8 @@ from typing import Any
 import griffe
 from pydantic import BaseModel
 
-RULES = (Path(__file__).parents[1] / "rules.md").read_text(encoding="utf-8")
-TITLES = [title.lower() for title in re.findall(r"^## (.+)$", RULES, re.MULTILINE)]
+RULES = (Path(__file__).parents[1] / "design.md").read_text(encoding="utf-8")
+TITLES = [title.lower() for title in re.findall(r"^### (.+)$", RULES, re.MULTILINE)]
 """The rules, as docstrings cite them."""
 CITED = re.compile(rf"\(({'|'.join(TITLES)})\)")
 
@@ -60,4 +60,4 @@ class DocstringSections(griffe.Extension):
 
 
 def _link(cited: re.Match[str]) -> str:
-    return f"([{cited[1]}](../rules.md#{cited[1].replace(' ', '-')}))"
+    return f"([{cited[1]}](../design.md#{cited[1].replace(' ', '-')}))"
