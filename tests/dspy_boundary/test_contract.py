@@ -12,6 +12,7 @@ import dspy
 import pytest
 from internals import contract, runnable
 from pydantic import BaseModel
+from tables import table
 
 import sigadapt
 from sigadapt.testing import Answer, LoopbackProvider
@@ -26,38 +27,7 @@ def marked(*items: Any) -> str:
 
 # ---- DSPy's types in a text ----
 
-BLOCKS: dict[str, tuple[Any, Any]] = {
-    "an image of 3.4": (
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-    ),
-    "an image of 3.5": (
-        {"type": "image", "media_type": "image/png", "data": "AAAA"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-    ),
-    "an image at an address": (
-        {"type": "image", "url": "https://a.test/a.png", "detail": "low"},
-        {"type": "image_url", "image_url": {"url": "https://a.test/a.png", "detail": "low"}},
-    ),
-    "audio of 3.5": (
-        {"type": "audio", "media_type": "audio/mpeg", "data": "AAAA"},
-        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
-    ),
-    "a file of 3.5": (
-        {"type": "document", "media_type": "application/pdf", "data": "AAAA"},
-        {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}},
-    ),
-    "a file of the account": (
-        {"type": "document", "file_id": "file-1"},
-        {"type": "file", "file": {"file_id": "file-1"}},
-    ),
-    "a document of 3.4": (
-        {"type": "document", "source": {"type": "text", "data": "So."}, "title": "A"},
-        {"type": "document", "source": {"type": "text", "data": "So."}, "title": "A"},
-    ),
-    "a text of 3.5": ({"type": "text", "text": "Title: A\n"}, {"type": "text", "text": "Title: A\n"}),
-    "no block": (7, {"type": "text", "text": "7"}),
-}
+BLOCKS: dict[str, tuple[Any, Any]] = table(__file__, "BLOCKS")
 
 
 @pytest.mark.parametrize("name", BLOCKS)

@@ -7,6 +7,7 @@ import pytest
 from internals import checking as schema
 from internals import pointer
 from processes import run_python
+from tables import table
 
 from sigadapt import ToolDecl
 
@@ -142,110 +143,7 @@ BRANCHES: Json = {"if": {"required": ["a"]}, "then": INTEGERS, "else": STRINGS, 
 MANY = ("integer", "boolean", "null", "array", "object")
 
 # All that is told of a value at `/p`, in its order
-WHOLE: list[tuple[Json, Any, str]] = [
-    (
-        {"required": ["x", "y"], "properties": {"c": {"type": "string"}, "d": False, "e": {"type": "null"}}},
-        {"c": 1, "d": 2, "e": 3},
-        (
-            '/p/c: 1 is not of type "string"; /p/d: no value is allowed here, and 2 is one; '
-            '/p/e: 3 is not of type "null"; /p: "x" is a required property; /p: "y" is a required property'
-        ),
-    ),
-    (
-        {"properties": {"a": False, "b": {"type": "null"}}},
-        {"a": 1, "b": 2},
-        '/p/a: no value is allowed here, and 1 is one; /p/b: 2 is not of type "null"',
-    ),
-    (
-        {"minProperties": 3, "required": ["x", "y"]},
-        {},
-        '/p: {} has less than 3 properties; /p: "x" is a required property; /p: "y" is a required property',
-    ),
-    (
-        {"anyOf": [{"type": "object"}, {"type": "null"}], "not": {"required": ["z"]}, **STRINGS},
-        {"b": 1, "z": 2},
-        '/p/b: 1 is not of type "string"',
-    ),
-    (
-        BRANCHES,
-        {"a": 1, "b": "x", "c": 1},
-        '/p/b: "x" is not of type "integer"; /p: {"a":1,"b":"x","c":1} has more than 2 properties',
-    ),
-    (
-        BRANCHES,
-        {"b": 1, "c": 1, "d": 1},
-        '/p/b: 1 is not of type "string"; /p: {"b":1,"c":1,"d":1} has more than 2 properties',
-    ),
-    (BRANCHES, {"a": 1, "b": 1, "c": 1}, '/p: {"a":1,"b":1,"c":1} has more than 2 properties'),
-    (
-        {
-            "additionalProperties": False,
-            "properties": {"a": {"type": "string"}},
-            "patternProperties": {"^n": {"type": "integer"}},
-        },
-        {"a": 1, "n1": "x", "b": 2},
-        (
-            '/p/a: 1 is not of type "string"; /p/n1: "x" is not of type "integer"; '
-            "/p: Additional properties are not allowed ('b' was unexpected)"
-        ),
-    ),
-    (
-        {"anyOf": [tagged({"const": "a"}, "null"), tagged({"const": "b"}, "string")]},
-        {"k": "b", "v": 1},
-        '/p/v: 1 is not of type "string"',
-    ),
-    (
-        {"anyOf": [tagged({"enum": ["a"]}, "null"), tagged({"enum": ["b", "c"]}, "string")]},
-        {"k": "c", "v": 1},
-        '/p/v: 1 is not of type "string"',
-    ),
-    (  # two wrong tags are more than one
-        {"anyOf": [tagged({"const": "a"}, "null", l={"const": "a"}), tagged({"const": "a"}, "string")]},
-        {"k": "b", "l": "b", "v": 1},
-        '/p/k: "a" was expected; /p/v: 1 is not of type "string"',
-    ),
-    (  # a name too many counts as one that is missing does
-        {"anyOf": [{**STRINGS, "required": ["b", "c"]}, {**INTEGERS, "required": ["b"]}]},
-        {"b": None},
-        '/p/b: null is not of type "integer"',
-    ),
-    (
-        {"anyOf": [{"enum": ["a", "b"]}, {"const": 3}, {"type": "integer", "minimum": 5}]},
-        4,
-        "/p: 4 is less than the minimum of 5",
-    ),
-    (
-        {"anyOf": [{"type": "object", "required": ["a"]}, {"type": "null"}]},
-        {},
-        '/p: "a" is a required property',
-    ),
-    (
-        {"anyOf": [{**STRINGS, "minLength": 5}, {"type": "null"}]},
-        "x",
-        '/p: "x" is shorter than 5 characters',
-    ),
-    (  # an alternative without names is as close as one with all its names
-        {"anyOf": [{**STRINGS, "required": ["c"]}, {"minProperties": 3}]},
-        {"b": "x"},
-        '/p: {"b":"x"} has less than 3 properties',
-    ),
-    ({"anyOf": [INTEGERS, {"minProperties": 3}]}, {"b": "x"}, '/p/b: "x" is not of type "integer"'),
-    (  # a name that is missing and one too many are two
-        {"anyOf": [{"properties": {"x": {}}, "required": ["x"]}, {**INTEGERS, "required": ["b", "c"]}]},
-        {"b": None},
-        '/p/b: null is not of type "integer"; /p: "c" is a required property',
-    ),
-    (  # a reference that leads beside `$defs` has no verdict alone
-        {"properties": {"b": {"properties": {"c": {"$ref": "#/properties/p/x"}}}}, "x": {"type": "string"}},
-        {"b": {"c": 1}},
-        '/p/b/c: 1 is not of type "string"',
-    ),
-    (
-        {"anyOf": [{"type": each} for each in MANY]},
-        "x",
-        "/p: fits no alternative (" + ", ".join(f'"x" is not of type "{each}"' for each in MANY[:4]) + ")",
-    ),
-]
+WHOLE: list[tuple[Json, Any, str]] = table(__file__, "WHOLE")
 
 
 @pytest.mark.parametrize(("part", "value", "words"), WHOLE)

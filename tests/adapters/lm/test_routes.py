@@ -5,43 +5,10 @@ from typing import Any
 import dspy
 import pytest
 from internals import OWN_ENGINE, ROUTES, Route, route_of
+from tables import table
 
 # A model that leads to each route, by the route's dialect, its door, and what else tells it from others.
-REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = [
-    (("openai-chat", "lm15", "xai"), {"model": "xai/grok-4.6"}),
-    (("openai-chat", "lm15", ""), {"model": "openai/gpt-4o-mini"}),
-    (("openai-chat", "lm15", ""), {"model": "openai/gpt-4o-mini", "api_base": "http://127.0.0.1:9/v1"}),
-    (("openai-chat", "lm15", ""), {"model": "groq/llama-3.3-70b-versatile"}),
-    (("openai-chat", "litellm", ""), {"model": "openai/gpt-4o-mini", "engine": "litellm"}),
-    (("openai-chat", "litellm", ""), {"model": "mistral/mistral-large-latest", "engine": "litellm"}),
-    (("openai-chat", "litellm", "deepseek"), {"model": "deepseek/deepseek-chat", "engine": "litellm"}),
-    (("openai-chat", "litellm", "moonshot"), {"model": "moonshot/kimi-k2", "engine": "litellm"}),
-    (("openai-chat", "litellm", "azure"), {"model": "azure/gpt-4o-mini", "engine": "litellm"}),
-    (("openai-chat", "litellm", "heroku"), {"model": "heroku/claude-4-sonnet", "engine": "litellm"}),
-    (("openai-chat", "litellm", "heroku"), {"model": "sambanova/Meta-Llama-3.1-8B", "engine": "litellm"}),
-    (("openai-chat", "litellm", "heroku"), {"model": "docker_model_runner/llama", "engine": "litellm"}),
-    (("openai-chat", "litellm", "heroku"), {"model": "publicai/apertus", "engine": "litellm"}),
-    (("openai-responses", "lm15", ""), {"model": "openai/gpt-5", "model_type": "responses"}),
-    (
-        ("openai-responses", "litellm", ""),
-        {"model": "openai/gpt-5", "model_type": "responses", "engine": "litellm"},
-    ),
-    (("anthropic", "lm15", ""), {"model": "anthropic/claude-sonnet-4-6"}),
-    (("anthropic", "litellm", "anthropic"), {"model": "anthropic/claude-sonnet-4-6", "engine": "litellm"}),
-    (("gemini", "lm15", ""), {"model": "gemini/gemini-2.5-flash"}),
-    (("gemini", "litellm", "gemini"), {"model": "gemini/gemini-2.5-flash", "engine": "litellm"}),
-    (("gemini", "litellm", "gemini"), {"model": "vertex_ai/gemini-2.5-flash", "engine": "litellm"}),
-    (("openai-chat", "lm15", "ollama"), {"model": "ollama/llama3.1"}),
-    (("openai-chat", "lm15", "ollama"), {"model": "ollama_chat/llama3.1"}),
-    (("ollama", "litellm", "ollama"), {"model": "ollama/llama3.1", "engine": "litellm"}),
-    (("ollama", "litellm", "ollama_chat"), {"model": "ollama_chat/llama3.1", "engine": "litellm"}),
-    (
-        ("bedrock-converse", "litellm", "bedrock"),
-        {"model": "bedrock/anthropic.claude-sonnet-4-6"},
-    ),
-    (("cohere", "litellm", "cohere"), {"model": "cohere/command-r-plus", "engine": "litellm"}),
-    (("cohere", "litellm", "cohere"), {"model": "cohere_chat/command-r-plus", "engine": "litellm"}),
-]
+REACHED: list[tuple[tuple[str, str, str], dict[str, Any]]] = table(__file__, "REACHED")
 
 
 def is_told_by(route: Route, told: tuple[str, str, str]) -> bool:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from internals import BY_WIRE, Request, Route, lower, main, sendable
 from internals import ROUTES as ROUTES_OF_ALL
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
+from tables import table
 
 import sigadapt
 from sigadapt import ToolDecl, ToolDecls
@@ -226,47 +227,7 @@ def test_strict_is_sent_as_it_was_said(wire: str, strict: bool):
     assert not changes
 
 
-STRICTLY: list[tuple[Json, str | None]] = [
-    ({"type": "object", "properties": {"a": {"type": "string"}}}, None),  # an optional property
-    (
-        {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"]},
-        "/minimum",
-    ),
-    (
-        {"type": "object", "properties": {"a": {"type": "string", "maxLength": 1}}, "required": ["a"]},
-        "/maxLength",
-    ),
-    (
-        {
-            "type": "object",
-            "properties": {"a": {"type": "array", "items": {"type": "string"}, "minItems": 2}},
-        },
-        "/minItems",
-    ),
-    (
-        {
-            "type": "object",
-            "properties": {"a": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
-        },
-        None,
-    ),
-    (
-        {
-            "type": "object",
-            "properties": {"a": {"$ref": "#/$defs/N"}},
-            "$defs": {"N": {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}}},
-        },
-        "/$ref",
-    ),
-    (
-        {
-            "type": "object",
-            "properties": {"a": {"$ref": "#/$defs/N"}},
-            "$defs": {"N": {"type": "object", "properties": {"n": {"type": "string"}}}},
-        },
-        None,
-    ),
-]
+STRICTLY: list[tuple[Json, str | None]] = table(__file__, "STRICTLY")
 
 
 @pytest.mark.parametrize(("schema", "refused"), STRICTLY)

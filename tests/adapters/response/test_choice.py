@@ -22,6 +22,7 @@ from internals import PROVIDERS
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response as OpenAIResponse
 from support import RECORDINGS, recorded
+from tables import table
 from wire_cases import ARGUMENTS, SAID, THOUGHT, ZURICH, samples
 
 from sigadapt import Choice, ToolCall, ToolCalls, choice_from_response
@@ -130,74 +131,7 @@ def ended(wire: str, word: Any) -> Json:
     return bodies[wire]
 
 
-FINISHES: dict[str, dict[str, str]] = {
-    "openai-chat": {
-        "stop": "stop",
-        "length": "length",
-        "tool_calls": "tool_calls",
-        "function_call": "tool_calls",
-        "content_filter": "content_filter",
-        "model_length": "length",
-        "insufficient_system_resource": "error",
-    },
-    "openai-responses": {
-        "completed": "stop",
-        "failed": "error",
-        "cancelled": "error",
-        "queued": "queued",
-    },
-    "anthropic": {
-        "end_turn": "stop",
-        "stop_sequence": "stop",
-        "tool_use": "tool_calls",
-        "max_tokens": "length",
-        "model_context_window_exceeded": "length",
-        "refusal": "refusal",
-        "pause_turn": "pause",
-    },
-    "gemini": {
-        "STOP": "stop",
-        "MAX_TOKENS": "length",
-        "CONTINUATION": "pause",
-        "SAFETY": "content_filter",
-        "RECITATION": "content_filter",
-        "BLOCKLIST": "content_filter",
-        "PROHIBITED_CONTENT": "content_filter",
-        "SPII": "content_filter",
-        "MODEL_ARMOR": "content_filter",
-        "MALFORMED_FUNCTION_CALL": "MALFORMED_FUNCTION_CALL",
-        "OTHER": "error",
-    },
-    "gemini-interactions": {
-        "completed": "stop",
-        "requires_action": "tool_calls",
-        "requires_continuation": "pause",
-        "incomplete": "length",
-        "budget_exceeded": "length",
-        "failed": "error",
-        "cancelled": "error",
-        "queued": "queued",
-    },
-    "ollama": {"stop": "stop", "length": "length", "unload": "unload"},
-    "bedrock-converse": {
-        "end_turn": "stop",
-        "stop_sequence": "stop",
-        "tool_use": "tool_calls",
-        "max_tokens": "length",
-        "model_context_window_exceeded": "length",
-        "guardrail_intervened": "content_filter",
-        "content_filtered": "content_filter",
-        "malformed_model_output": "error",
-    },
-    "cohere": {
-        "COMPLETE": "stop",
-        "STOP_SEQUENCE": "stop",
-        "TOOL_CALL": "tool_calls",
-        "MAX_TOKENS": "length",
-        "ERROR": "error",
-        "TIMEOUT": "error",
-    },
-}
+FINISHES: dict[str, dict[str, str]] = table(__file__, "FINISHES")
 
 
 def test_finish_reasons_are_canonical_words(wire: str) -> None:

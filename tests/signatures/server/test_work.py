@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import CORPUS, json_values
+from tables import table
 
 import sigadapt
 from sigadapt import Files, Sources, choice_from_response
@@ -68,93 +69,7 @@ def chat(message: Any, **body: Any) -> dict[str, Any]:
 
 USE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
 CHAT_USE = {"id": "srvtoolu_1", "function": {"name": "web_search", "arguments": '{"query":"q"}'}}
-CALLS: dict[str, tuple[dict[str, Any], tuple[str, str, dict[str, Any]]]] = {
-    "no result": (anthropic(USE), ("web_search", "pending", {"query": "q"})),
-    "LiteLLM 1.106": (
-        chat({"tool_calls": [CHAT_USE], "provider_specific_fields": {"citations": None}}),
-        ("web_search", "pending", {"query": "q"}),
-    ),
-    "LiteLLM 1.110": (
-        chat({"provider_specific_fields": {"server_tool_calls": [CHAT_USE]}}),
-        ("web_search", "pending", {"query": "q"}),
-    ),
-    "an error": (
-        anthropic(
-            USE,
-            {
-                "type": "web_search_tool_result",
-                "tool_use_id": "srvtoolu_1",
-                "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"},
-            },
-        ),
-        ("web_search", "failed", {"query": "q"}),
-    ),
-    "an MCP tool that failed": (
-        anthropic(
-            {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "read", "input": {}, "server_name": "d"},
-            {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": True, "content": []},
-        ),
-        ("mcp", "failed", {}),
-    ),
-    "OpenAI's MCP call that failed": (
-        responses({"type": "mcp_call", "id": "m", "name": "read", "arguments": '{"a":1}', "error": "No."}),
-        ("mcp", "failed", {"a": 1}),
-    ),
-    "a step of xAI's": (
-        responses(
-            {
-                "type": "custom_tool_call",
-                "call_id": "xs_1",
-                "id": "c",
-                "name": "x_keyword_search",
-                "input": '{"query":"q"}',
-                "status": "completed",
-            }
-        ),
-        ("x_search", "completed", {"query": "q"}),
-    ),
-    "code that failed": (
-        gemini(
-            {
-                "content": {
-                    "parts": [
-                        {"executableCode": {"code": "1/0"}},
-                        {"codeExecutionResult": {"outcome": "OUTCOME_FAILED"}},
-                    ]
-                }
-            }
-        ),
-        ("code_execution", "failed", {"code": "1/0"}),
-    ),
-    "a page that could not be read": (
-        gemini({"urlContextMetadata": {"urlMetadata": [{"retrievedUrl": "https://a.test/"}]}}),
-        ("web_fetch", "failed", {"url": "https://a.test/"}),
-    ),
-    "Gemini's own call": (
-        gemini(
-            {
-                "content": {
-                    "parts": [
-                        {
-                            "toolCall": {
-                                "id": "t",
-                                "toolType": "GOOGLE_SEARCH_WEB",
-                                "args": {"queries": ["q"]},
-                            }
-                        },
-                        {"toolResponse": {"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}},
-                    ]
-                },
-                "groundingMetadata": {"webSearchQueries": ["q"]},
-            }
-        ),
-        ("web_search", "completed", {"queries": ["q"]}),
-    ),
-    "Groq's": (
-        chat({"executed_tools": [{"type": "python", "arguments": '{"code":"1"}', "output": "1"}]}),
-        ("code_execution", "completed", {"code": "1"}),
-    ),
-}
+CALLS: dict[str, tuple[dict[str, Any], list[Any]]] = table(__file__, "CALLS")
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -162,7 +77,7 @@ def test_calls_by_hand(name: str) -> None:
     """server-tools: Recorded answers give calls, sources and files."""
     body, expected = CALLS[name]
     (call,) = choice_from_response(body).server_calls
-    assert (call.kind, call.status, call.input) == expected
+    assert [call.kind, call.status, call.input] == expected
 
 
 SOURCES: dict[str, tuple[dict[str, Any], list[Source]]] = {

@@ -17,6 +17,7 @@ import mcp
 import pydantic
 import pytest
 from asking import one, saved
+from tables import table
 
 import sigadapt
 from sigadapt import Declined, InputNeeded, ToolCalls, ToolDecls, Toolset, WaitingRuns
@@ -208,34 +209,7 @@ def test_a_server_that_sends_the_person_to_an_address(answer: bool, action: str)
     assert [(each.action, each.content, state) for each, state in log] == [(action, None, "s1")]
 
 
-TASKS = r"""
-import json, pathlib, sys
-states, log = (pathlib.Path(name) for name in sys.argv[1:])
-TIMES = {"createdAt": "2026-11-24T00:00:00Z", "lastUpdatedAt": "2026-11-24T00:00:00Z", "ttlMs": None}
-TOOL = {"name": "build", "inputSchema": {"type": "object", "properties": {}}}
-
-def answer(method, params):
-    with log.open("a") as lines:
-        print(method, file=lines)
-    if method == "tools/list":
-        return {"resultType": "complete", "tools": [TOOL], "ttlMs": 0, "cacheScope": "private"}
-    if method == "tools/call":
-        return {"resultType": "task", "taskId": "t1", "status": "working", **TIMES}
-    state, *others = states.read_text().split()
-    states.write_text(" ".join(others))
-    task = {"resultType": "complete", "taskId": params["taskId"], "status": state, **TIMES}
-    if state == "completed":
-        task["result"] = {"content": [{"type": "text", "text": "built"}]}
-    if state == "failed":
-        task["error"] = {"code": -32000, "message": "the disk is full"}
-    return task
-
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" in message:
-        result = answer(message["method"], message.get("params"))
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"""
+TASKS: Any = table(__file__, "TASKS")
 """A server that runs its tool as a task, as SEP-2663 has it. The SDK's servers have no tasks."""
 
 
