@@ -138,11 +138,6 @@ def _patterns_in(schemas: Iterable[Json]) -> list[str]:
     return patterns
 
 
-def check_text(text: str, *, tool: str | None) -> CompiledSchema:
-    """Compile a schema that is given as compact JSON text; otherwise as `check`."""
-    return _VALIDATORS.get(text) or check(json.loads(text), tool=tool)
-
-
 def check_json(value: object, *, tool: str | None) -> None:
     """Refuse a value that is not JSON, or that is too deep or too large for a declaration (check a)."""
     fault = fault_in(value, levels=SCHEMA_LEVELS, most=MAX_VALUES)

@@ -54,7 +54,7 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
         return copy.deepcopy(args)
     if isinstance(decl.func, LostFunction):
         decl.func()
-    if judgements_in(args, decl.text.compiled(decl.name), _MOST_JUDGED) > _MOST_JUDGED:
+    if judgements_in(args, decl.text.schema, _MOST_JUDGED) > _MOST_JUDGED:
         reason = "alternatives are nested too deep for pydantic, unless their union has a discriminator"
         return Flaw("schema_mismatch", f"the arguments of {decl.name} could not be bound: {reason}")
     if models.accepts(decl.func):

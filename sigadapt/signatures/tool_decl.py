@@ -7,18 +7,17 @@ text, so neither changes when somebody edits the author's schema or what a decla
 import pickle
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from types import CodeType, NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from dataclasses import MISSING, dataclass, field, fields, replace
+from types import CodeType, UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Union, cast, get_args, get_origin, get_type_hints
 
 import dspy
 import jiter
-from typing_extensions import Never
+from typing_extensions import Unpack
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import CompiledSchema as Checked
-from sigadapt.schemas.checking import check, check_json, check_text, flaw_in, misfitting
+from sigadapt.schemas.checking import CompiledSchema, check, check_json, flaw_in, misfitting
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.schemas.unknown_options import refuse_unknown
 from sigadapt.signatures.rendering import Displayable, rendered_decl
@@ -26,8 +25,8 @@ from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
+from sigadapt.signatures.sources.fields import DeclFields, Fields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
-from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Description, Runnable
 from sigadapt.signatures.tool_results.function_calls import is_timeout
 from sigadapt.signatures.tool_results.result_check import refuse_uncheckable
@@ -51,24 +50,17 @@ _INPUT_SCHEMA = {
 class DeclarationText:
     """The JSON text of a declaration by part, with what is made of it; one for each snapshot of a source."""
 
-    __slots__ = ("__weakref__", "checked", "last_list", "parts")
+    __slots__ = ("__weakref__", "last_list", "parts", "schema")
 
-    def __init__(self, parts: dict[str, bytes], checks: Checked | None = None) -> None:
+    def __init__(self, parts: dict[str, bytes], schema: CompiledSchema) -> None:
         self.parts = parts
-        self.checked = checks
+        self.schema = schema  # the compiled `parameters`
         self.last_list: tuple[tuple[weakref.ref[DeclarationText], ...], Any] | None = None
         """The tools after this one in the last list that it was the first of, and that list as it is sent."""
 
     def part(self, name: str) -> Any:
         """Return a part as a new object."""
         return jiter.from_json(self.parts[name])
-
-    def compiled(self, tool: str) -> Checked:
-        """Return the compiled `parameters`."""
-        checks = self.checked
-        if checks is None:
-            checks = self.checked = check_text(self.parts["parameters"].decode(), tool=tool)
-        return checks
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,42 +171,15 @@ class ToolDecl(Displayable, Immutable, Runnable):
         _keep_as_text(self, checks)
 
     @classmethod
-    def of(
-        cls,
-        source: object,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        parameters: Json | None = None,
-        returns: Json | None = None,
-        strict: bool | None = None,
-        long_running: bool = False,
-        requires_confirmation: bool | Callable[[dict[str, Any]], Any] = False,
-        timeout: float | None = None,
-        sequential: bool = False,
-        instructions: str | None = None,
-        check_result: bool = False,
-        external: bool = False,
-        **unknown: Never,
-    ) -> "ToolDecl":
-        """Declare one tool from a source. Every other argument overrides the source.
+    def of(cls, source: object, **overrides: Unpack[DeclFields]) -> "ToolDecl":
+        """Declare one tool from a source.
 
         Args:
             source: a callable, a pydantic model class, a `dspy.Tool`, a DSPy signature or module, an MCP or
                 LangChain tool, a dict in a provider's shape or its JSON text, or a ToolDecl.
-            name: see ToolDecl.
-            description: see ToolDecl.
-            parameters: see ToolDecl. The source's own schema or signature is then not read.
-            returns: see ToolDecl.
-            strict: see ToolDecl.
-            long_running: see ToolDecl. Only true overrides the source.
-            requires_confirmation: see ToolDecl. False does not override the source.
-            timeout: see ToolDecl.
-            sequential: see ToolDecl. Only true overrides the source.
-            instructions: see ToolDecl.
-            check_result: see ToolDecl. Only true overrides the source.
-            external: see ToolDecl. Only true overrides the source.
-            unknown: no other argument is taken.
+            overrides: arguments of ToolDecl that are set in the place of the source's. With `parameters`, the
+                source's own schema or signature is not read. None, and False for anything but `strict`, leave
+                what the source says.
 
         Raises:
             InvalidToolDecl: as ToolDecl; `unknown_source` for a source that is not one tool; `underivable`
@@ -227,33 +192,23 @@ class ToolDecl(Displayable, Immutable, Runnable):
             >>> ToolDecl.of(book, name="book_room").name
             'book_room'
         """
+        unknown = {name: value for name, value in overrides.items() if name not in _OPTIONS}
         refuse_unknown("ToolDecl.of", unknown, _OPTIONS)
-        fields = {
-            "name": name,
-            "description": description,
-            "parameters": parameters,
-            "returns": returns,
-            "strict": strict,
-            "long_running": long_running or None,
-            "requires_confirmation": None if requires_confirmation is False else requires_confirmation,
-            "timeout": timeout,
-            "sequential": sequential or None,
-            "instructions": instructions,
-            "check_result": check_result or None,
-            "external": external or None,
+        own: dict[str, Any] = {
+            name: value
+            for name, value in overrides.items()
+            if value is not None and (value is not False or name == "strict")
         }
-        fields = {key: value for key, value in fields.items() if value is not None}
         if isinstance(source, ToolDecl):
-            return replace(source, **fields) if fields else source
+            return replace(source, **own) if own else source
         decoded_source = decode(source) if is_json_text(source) else source
-        raw = describe_source(decoded_source, parameters)
-        if raw is None:
+        described = describe_source(decoded_source, own.get("parameters"))
+        if described is None:
             raise unknown_source(source)
-        if len(raw) != 1:
-            reason = f"expected a source of one tool, got one of {len(raw)}"
+        if len(described) != 1:
+            reason = f"expected a source of one tool, got one of {len(described)}"
             raise InvalidToolDecl(reason, code="unknown_source", fix="Use ToolDecls.")
-        is_derived = raw[0].derived and "returns" not in fields
-        return declare(raw[0]._replace(**fields, derived=is_derived))
+        return declare({**described[0], **own})
 
     _rendering = rendered_decl
 
@@ -336,7 +291,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
             >>> ToolDecl("f", parameters={"type": "object", "required": ["a"]}).flaw_of({}).message
             'the arguments do not fit f: "a" is a required property'
         """
-        return flaw_in(args, self.text.compiled(self.name), self.name)
+        return flaw_in(args, self.text.schema, self.name)
 
     def misfits(self, args: Json) -> frozenset[str]:
         """Return the names of arguments whose value does not fit. Missing and extra arguments are not named.
@@ -346,7 +301,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
             >>> sorted(ToolDecl("f", parameters=integers).misfits({"a": 1, "b": "2"}))
             ['b']
         """
-        return misfitting(args, self.text.compiled(self.name))
+        return misfitting(args, self.text.schema)
 
     def __hash__(self) -> int:
         return hash((self.name, self.description))
@@ -364,7 +319,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
                 functions["hooks"] = by_value(self.hooks)
             except Exception:  # noqa: BLE001  (whatever the hooks' own classes raise)
                 functions["hooks"] = by_value((LostHooks(self.name),))
-        fields = {name: getattr(self, name) for name in _UNSAVED}
+        fields = {name: getattr(self, name) for name in _OWN if name not in ("func", "hooks")}
         return from_pickles, (_from_bare_form, {"source": bare_form(self), **fields}, functions)
 
 
@@ -414,7 +369,7 @@ def _from_bare_form(source: Json, **fields: Any) -> ToolDecl:
 def with_fields(decl: ToolDecl, **fields: Any) -> ToolDecl:
     """Return a copy of a declaration with other field values. Its schemas are not checked again."""
     copy = object.__new__(ToolDecl)
-    text = DeclarationText(decl.text.parts, decl.text.checked)
+    text = DeclarationText(decl.text.parts, decl.text.schema)
     copy.__dict__.update({**decl.__dict__, "text": text, **fields})
     _check_fields(copy)
     return copy
@@ -443,10 +398,10 @@ def known_declarations(source: object) -> list[ToolDecl] | None:
         return None
     function: Any = getattr(source, "func", None) if type(source) is dspy.Tool else source
     decls: list[ToolDecl] = []
-    for fields in fields_of_each:
+    for members in fields_of_each:
         decl = object.__new__(ToolDecl)
         func = function if callable(function) else None
-        decl.__dict__.update(fields, func=func)
+        decl.__dict__.update(members, func=func)
         decls.append(decl)
     return decls
 
@@ -457,70 +412,61 @@ def declarations_of(source: object) -> list[ToolDecl] | None:
     if known is not None:
         return known
     before = _DECLARED.fingerprint(source)
-    raw = describe_source(source)
-    if raw is None:
+    described = describe_source(source)
+    if described is None:
         return None
-    decls = list(map(declare, raw))
+    decls = [*map(declare, described)]
     without_functions = [{key: value for key, value in vars(decl).items() if key != "func"} for decl in decls]
     _DECLARED.put(source, tuple(without_functions), before)
     return decls
 
 
-def declare(raw: RawDecl) -> ToolDecl:
-    """Make a declaration from the data that a source's file returned."""
-    fields = raw._asdict()
-    fields["description"] = "" if raw.description is None else raw.description
-    if not fields.pop("derived") or raw.extras is not None or raw.format is not None:
-        return ToolDecl(**fields)
-    decl = object.__new__(ToolDecl)  # not __init__: a derived schema was checked when it was derived
-    decl.__dict__.update(fields)
-    _check_fields(decl)
-    _keep_as_text(decl)
-    return decl
+def declare(described: Fields) -> ToolDecl:
+    """Make a declaration of what a source's file returned."""
+    said: Fields = {"name": None}
+    said |= {name: value for name, value in described.items() if value is not None}
+    return ToolDecl(**said)
 
 
-def _keep_as_text(decl: ToolDecl, checks: Checked | None = None) -> None:
+def _keep_as_text(decl: ToolDecl, schema: CompiledSchema) -> None:
     fields = decl.__dict__
     parts = {name: fields[name] for name in ("parameters", "returns", "extras", "format")}
     texts = {name: compact(part).encode() for name, part in parts.items() if part is not None}
     for name in texts:
         del fields[name]  # `__getattr__` reads it from the text
-    fields["text"] = DeclarationText(texts, checks)
+    fields["text"] = DeclarationText(texts, schema)
 
 
 def bare_form(decl: ToolDecl) -> Json:
     """Return the declaration in the bare shape of `sources/dicts.py`, without fields at their default."""
-    parts = ("returns", "strict", "extras", "format")
     form: Json = {"name": decl.name, "description": decl.description}
-    if decl.format is None:
-        form["parameters"] = decl.parameters
-    form |= {key: part for key in parts if (part := getattr(decl, key)) is not None}
-    if decl.instructions:
-        form["instructions"] = decl.instructions
-    for key in ("long_running", "requires_confirmation", "external"):
-        if getattr(decl, key) is not False:  # a function may be false, such as an object without items
-            form[key] = True
+    for name, default in _SAVED.items():
+        value = getattr(decl, name)
+        if value is not default and value != "":
+            form[name] = True if callable(value) else value
+    if decl.format is not None:
+        del form["parameters"]  # which every custom tool has
     return form
 
 
-_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "description": str,
-    "strict": (bool, NoneType),
-    "long_running": bool,
-    "sequential": bool,
-    "instructions": str,
-    "check_result": bool,
-    "external": bool,
-    **dict.fromkeys(("returns", "extras", "format"), (dict, NoneType)),
-}
+def _kinds(hint: Any) -> tuple[type, ...]:
+    """Return the types of values that a type hint allows."""
+    hints = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return tuple(get_origin(each) or each for each in hints)
 
-_OPTIONS = (
-    *("name", "description", "parameters", "returns", "strict"),
-    *("long_running", "requires_confirmation", "timeout", "sequential", "instructions", "check_result"),
-    "external",
-)
-_UNSAVED = ("search", "timeout", "sequential", "check_result")
+
+_OPTIONS = tuple(DeclFields.__annotations__)
+_HINTS = get_type_hints(ToolDecl)
+_KINDS: dict[str, tuple[type, ...]] = {}
+_OWN: list[str] = []  # what is no part of a comparison is the program's: it is neither sent nor saved as JSON
+_SAVED: dict[str, Any] = {}  # the others, with their default
+for _field in fields(ToolDecl):
+    if _field.name not in ("parameters", "timeout"):  # which have checks of their own
+        _KINDS[_field.name] = _kinds(_HINTS[_field.name])
+    if _field.compare:
+        _SAVED[_field.name] = None if _field.default is MISSING else _field.default
+    else:
+        _OWN.append(_field.name)
 _OWN_KEYS = ("type", "function", "custom")
 
 
@@ -531,7 +477,7 @@ def _check_fields(decl: ToolDecl) -> None:
     if decl.name == REQUEST:
         reason = "its name is reserved for requests for confirmation"
         raise InvalidToolDecl(reason, code="invalid_field", tool=decl.name, fix="Rename it.")
-    for key, kinds in _FIELDS.items():
+    for key, kinds in _KINDS.items():
         value = getattr(decl, key)
         if not isinstance(value, kinds):
             fix = "To declare a function, use ToolDecl.of(function)." if key == "name" else None
@@ -541,8 +487,6 @@ def _check_fields(decl: ToolDecl) -> None:
     for key in _OWN_KEYS:
         if key in (decl.extras or ()):
             _refuse_field(decl, f"its extras cannot hold {key!r}, which the declaration itself says")
-    if not isinstance(decl.requires_confirmation, bool) and not callable(decl.requires_confirmation):
-        _refuse_field(decl, "its requires_confirmation must be a boolean or a function")
     if decl.timeout is not None and not is_timeout(decl.timeout):
         _refuse_field(decl, f"its timeout is no number of seconds above 0: {cut(repr(decl.timeout))}")
     if decl.check_result:

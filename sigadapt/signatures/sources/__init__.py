@@ -1,7 +1,7 @@
 """All kinds of sources of tools, one file each, and the table that finds the file for a source.
 
 Each file has two functions. `accepts(source)` is cheap and imports nothing. `describe(source, parameters)`
-returns one RawDecl for each tool. No source is called (nothing is executed).
+returns the arguments of one ToolDecl for each tool. No source is called (nothing is executed).
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ import dspy
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json, cut, is_mapping, type_of
 from sigadapt.signatures.sources import callables, dicts, dspy_tools, langchain, mcp, models, programs
-from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.fields import Fields
 
 
 class _SourceFile(Protocol):
     def accepts(self, source: object, /) -> bool: ...
 
-    def describe(self, source: Any, parameters: Json | None) -> list[RawDecl]: ...
+    def describe(self, source: Any, parameters: Json | None) -> list[Fields]: ...
 
 
 # `callables` comes last, because the tools of some libraries are callable.
@@ -47,7 +47,7 @@ def is_function(value: object) -> TypeGuard[Callable[..., Any]]:
     return callable(value) and _file_for(value) is callables
 
 
-def describe_source(source: object, parameters: Json | None = None) -> list[RawDecl] | None:
+def describe_source(source: object, parameters: Json | None = None) -> list[Fields] | None:
     """Describe a source as tools."""
     file = _file_for(source)
     return None if file is None else file.describe(source, parameters)

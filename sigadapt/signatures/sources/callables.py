@@ -34,7 +34,7 @@ from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import docstrings
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, jsonable, schema_of, schemas_of
-from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
+from sigadapt.signatures.sources.fields import Fields, Uncallable
 from sigadapt.signatures.tool_functions.tool_context import is_context
 
 _Function: TypeAlias = Callable[..., Any]
@@ -66,12 +66,12 @@ def accepts(source: object) -> bool:
     return callable(source) and not isinstance(source, others) and get_origin(source) is None
 
 
-def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
+def describe(source: _Function, parameters: Json | None) -> list[Fields]:
     """Describe a callable as a tool. It is never called (nothing is executed)."""
     docs = docstrings.parse(_doc_of(source))
-    raw = RawDecl(_name_of(source), docs.description, parameters, func=source)
+    tool = {"name": _name_of(source), "description": docs.description, "func": source}
     if parameters is not None:
-        return [raw]
+        return [{**tool, "parameters": parameters}]
     where = _qualified_name(source)
     problems: list[str] = []
     types = _read_signature(source, where, problems)
@@ -97,7 +97,7 @@ def describe(source: _Function, parameters: Json | None) -> list[RawDecl]:
         with suppress(*UNDERIVABLE):  # a result's schema is optional; only arguments must have one
             returns = schema_of(types.returns, "serialization")
             returns = {"description": docs.returns, **returns} if docs.returns else returns
-    return [raw._replace(parameters=schema, returns=returns, derived=True)]
+    return [{**tool, "parameters": schema, "returns": returns}]
 
 
 def types_of(source: _Function) -> Types:

@@ -30,7 +30,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import Json, closest, cut, is_array, is_object
-from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.fields import DeclFields, Fields
 
 
 class _Shape(NamedTuple):
@@ -67,7 +67,7 @@ PROVIDER_TOOL_KEYS = GEMINI_SEARCHES | _GEMINI_OTHERS | {"systemTool", "cachePoi
 MARKS = {*_SHAPES, *_GEMINI_LISTS}
 """The keys by which a shape is recognised."""
 
-_BARE = [key for key in RawDecl._fields if key not in ("func", "derived")]
+_BARE = frozenset(DeclFields.__annotations__)
 
 
 def accepts(source: object) -> TypeGuard[Json]:
@@ -75,7 +75,7 @@ def accepts(source: object) -> TypeGuard[Json]:
     return is_object(source) and any(key in source for key in ("name", "type", *MARKS))
 
 
-def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
+def describe(source: Json, parameters: Json | None) -> list[Fields]:
     """Describe a dict as tools: one tool, or in Gemini's shape any number."""
     if source.get("type") == "namespace":
         return _namespace(source)
@@ -85,13 +85,13 @@ def describe(source: Json, parameters: Json | None) -> list[RawDecl]:
         return [_custom(source)]
     _refuse_other_kinds(source, kind, marks)
     if marks and marks[0] in _GEMINI_LISTS:
-        raw = _gemini(source, marks[0])
+        tools = _gemini(source, marks[0])
     elif marks in ([], ["parameters"]) and kind is None:
-        raw = [_bare(source)]
+        tools = [_bare(source)]
     else:
         shape = _SHAPES[marks[0]] if marks else _SHAPES["parameters"]
-        raw = [_raw_decl(source, shape)]
-    return raw if parameters is None else [one._replace(parameters=parameters) for one in raw]
+        tools = [_fields(source, shape)]
+    return tools if parameters is None else [{**one, "parameters": parameters} for one in tools]
 
 
 def _refuse_other_kinds(source: Json, kind: object, marks: list[str]) -> None:
@@ -108,7 +108,7 @@ def _refuse_other_kinds(source: Json, kind: object, marks: list[str]) -> None:
         _refuse(source, reason, "Keep the keys of one.")
 
 
-def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
+def _fields(source: Json, shape: _Shape) -> Fields:
     function = _part(source, shape.under) if shape.under else source
     schema = function.get(shape.schema)
     if shape.under == "toolSpec" and schema is not None:
@@ -118,11 +118,11 @@ def _raw_decl(source: Json, shape: _Shape) -> RawDecl:
         schema = _translate(schema, function)
     beside = _rest(source, "type", shape.under) if shape.under else {}
     extras = _join(source, beside, _rest(function, "type", "name", "description", "strict", shape.schema))
-    name, description, strict = (function.get(key) for key in ("name", "description", "strict"))
-    return RawDecl(name, description, schema, function.get(shape.returns), strict, extras=extras or None)
+    named = {key: function.get(key) for key in ("name", "description", "strict")}
+    return {**named, "parameters": schema, "returns": function.get(shape.returns), "extras": extras or None}
 
 
-def _bare(source: Json) -> RawDecl:
+def _bare(source: Json) -> Fields:
     beside = _rest(source, *_BARE)
     for key in beside:
         near = closest(str(key), _BARE)
@@ -131,20 +131,11 @@ def _bare(source: Json) -> RawDecl:
     extras = source.get("extras")
     if beside and (extras is None or is_object(extras)):
         extras = {**(extras or {}), **beside}
-    return _raw_decl(source, _Shape(returns="returns"))._replace(
-        extras=extras,
-        format=source.get("format"),
-        long_running=source.get("long_running") or False,
-        external=source.get("external") or False,
-        requires_confirmation=source.get("requires_confirmation", False),
-        timeout=source.get("timeout"),
-        sequential=source.get("sequential") or False,
-        instructions=source.get("instructions") or "",
-        check_result=source.get("check_result") or False,
-    )
+    own = {key: source[key] for key in source if key in _BARE}
+    return {**own, **_fields(source, _Shape(returns="returns")), "extras": extras}
 
 
-def _custom(source: Json) -> RawDecl:
+def _custom(source: Json) -> Fields:
     """Describe a custom tool, in the shape of OpenAI's Responses or of its chat completions."""
     is_chat = "custom" in source
     tool = _part(source, "custom") if is_chat else source
@@ -154,24 +145,25 @@ def _custom(source: Json) -> RawDecl:
     beside = _rest(source, "type", "custom") if is_chat else {}
     extras = _join(source, beside, _rest(tool, "type", "name", "description", "format"))
     form = {} if form is None else form
-    return RawDecl(tool.get("name"), tool.get("description"), extras=extras or None, format=form)
+    named = {key: tool.get(key) for key in ("name", "description")}
+    return {**named, "extras": extras or None, "format": form}
 
 
-def _namespace(source: Json) -> list[RawDecl]:
+def _namespace(source: Json) -> list[Fields]:
     """Describe the tools of a namespace; each has the namespace's own fields as an extra."""
     tools: object = source.get("tools")
     if not is_array(tools):
         _refuse(source, "its 'tools' is not a list")
     fields = _rest(source, "type", "tools")
-    raw_decls: list[RawDecl] = []
+    described: list[Fields] = []
     for tool in tools:
         if not is_object(tool) or tool.get("type") not in ("function", "custom"):
             _refuse(source, "it holds something that is neither a function nor a custom tool")
-        raw_decls += describe(tool, None)
-    return [raw._replace(extras={**(raw.extras or {}), "namespace": fields}) for raw in raw_decls]
+        described += describe(tool, None)
+    return [{**each, "extras": {**(each["extras"] or {}), "namespace": fields}} for each in described]
 
 
-def _gemini(source: Json, key: str) -> list[RawDecl]:
+def _gemini(source: Json, key: str) -> list[Fields]:
     others = ", ".join(map(repr, _rest(source, key)))
     if others:
         reason = f"beside functions it holds {others}, which the provider runs"
@@ -179,7 +171,7 @@ def _gemini(source: Json, key: str) -> list[RawDecl]:
     declarations: object = source[key]
     if not is_array(declarations):
         _refuse(source, f"{key!r} is not a list")
-    raw_decls: list[RawDecl] = []
+    described: list[Fields] = []
     for function in declarations:
         if not is_object(function):
             _refuse(source, "one of its function declarations is not an object")
@@ -187,12 +179,12 @@ def _gemini(source: Json, key: str) -> list[RawDecl]:
         if len(marks) > 1:
             _refuse(function, f"it has several schemas ({', '.join(map(repr, marks))})", "Keep one.")
         if marks and marks != ["parameters"]:
-            raw_decls.append(_raw_decl(function, _SHAPES[marks[0]]))
+            described.append(_fields(function, _SHAPES[marks[0]]))
         else:
-            raw = _raw_decl(function, _Shape(returns="response"))
-            schemas = {name: _translate(getattr(raw, name), function) for name in ("parameters", "returns")}
-            raw_decls.append(raw._replace(**schemas))
-    return raw_decls
+            tool = _fields(function, _Shape(returns="response"))
+            schemas = {name: _translate(tool[name], function) for name in ("parameters", "returns")}
+            described.append({**tool, **schemas})
+    return described
 
 
 def _translate(schema: object, function: Json) -> Any:

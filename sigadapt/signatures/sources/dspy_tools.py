@@ -17,8 +17,8 @@ from sigadapt.dspy_boundary.contract import RefusableTool
 from sigadapt.schemas.definitions import object_schema
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import callables, docstrings
+from sigadapt.signatures.sources.fields import Fields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
-from sigadapt.signatures.sources.raw_decl import RawDecl
 from sigadapt.signatures.sources.runnable import Runnable, asking_of
 
 _Args: TypeAlias = dict[str, dict[str, Any]]
@@ -33,9 +33,9 @@ class DeclaredTool(RefusableTool):
     _decl: Runnable
 
     @property
-    def raw(self) -> RawDecl:
+    def fields(self) -> Fields:
         """What the declaration says, under the name and the description of this tool."""
-        return self._decl.raw._replace(name=self.name, description=self.desc)
+        return {**self._decl.fields, "name": self.name, "description": self.desc}
 
     @property
     def declaration(self) -> Runnable | None:
@@ -53,33 +53,35 @@ def accepts(source: object) -> TypeGuard[dspy.Tool]:
     return isinstance(source, dspy.Tool)
 
 
-def describe(source: dspy.Tool, parameters: Json | None) -> list[RawDecl]:
+def describe(source: dspy.Tool, parameters: Json | None) -> list[Fields]:
     """Describe a `dspy.Tool`. Neither it nor its function is called (nothing is executed)."""
     tool: Any = source
     func = tool.func
     args: _Args = source.args or {}
     own_name = None if source.name == "<lambda>" else source.name  # which nobody gave it
     if parameters is not None:
-        return [RawDecl(own_name, source.desc, parameters, func=func)]
+        return [{"name": own_name, "description": source.desc, "parameters": parameters, "func": func}]
     if isinstance(source, DeclaredTool):
-        return [source.raw]
+        return [source.fields]
     if isinstance(func, Runnable):
-        raw_decl = func.raw
-        description = raw_decl.description if source.desc == func.__doc__ else source.desc
-        return [raw_decl._replace(name=own_name, description=description)]
+        fields = func.fields
+        description = fields["description"] if source.desc == func.__doc__ else source.desc
+        return [{**fields, "name": own_name, "description": description}]
     descriptions = source.arg_desc or {}
     derived_args, doc = _read_by_dspy(func)
     for name in descriptions.keys() & derived_args.keys():
         derived_args = {**derived_args, name: {**derived_args[name], "description": descriptions[name]}}
     if args != derived_args:
-        return [RawDecl(own_name, source.desc, _schema_of(source, args), func=func)]
-    [raw] = callables.describe(func, None)
-    for name in descriptions.keys() & raw.parameters["properties"].keys():
-        raw.parameters["properties"][name]["description"] = descriptions[name]
+        schema = _schema_of(source, args)
+        return [{"name": own_name, "description": source.desc, "parameters": schema, "func": func}]
+    [tool] = callables.describe(func, None)
+    properties: Json = tool["parameters"]["properties"]
+    for name in descriptions.keys() & properties.keys():
+        properties[name]["description"] = descriptions[name]
     description = source.desc
     if description == doc:  # the raw docstring, sections and all
         description = docstrings.parse(inspect.cleandoc(doc)).description
-    return [raw._replace(name=own_name, description=description)]
+    return [{**tool, "name": own_name, "description": description}]
 
 
 def _read_by_dspy(func: Callable[..., Any]) -> tuple[_Args, str]:

@@ -13,7 +13,7 @@ from typing import Any
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.sources import models
-from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.fields import Fields
 from sigadapt.signatures.tool_results.function_calls import CONTEXT_FIRST, arun_function, sync_entry
 
 
@@ -156,14 +156,15 @@ def _with_message(func: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
+def describe(source: Any, parameters: Json | None) -> list[Fields]:
     """Describe a LangChain tool. It is never run (nothing is executed)."""
     extras = getattr(source, "extras", None)
-    raw = RawDecl(source.name, source.description, extras=extras, func=_function_of(source))
+    func = _function_of(source)
+    tool = {"name": source.name, "description": source.description, "extras": extras, "func": func}
     if parameters is not None:
-        return [raw._replace(parameters=parameters)]
+        return [{**tool, "parameters": parameters}]
     if isinstance(source.args_schema, dict):
-        return [raw._replace(parameters=source.args_schema)]
+        return [{**tool, "parameters": source.args_schema}]
     model: object = source.tool_call_schema
     if not models.accepts(model):
         raise InvalidToolDecl(
@@ -172,4 +173,4 @@ def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
             tool=source.name,
             fix="Give `args_schema` as one of these.",
         )
-    return [raw._replace(parameters=models.schema_of_model(model), derived=True)]
+    return [{**tool, "parameters": models.schema_of_model(model)}]

@@ -10,7 +10,7 @@ from typing import Any
 import pydantic
 
 from sigadapt.schemas.json_values import Json, is_array, is_object
-from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.fields import Fields
 from sigadapt.signatures.tool_results.tool_output import MCP_TYPES, first_of, is_a
 
 _FUNCTION = {"name", "description", "input_schema", "inputSchema"}
@@ -45,11 +45,12 @@ def is_for_model(source: Any) -> bool:
     return not is_array(visibility) or "model" in visibility
 
 
-def describe(source: Any, parameters: Json | None) -> list[RawDecl]:
+def describe(source: Any, parameters: Json | None) -> list[Fields]:
     """Describe an MCP tool; nothing, if it is not for models."""
     if not is_for_model(source):
         return []
     extras: Json = source.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_FUNCTION)
     schema = first_of(source, "input_schema", "inputSchema") if parameters is None else parameters
     result = first_of(source, "output_schema", "outputSchema")
-    return [RawDecl(source.name, source.description, schema, result, extras=extras or None)]
+    described = {"name": source.name, "description": source.description, "parameters": schema}
+    return [{**described, "returns": result, "extras": extras or None}]

@@ -15,7 +15,7 @@ from sigadapt.signatures.sources.annotations import (
     first_line,
     without_titles,
 )
-from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.fields import Fields
 
 
 def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
@@ -26,10 +26,10 @@ def accepts(source: object) -> TypeGuard[type[pydantic.BaseModel]]:
     return issubclass(kind, pydantic.BaseModel) and not issubclass(kind, dspy.Signature)
 
 
-def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[RawDecl]:
+def describe(source: type[pydantic.BaseModel], parameters: Json | None) -> list[Fields]:
     """Describe a pydantic model class as a tool. The declaration's `func` is the class."""
     schema = schema_of_model(source) if parameters is None else parameters
-    return [RawDecl(source.__name__, _doc(source), schema, func=source, derived=parameters is None)]
+    return [{"name": source.__name__, "description": _doc(source), "parameters": schema, "func": source}]
 
 
 def schema_of_model(model: type[pydantic.BaseModel]) -> Json:

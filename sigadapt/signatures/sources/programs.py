@@ -9,7 +9,7 @@ c. The name is the class's; for DSPy's own modules, the signature's. A signature
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from types import MethodType
 from typing import Annotated, Any, TypeGuard, cast
@@ -22,7 +22,7 @@ from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json, is_object
 from sigadapt.signatures.sources import callables
 from sigadapt.signatures.sources.annotations import UNDERIVABLE, Schemas, jsonable, schema_of, schemas_of
-from sigadapt.signatures.sources.raw_decl import RawDecl
+from sigadapt.signatures.sources.fields import Fields
 
 _NAMELESS = "StringSignature"  # DSPy's name for a signature made from a string
 
@@ -32,18 +32,18 @@ def accepts(source: object) -> TypeGuard[dspy.Module | type[dspy.Signature]]:
     return isinstance(source, dspy.Module) or _is_signature(source)
 
 
-def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None) -> list[RawDecl]:
+def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None) -> list[Fields]:
     """Describe a signature or a module as a tool."""
     if _is_signature(source):
-        return [_of_signature(source, parameters)._replace(func=cast("Any", dspy.Predict)(source))]
+        return [{**_of_signature(source, parameters), "func": cast("Any", dspy.Predict)(source)}]
     module = cast("dspy.Module", source)
     kind = type(module)
     if (forward := _forward(module)) is not None:
-        [raw] = callables.describe(forward, parameters)
+        [tool] = callables.describe(forward, parameters)
     elif (signature := _signature(module)) is not None:
-        raw = _of_signature(signature, parameters)
+        tool = _of_signature(signature, parameters)
     elif parameters is not None:
-        raw = RawDecl(None, parameters=parameters)
+        tool = {"parameters": parameters}
     else:
         raise InvalidToolDecl(
             "its forward names no parameters, and it has no signature of its own",
@@ -53,8 +53,8 @@ def describe(source: dspy.Module | type[dspy.Signature], parameters: Json | None
         )
     if not _is_dspys(kind):
         own_doc = inspect.cleandoc(vars(kind).get("__doc__") or "")
-        raw = raw._replace(name=kind.__name__, description=own_doc or raw.description)
-    return [raw._replace(func=cast("Callable[..., Any]", module))]
+        tool |= {"name": kind.__name__, "description": own_doc or tool.get("description")}
+    return [{**tool, "func": module}]
 
 
 def types_of(program: dspy.Module | type[dspy.Signature]) -> callables.Types:
@@ -97,10 +97,10 @@ def _signature(module: dspy.Module) -> type[dspy.Signature] | None:
     return predictors[0].signature if len(predictors) == 1 else None
 
 
-def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> RawDecl:
+def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> Fields:
     name = None if signature.__name__ == _NAMELESS else signature.__name__
     if parameters is not None:
-        return RawDecl(name, signature.instructions, parameters)
+        return {"name": name, "description": signature.instructions, "parameters": parameters}
     where = f"{signature.__module__}.{signature.__qualname__}"
     schemas = schemas_of(_types(signature.input_fields))
     if schemas.problems:
@@ -108,7 +108,8 @@ def _of_signature(signature: type[dspy.Signature], parameters: Json | None) -> R
         raise InvalidToolDecl("; ".join(schemas.problems), code="underivable", tool=where, fix=fix)
     schema = _object(schemas, signature.input_fields, is_open=False)
     check(schema, tool=where)
-    return RawDecl(name, signature.instructions, schema, _returns(signature.output_fields), derived=True)
+    returns = _returns(signature.output_fields)
+    return {"name": name, "description": signature.instructions, "parameters": schema, "returns": returns}
 
 
 def _returns(fields: Mapping[str, FieldInfo]) -> Json | None:

@@ -4,6 +4,7 @@ DSPy reads a function's `__name__`, its `__doc__` and the signature of its `__ca
 three, and so stands for its function. Nothing is run before the agent runs the tool (nothing is executed).
 """
 
+import dataclasses
 import functools
 import inspect
 import logging
@@ -17,7 +18,7 @@ from pydantic.fields import FieldInfo
 from sigadapt.dspy_boundary.contract import AGENTS, DEFAULT_ADAPTER
 from sigadapt.dspy_boundary.internals import settings
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
-from sigadapt.signatures.sources.raw_decl import RawDecl, Uncallable
+from sigadapt.signatures.sources.fields import Fields, Uncallable
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.dspy_media import MEDIA
 from sigadapt.signatures.tool_results.failures import FailedResult, ReportedFailure, reason_of
@@ -109,13 +110,27 @@ class Runnable(Uncallable):
     __slots__ = ()
 
     @property
-    def raw(self) -> RawDecl:
-        """What the declaration says, with its function."""
-        raw = RawDecl(**{name: getattr(self, name) for name in RawDecl._fields if name != "derived"})
-        asking = None if raw.requires_confirmation is False else asking_of(raw.func)
-        if asking is None or asking.is_of(raw):
-            return raw
-        return raw._replace(func=asking.again(self))  # a policy or hooks that were set after `confirmed_by`
+    def fields(self) -> Fields:
+        """The arguments of the declaration, with its function."""
+        decl: Any = self
+        fields = {each.name: getattr(decl, each.name) for each in dataclasses.fields(decl)}
+        asking = None if decl.requires_confirmation is False else asking_of(decl.func)
+        if asking is not None and not asking.is_of(decl):
+            fields["func"] = asking.again(decl)  # a policy or hooks that were set after `confirmed_by`
+        return fields
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function behind a tool that is to be run."""
+        function = self.fields["func"]
+        if function is not None:
+            return function
+        raise InvalidToolDecl(
+            "it has no function to run",
+            code="no_function",
+            tool=self.__name__,
+            fix="Declare it with one: dataclasses.replace(decl, func=...).",
+        )
 
     @property
     def __name__(self) -> str:

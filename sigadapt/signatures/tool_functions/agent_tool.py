@@ -76,12 +76,12 @@ class AgentTool(DeclaredTool):
                 fix="Declare them there: ToolDecl.of(decl, parameters=...).",
             )
         decl: Any = func
-        raw = func.raw
-        function = raw.function if asking_of(raw.func) is not None else agent_function(decl)
-        arguments = _arguments(raw.parameters)
+        asks_first = asking_of(func.fields["func"]) is not None
+        function = func.function if asks_first else agent_function(decl)
+        arguments = _arguments(decl.parameters)
         types_of_arguments = dict.fromkeys(arguments, Any)
-        description = str(raw.description or "") if desc is None else desc
-        own_name = name or str(raw.name)
+        description = decl.description if desc is None else desc
+        own_name = name or decl.name
         dspy.Tool.__init__(self, function, own_name, description, arguments, types_of_arguments)
         self._decl = func
 

@@ -97,7 +97,7 @@ def function_of(decl: ToolDecl, func: Callable[..., Any] | None = None) -> Calla
     if decl.external:
         return ToolFunction(decl, _wait_elsewhere, None)
     if own is None:
-        own = decl.raw.function  # which raises
+        own = decl.function  # which raises
     if takes_context_first(own):
         return _kind_of(own)(decl, own, None)
     plain = by_name(own)

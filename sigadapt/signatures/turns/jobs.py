@@ -334,7 +334,7 @@ def _job_of_agreement(
         raise InvalidOption(reason, code="invalid_decision", field="decisions", tool=call.name) from error
     decl = declared_tool(call, decls)
     asks_itself = verdict is None and asking_of(decl.func) is not None
-    function = decl.raw.function if asks_itself else own_function(decl)
+    function = decl.function if asks_itself else own_function(decl)
     return Job(
         call,
         function=function,

@@ -341,7 +341,7 @@ def _function_to_execute(current: OpenCall, decl: ToolDecl) -> Callable[..., Any
     if current.decision is not None:
         return own_function(decl)
     if asking_of(decl.func) is not None:
-        return decl.raw.function
+        return decl.function
     if question_for(decl, current.call.args)[1] is not None:
         raise nobody_to_ask(decl.name)
     return own_function(decl)
