@@ -54,6 +54,7 @@ from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tok
 from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 from sigadapt.signatures.rendering import Cell, Rendering
 from sigadapt.signatures.sources import annotations, describe_source, runnable
+from sigadapt.signatures.sources.fields import DeclFields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.tool_functions.open_call import open_call
 from sigadapt.signatures.tool_index import ToolIndex
@@ -84,6 +85,7 @@ __all__ = [
     "BoundedCache",
     "Calling",
     "Cell",
+    "DeclFields",
     "DeclaredCache",
     "Excerpt",
     "Flaw",

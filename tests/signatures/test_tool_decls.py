@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import difflib
 import gc
+import inspect
 import json
 import logging
 import pickle
@@ -11,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import dspy
 import mcp.types
@@ -20,6 +21,7 @@ import pytest
 from dspy.utils import DummyLM
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import DeclFields
 
 from sigadapt import ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
@@ -527,3 +529,10 @@ def test_a_bad_name_is_compared_with_a_bounded_number_of_names(monkeypatch: pyte
         assert flaw is not None
         assert "Did the model mean 'tool_0500_of_many'?" in flaw.message
     assert max(compared) <= 200
+
+
+def test_what_a_person_may_write_of_a_tool_are_the_arguments_of_its_declaration():
+    """tool-declarations: Input and output schemas may be overridden."""
+    written = {*get_type_hints(DeclFields)}
+    assert {field.name for field in dataclasses.fields(ToolDecl)} - written == {"func", "search", "hooks"}
+    assert written <= {*inspect.signature(ToolDecl).parameters}
