@@ -22,7 +22,6 @@ from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import looks_like, text_read
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.commands import demo
-from sigadapt.commands.cli import main
 from sigadapt.commands.printing import layout
 from sigadapt.dspy_boundary import contract, internals
 from sigadapt.dspy_boundary.internals import select_backend
@@ -137,7 +136,6 @@ __all__ = [
     "listed",
     "looks_like",
     "lower",
-    "main",
     "message_in",
     "messages_of",
     "open_call",

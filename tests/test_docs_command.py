@@ -9,9 +9,10 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import main
 from processes import run_python
 from test_docs import DOCS
+
+from sigadapt.commands import main
 
 GUIDES = DOCS / "guides"
 COMMAND = (GUIDES / "command.md").read_text("utf-8")

@@ -8,35 +8,12 @@ from tables import table
 
 Json = dict[str, Any]
 
-_CITATION: Json = {
-    "type": "web_search_result_location", "url": "https://e.org", "title": "t", "encrypted_index": "E",
-    "cited_text": "c",
-}  # fmt: skip
-
-_NOTHING: list[Json] = []
-
 ANTHROPIC: dict[str, Json] = table(__file__, "ANTHROPIC")
 
-
-def _message(text: str, **fields: Any) -> Json:
-    content: list[Json] = [{"type": "output_text", "text": text, "annotations": _NOTHING}]
-    head = {"type": "message", "id": f"msg_{text[:1]}", "role": "assistant", "status": "completed"}
-    return {**head, "content": content, **fields}
-
-
-_URL: Json = {"type": "url_citation", "url": "https://e.org", "title": "t", "start_index": 0, "end_index": 1}
 
 RESPONSES: dict[str, Json] = table(__file__, "RESPONSES")
 
 GEMINI: dict[str, Json] = table(__file__, "GEMINI")
-
-_CHAT_CALL: Json = {
-    "id": "t1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'},
-}  # fmt: skip
-_DETAILS: list[Json] = [
-    {"type": "reasoning.text", "text": "Hm.", "signature": "S", "format": "f", "index": 0},
-    {"type": "reasoning.encrypted", "data": "E", "id": "r1", "format": "f", "index": 1},
-]
 
 CHAT: dict[str, Json] = table(__file__, "CHAT")
 """Whole messages: a chat message has one place for each thing."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from internals import main
 from processes import run_python
 from support import bytes_of
 
 from sigadapt import __version__
+from sigadapt.commands import main
 from sigadapt.testing import Answer, Call
 
 VERBS = ("demo", "show", "read")

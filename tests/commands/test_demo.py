@@ -5,8 +5,9 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import demo, main
+from internals import demo
 
+from sigadapt.commands import main
 from sigadapt.testing import WIRES, LoopbackProvider
 
 ON_EACH = [(wire, engine) for wire in WIRES for engine in ("auto", "litellm")]

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import layout, main
+from internals import layout
+
+from sigadapt.commands import main
 
 ASSIST, HOSTILE = "commands.programs:Assist", "commands.programs:HOSTILE"
 

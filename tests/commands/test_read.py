@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import main
 from support import RECORDINGS, bytes_of, recorded
 
 from sigadapt import choice_from_response
+from sigadapt.commands import main
 from sigadapt.errors import SigadaptError
 from sigadapt.testing import WIRES, Answer, Call
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import dspy
 import pytest
 from commands import programs
-from internals import main
 
 import sigadapt
+from sigadapt.commands import main
 from sigadapt.testing import WIRES, Answer, LoopbackProvider
 
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from internals import main
+
+from sigadapt.commands import main
 
 SHOW = ["show", "commands.programs:Typed", "--model", "openai/gpt-4o-mini"]
 

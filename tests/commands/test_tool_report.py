@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from commands.test_show import SERVER
-from internals import main
 from processes import run_python
 from support import LITELLM, NATIVE
 
 import sigadapt
 from sigadapt import RequestContext, ToolDecls, Toolset
+from sigadapt.commands import main
 
 
 def described(city: str) -> str:

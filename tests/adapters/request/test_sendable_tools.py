@@ -11,13 +11,14 @@ import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import BY_WIRE, Request, Route, lower, main, sendable
+from internals import BY_WIRE, Request, Route, lower, sendable
 from internals import ROUTES as ROUTES_OF_ALL
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
 from tables import table
 
 import sigadapt
 from sigadapt import ToolDecl, ToolDecls
+from sigadapt.commands import main
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, LoopbackProvider
 
