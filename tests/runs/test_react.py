@@ -8,13 +8,14 @@ import dspy
 import pytest
 from support import ENGINES
 from wire_bodies import part, serving
-from wire_matrix import COLUMNS, PNG
+from wire_matrix import COLUMNS
 
 import sigadapt
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 PARIS, ROME = {"city": "Paris"}, {"city": "Rome"}
 TASK: Any = cast("Any", dspy.Signature)("question -> answer")
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SUBMIT = ("submit", {"answer": "mixed"})
 
 
