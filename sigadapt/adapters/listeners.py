@@ -18,6 +18,7 @@ listens to calls, it is a `CallSubscription`, which sends their `StreamResponse`
  f. Where calls are read from text, `text/gate.py` holds their markup back from the listeners to text.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -202,6 +203,8 @@ class CallSubscription(CallTap):
         self._fold = Fold()
         self._index: dict[CallPieces, int] = {}
         self._sizes: dict[CallPieces, int] = {}  # how many pieces of it a run has got
+        self._named: set[CallPieces] = set()  # the calls whose ids have come
+        self._id_counts: Counter[str] = Counter()
         self._by_index: dict[int, AnyCall] = {}
         self._good: set[tuple[str, str]] = set()  # id and `identity` of the good ones
 
@@ -232,6 +235,9 @@ class CallSubscription(CallTap):
         before = self._fold.calls[-1:]
         call = self._fold.add(fragment)
         index = self._index.setdefault(call, len(self._index))
+        if call.id and call not in self._named:
+            self._named.add(call)
+            self._id_counts[call.id] += 1
         if self._for_partial and not (self._adapter_tools and call.name in (None, *self._adapter_tools)):
             name = call.name
             if name and self._declared_name is not None:
@@ -281,12 +287,11 @@ class CallSubscription(CallTap):
             return
         if not isinstance(parse_arguments(text), dict):
             return
-        ids = [each.id for each in self._fold.calls]
-        if call.id and ids.count(call.id) == 1 and self._owners.get(call.id, index) == index:
+        if call.id and self._id_counts[call.id] == 1 and self._owners.get(call.id, index) == index:
             # Its id depends on no other call, so it is read alone: n calls would be n * n readings.
             whole_calls = self._calls_of([(call.id, call.name, text)], 0)
             changes: Json = {"index": index}
-        elif not self._earlier and not any(ids):
+        elif not self._earlier and not self._id_counts:
             whole_calls = self._calls_of([(None, call.name, text)], 0)
             changes = {"index": index, "id": self._made_id(index)}
         else:

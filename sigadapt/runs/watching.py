@@ -604,14 +604,21 @@ def _agent_around(frame: _Frame | None) -> _Frame | None:
 def _call_to_answer(frame: _Frame | None, name: str, args: Any, call_id: str) -> _UnansweredCall | None:
     """Return the first call of a tool that waits to be run here; this one or one with these arguments."""
     while frame is not None:
-        calls: list[_UnansweredCall] = []
+        first: _UnansweredCall | None = None
+        is_called = False
+        # The search ends at the call: to look at all those of a long turn for each one is work that squares.
         for open_call in frame.calls:
-            is_waiting = not open_call.has_begun and isinstance(open_call.call, ToolCall)
-            if is_waiting and open_call.call.name == name:
-                calls.append(open_call)
-        if calls or frame.run is not None:  # inside of a tool, nothing answers a call outside of it
-            candidates = [call for call in calls if call_id in ("", call.call.id)]
-            return min(candidates, key=lambda call: getattr(call.call, "args", None) != args, default=None)
+            call = open_call.call
+            if open_call.has_begun or not isinstance(call, ToolCall) or call.name != name:
+                continue
+            is_called = True
+            if call_id not in ("", call.id):
+                continue
+            if call.args == args:
+                return open_call
+            first = first or open_call
+        if is_called or frame.run is not None:  # inside of a tool, nothing answers a call outside of it
+            return first
         frame = frame.parent
     return None
 

@@ -72,6 +72,7 @@ class AgentTurn:
         self._lock = RLock()
         self._field = ""  # the name of the calls in the event
         self._calls = ToolCalls()
+        self._calls_by_id: dict[str, ToolCall] = {}
         self._waiting: dict[str, ToolCall] = {}  # the calls that have not begun, by id
         self._results: dict[str, dspy.ToolCallResults.ToolCallResult] = {}
         self._stops: dict[str, CallStop] = {}  # of the calls that wait, by id
@@ -119,6 +120,7 @@ class AgentTurn:
     def _take_calls(self, calls: ToolCalls, field: str) -> None:
         self._field = field
         self._calls = calls
+        self._calls_by_id = {call.id: call for call in reversed([*calls])}
         for call in calls:
             if isinstance(call, RefusedToolCall):
                 self._results[call.id] = agent_result(failed_result(call))
@@ -156,7 +158,7 @@ class AgentTurn:
     def note_result(self, call_id: str, result: ToolResult) -> None:
         """Keep a result that the agent does not have yet, if its own tool gave it."""
         with self._lock:
-            is_of_turn = any(call.id == call_id for call in self._calls)
+            is_of_turn = call_id in self._calls_by_id
             if self._is_agents_tool() and is_of_turn and call_id not in self._results:
                 self._results[call_id] = agent_result(result)
 
@@ -171,7 +173,7 @@ class AgentTurn:
 
     def open_call(self, call: dspy.ToolCalls.ToolCall) -> OpenCall:
         """Return a call that begins to run, as its context shows it."""
-        typed_call = next((each for each in self._calls if each.id == call.id), None)
+        typed_call = self._calls_by_id.get(call.id or "")
         if typed_call is None:
             typed_call = ToolCall(id=call.id or "", name=call.name, args=call.args or {})
         return OpenCall(typed_call, refusal=self._refusal)

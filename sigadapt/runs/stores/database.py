@@ -8,12 +8,13 @@ import os
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sigadapt.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine
+    from sqlalchemy import URL, Connection, Engine, TextClause
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+_]*://")
 _PATIENCE = 30
@@ -36,17 +37,21 @@ class Statements:
 
     def run(self, statement: str, **values: Any) -> Rows:
         """Run a statement, and return the rows that it gives."""
-        from sqlalchemy import text
-
-        result = self._connection.execute(text(statement), values)
+        result = self._connection.execute(_clause_of(statement), values)
         return [tuple(row) for row in result] if result.returns_rows else []
 
     def run_each(self, statement: str, values: Sequence[dict[str, Any]]) -> None:
         """Run a statement once for each of several values."""
-        from sqlalchemy import text
-
         if values:
-            self._connection.execute(text(statement), values)
+            self._connection.execute(_clause_of(statement), values)
+
+
+@cache
+def _clause_of(statement: str) -> "TextClause":
+    """Return a statement as SQLAlchemy reads it, once: a store has a handful of them."""
+    from sqlalchemy import text
+
+    return text(statement)
 
 
 class Database:

@@ -21,6 +21,7 @@ class RowFeed:
         self._texts: deque[str] = deque()
         self._news = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._is_woken = False
         self._is_over = False
         self._is_left = False
 
@@ -36,6 +37,9 @@ class RowFeed:
         self._wake()
 
     def _wake(self) -> None:
+        if self._is_woken:
+            return
+        self._is_woken = True  # once for all that comes until the reader looks
         with suppress(RuntimeError):  # the loop is closed, so nobody reads
             self._loop.call_soon_threadsafe(self._news.set)
 
@@ -44,6 +48,7 @@ class RowFeed:
         try:
             while True:
                 self._news.clear()
+                self._is_woken = False
                 while self._texts:
                     yield self._texts.popleft()
                 if self._is_over and not self._texts:
