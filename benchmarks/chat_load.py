@@ -1,6 +1,8 @@
 """Serve many chats from two processes over one database, with double clicks and kills; count payments.
 
-    python -m benchmarks.chat_load [--chats 100] [--kills 10]
+    python -m benchmarks.chat_load [--chats 100] [--kills 10] [--database URL]
+
+The database is a new file of SQLite, or the one of a URL, such as `postgresql+psycopg://user@host/name`.
 
 Each chat asks for a payment that waits for a yes. The yes is clicked four times at once, twice at each
 server, and again until the chat waits for nothing, while one server or the other is killed and started
@@ -84,10 +86,10 @@ def serve(port: int, database: str, ledger: str, lm_options: dict[str, Any]) -> 
 class Server:
     """A server that can be killed and started again."""
 
-    def __init__(self, database: Path, ledger: Path, lm_options: dict[str, Any]) -> None:
+    def __init__(self, database: str, ledger: Path, lm_options: dict[str, Any]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
-        options = [str(self.port), str(database), str(ledger), json.dumps(lm_options)]
+        options = [str(self.port), database, str(ledger), json.dumps(lm_options)]
         self._command = [sys.executable, __file__, "--serve", *options]
         self.start()
 
@@ -163,6 +165,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve chats with double clicks and kills.")
     parser.add_argument("--chats", type=int, default=100)
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--database", metavar="URL", help="a new file of SQLite without it")
     parser.add_argument("--serve", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -170,12 +173,14 @@ def main() -> None:
         serve(int(port), database, ledger, json.loads(lm_options))
         return
     with tempfile.TemporaryDirectory() as folder, LoopbackProvider(script) as provider:
-        database, ledger = Path(folder, "chats.db"), Path(folder, "ledger")
+        database = options.database or str(Path(folder, "chats.db"))
+        ledger = Path(folder, "ledger")
         ledger.touch()
         servers = [Server(database, ledger, provider.lm_options("openai")) for _ in range(2)]
         begun = time.monotonic()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            names = [f"u{number}" for number in range(int(options.chats))]
+            first = time.time_ns() // 1_000_000  # a database may have the chats of an earlier load
+            names = [f"u{first + number}" for number in range(int(options.chats))]
             ends = pool.map(partial(lead, servers=servers), names)
             for _ in range(options.kills):
                 time.sleep(random.uniform(0.5, 1.5))  # noqa: S311

@@ -1,6 +1,8 @@
 """Stores of chats: both databases keep the promises of `ChatStore`, and the kit finds those that do not."""
 
+import sqlite3
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +172,38 @@ def test_chats_are_kept_in_a_store_of_ones_own(tmp_path: Path) -> None:
         desk.chats = desk.new_chats(store)
         desk.reply("ai_sdk", {request["id"]: True})
         assert desk.paid == ["Ada 75"]
+
+
+EARLIER = {
+    DatabaseChats: "CREATE TABLE chats (owner TEXT, id TEXT, version INTEGER, chat TEXT)",
+    WaitingRuns: "CREATE TABLE waiting_runs (id TEXT PRIMARY KEY, owner TEXT, run TEXT NOT NULL)",
+}
+
+
+@pytest.mark.parametrize("kind", EARLIER, ids=lambda kind: kind.__name__)
+def test_a_file_of_an_earlier_tree_is_refused(kind: Any, tmp_path: Path) -> None:
+    """chats: Two databases"""
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(EARLIER[kind])
+    before = path.read_bytes()
+    store = kind(path)
+    for _ in range(2):
+        with pytest.raises(InvalidOption, match=r"of a sigadapt before 0\.1\.0") as caught:
+            store.for_owner("ada")
+        assert caught.value.code == "unusable_store"
+        assert "a new file" in str(caught.value.fix)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", EARLIER, ids=lambda kind: kind.__name__)
+def test_a_file_with_another_table_of_that_name_is_a_store(kind: Any, tmp_path: Path) -> None:
+    """chats: Two databases"""
+    path = tmp_path / "app.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE chats (name TEXT)")
+        connection.execute("CREATE TABLE waiting_runs (name TEXT)")
+    assert kind(path).for_owner("ada") == []
 
 
 URLS: dict[str, Any] = {

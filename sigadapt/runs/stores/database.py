@@ -61,16 +61,21 @@ class Database:
         place: a path, or a URL.
         tables: statements that make the tables, `{serial}` in the place of the type of a row's number.
         holds: what is kept, for errors, such as `runs`.
+        earlier: a statement that reads what a sigadapt before its first release kept in a file. Where it
+            can be read, the file is refused: its chats or runs would seem to be gone.
 
     Raises:
         InvalidOption: `missing_extra`, or `unusable_store` for a URL of another kind; by any method,
             `unusable_store` for a database that cannot be opened or has other tables.
     """
 
-    def __init__(self, place: str | os.PathLike[str], tables: Sequence[str], *, holds: str) -> None:
+    def __init__(
+        self, place: str | os.PathLike[str], tables: Sequence[str], *, holds: str, earlier: str
+    ) -> None:
         self._url = _url_of(place, holds)
         self._tables = tables
         self._holds = holds
+        self._earlier = earlier
         self._engine: Engine | None = None
         self._pid = 0
 
@@ -106,6 +111,7 @@ class Database:
 
         if self._url.get_backend_name() == "sqlite":
             engine = _sqlite_engine(self._url)
+            self._refuse_earlier_file(engine)
         else:
             engine = sqlalchemy.create_engine(self._url, pool_pre_ping=True, max_overflow=-1)
         try:
@@ -115,6 +121,24 @@ class Database:
         if self._url.get_backend_name() == "sqlite":
             _let_readers_in(engine)
         return engine
+
+    def _refuse_earlier_file(self, engine: "Engine") -> None:
+        from sqlalchemy.exc import DatabaseError
+
+        connecting = engine.connect().execution_options(reads=True)
+        with connecting as connection:
+            try:
+                connection.exec_driver_sql(self._earlier)
+            except DatabaseError:  # no such table, or no database: then nothing can be made in it
+                return
+        engine.dispose()
+        path = _place_of(self._url)
+        raise InvalidOption(
+            f"{path} has {self._holds} of a sigadapt before 0.1.0, which this one cannot read",
+            code="unusable_store",
+            field="store",
+            fix="Give the path of a new file. The version that made this one can still read it.",
+        )
 
     def _make_tables(self, engine: "Engine") -> None:
         serial = _SERIALS[self._url.get_backend_name()]

@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS sigadapt_waiting_runs (
 """,
     "CREATE INDEX IF NOT EXISTS sigadapt_waiting_owners ON sigadapt_waiting_runs (owner)",
 )
+_EARLIER = "SELECT id, owner, run FROM waiting_runs LIMIT 1"
 _PUT = """
 INSERT INTO sigadapt_waiting_runs (id, owner, run) VALUES (:id, :owner, :run)
 ON CONFLICT (id) DO UPDATE SET run = excluded.run WHERE sigadapt_waiting_runs.owner = excluded.owner
@@ -89,7 +90,7 @@ class WaitingRuns:
     """
 
     def __init__(self, store: str | os.PathLike[str]) -> None:
-        self._database = Database(store, _TABLES, holds="runs")
+        self._database = Database(store, _TABLES, holds="runs", earlier=_EARLIER)
 
     def put(self, error: InputNeeded, owner: str | None = None) -> str:
         """Keep a run under its `error.id`, in place of an earlier one of that id.

@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS sigadapt_chat_events (
     chat BIGINT NOT NULL, number INTEGER NOT NULL, event TEXT NOT NULL, PRIMARY KEY (chat, number))
 """,
 )
+_EARLIER = "SELECT owner, id, version, chat FROM chats LIMIT 1"
 _BEGIN = """
 INSERT INTO sigadapt_chats (key, owner, chat_id, number) VALUES (:key, :owner, :chat_id, :last)
 ON CONFLICT (key) DO NOTHING RETURNING serial
@@ -80,7 +81,7 @@ class DatabaseChats:
     """Chats in a database: a file of SQLite by its path, PostgreSQL by a URL."""
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
-        self._database = Database(place, _TABLES, holds="chats")
+        self._database = Database(place, _TABLES, holds="chats", earlier=_EARLIER)
 
     def append(self, chat_id: str, owner: str, number: int, events: Sequence[str]) -> bool:
         """Append events behind this number; return False if it is not the last one."""
