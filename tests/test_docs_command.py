@@ -73,7 +73,7 @@ def run_page(page: str) -> dict[str, Any]:
 
 def test_the_page_of_notebooks_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """rendering: Calls, declarations, choices and errors render."""
-    page = (GUIDES / "notebooks.md").read_text("utf-8")
+    page = (DOCS.parent / "tests" / "pages" / "notebooks.md").read_text("utf-8")
     namespace = run_page(page)
     assert plain(capsys.readouterr().out) == plain(block(r"```text\n(.*?)```", page))
     for name in ("decls", "calls", "caught"):

@@ -106,7 +106,7 @@ def test_it_can_be_read_on_light_and_dark(theme: str) -> None:
 def test_the_guides_picture_is_taken_by_the_browser(tmp_path: Path) -> None:
     """rendering: A browser shows what is wrong with a call."""
     notebook.picture(tmp_path / "now.png")
-    assert "notebook.png" in (DOCS / "guides" / "notebooks.md").read_text("utf-8")
+    assert "notebook.png" in (DOCS / "guides" / "command.md").read_text("utf-8")
     now, committed = (size_of(path) for path in (tmp_path / "now.png", notebook.IMAGE))
     assert now[0] == committed[0]
     assert abs(now[1] - committed[1]) < 80  # another machine has other fonts

@@ -1,4 +1,4 @@
-"""What a type checker finds in a user's program, as docs/guides/types.md tells it."""
+"""What a type checker finds in a user's program, which is tests/pages/types.md."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "guides" / "types.md"
+PAGE = ROOT / "tests" / "pages" / "types.md"
 
 
 def test_pyright_finds_nine_planted_mistakes_and_nothing_else(tmp_path: Path) -> None:
