@@ -35,7 +35,7 @@ _RARE_FIELDS = ("altered", "note", "error_type")
 """Fields of a result that its mark covers only where they say something."""
 
 
-class _Part(NamedTuple):
+class _SignedPart(NamedTuple):
     """What one mark covers, and the call, result, turn or run that it is of."""
 
     content: bytes  # the bytes that it covers
@@ -138,13 +138,13 @@ def _short_secret() -> InvalidOption:
     return InvalidOption(f"a secret has at least {_SHORTEST_SECRET} bytes", field="secret")
 
 
-def _mark(part: _Part, key: hmac.HMAC) -> str:
+def _mark(part: _SignedPart, key: hmac.HMAC) -> str:
     digest = key.copy()
     digest.update(part.content)
     return f"{_VERSION}:{digest.hexdigest()}"
 
 
-def _parts_of(value: object, request_kind: str = "request") -> Iterator[_Part]:
+def _parts_of(value: object, request_kind: str = "request") -> Iterator[_SignedPart]:
     """Yield the parts of a value that are signed."""
     # `request_kind` is the kind of a call with the name of requests. What a model wrote in a turn is none.
     # The one place that walks a conversation here.
@@ -171,7 +171,7 @@ def _parts_of(value: object, request_kind: str = "request") -> Iterator[_Part]:
             raise _not_signable(reason, "Give what the model made whole.")
 
 
-def _event_parts(event: Json) -> Iterator[_Part]:
+def _event_parts(event: Json) -> Iterator[_SignedPart]:
     """Yield the parts of a history's event, field by field."""
     for name, value in event.items():
         field = {name: value}
@@ -186,7 +186,7 @@ def _results_inside(calls: ToolCalls) -> Sequence[Any]:
     return read(dspy.ToolCallResults, results, None).tool_call_results if results else ()
 
 
-def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) -> Iterator[_Part]:
+def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) -> Iterator[_SignedPart]:
     """Yield the parts of one turn. A result holds its call as a hash, so that no call is written twice."""
     turn_calls = calls.in_order() if isinstance(calls, ToolCalls) else calls
     collection_turn = calls.turn if isinstance(calls, ToolCalls) else None
@@ -195,7 +195,7 @@ def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) ->
     for call in turn_calls:
         content = _canonical(_call_content(call, request_kind))
         hashes[call.id] = hashlib.sha256(content).hexdigest()
-        yield _Part(content, call)
+        yield _SignedPart(content, call)
         turn = call.turn if isinstance(call, ToolCall) else collection_turn
         if turn is not None:
             turns.append((hashes[call.id], turn))
@@ -206,7 +206,7 @@ def _turn(calls: ToolCalls | list[ToolCall], results: Any, request_kind: str) ->
         yield _result_part(result, hashes)
 
 
-def _result_part(result: Any, call_hashes: Mapping[str, str]) -> _Part:
+def _result_part(result: Any, call_hashes: Mapping[str, str]) -> _SignedPart:
     if result.call_id not in call_hashes:
         reason = f"a result of call {cut(repr(result.call_id))} has no such call"
         raise _not_signable(reason, "Give it with its call.")
@@ -216,10 +216,10 @@ def _result_part(result: Any, call_hashes: Mapping[str, str]) -> _Part:
         if not fields.get(name):
             fields.pop(name, None)
     content = {"kind": "result", "call": call_hashes[result.call_id], "result": fields}
-    return _Part(_canonical(content), result)
+    return _SignedPart(_canonical(content), result)
 
 
-def _turn_parts(turns: list[tuple[str | None, Turn]]) -> Iterator[_Part]:
+def _turn_parts(turns: list[tuple[str | None, Turn]]) -> Iterator[_SignedPart]:
     """Yield a part for each call whose turn says more than a text, which goes out as the model's own."""
     # Each call has its own mark, so that a request verifies by itself. A turn may be long and have many
     # calls: it is hashed once.
@@ -231,7 +231,7 @@ def _turn_parts(turns: list[tuple[str | None, Turn]]) -> Iterator[_Part]:
             hashes[id(turn)] = None if is_plain else hashlib.sha256(_canonical(fields)).hexdigest()
         turn_hash = hashes[id(turn)]
         if turn_hash is not None:
-            yield _Part(_canonical({"kind": "turn", "call": call_hash, "turn": turn_hash}), turn)
+            yield _SignedPart(_canonical({"kind": "turn", "call": call_hash, "turn": turn_hash}), turn)
 
 
 def _turn_fields(turn: Turn) -> Json:
@@ -242,13 +242,13 @@ def _turn_fields(turn: Turn) -> Json:
     return {name: value for name, value in fields.items() if value}
 
 
-def _run(error: InputNeeded) -> _Part:
+def _run(error: InputNeeded) -> _SignedPart:
     """Return all of a run that waits, as it is saved, as one part."""
     try:
         record: Json = json.loads(error.model_dump_json())
     except InvalidHistory as fault:
         raise _not_signable(fault.reason, "Give inputs that JSON can hold.") from fault
-    return _Part(_canonical({"kind": "run", "run": record}), error)
+    return _SignedPart(_canonical({"kind": "run", "run": record}), error)
 
 
 def _call_content(call: ToolCall | InvalidToolCall, request_kind: str) -> Json:

@@ -112,6 +112,17 @@ def test_recursion_into_parts_and_shared_definitions_are_fine():
     assert flaw_in({"root": {"a": {"b": 1}}}, validator, "f")
 
 
+def test_kinds_that_all_refer_to_each_other_are_fine():
+    """tool-declarations: A recursive type stays recursive."""
+    # A syntax tree: what is recursive counts once, or twelve kinds would be over the bound.
+    any_kind: dict[str, Any] = {"anyOf": [{"$ref": f"#/$defs/k{n}"} for n in range(30)]}
+    kind: dict[str, Any] = {"type": "object", "properties": {"left": any_kind, "right": any_kind}}
+    check(
+        {"type": "object", "properties": {"root": any_kind}, "$defs": {f"k{n}": kind for n in range(30)}},
+        tool="f",
+    )
+
+
 def test_an_id_inside_of_an_id_is_relative_to_it() -> None:
     """tool-declarations: A remote reference is refused and never fetched."""
     parameters: dict[str, Any] = {
