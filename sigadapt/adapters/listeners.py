@@ -30,8 +30,7 @@ from sigadapt.adapters.text_listeners import TextSubscription, response_to, with
 from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, StreamResponse, own_listeners
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.wire.raw_calls import RawCall
-from sigadapt.providers.wire.reading import Reading
-from sigadapt.providers.wire.stream_parts import CallPieces, Fold, fold
+from sigadapt.providers.wire.stream_parts import CallPieces, Fold
 from sigadapt.providers.wire.values import json_text
 from sigadapt.schemas.arguments import Flaw, UnreadCall, parse_arguments
 from sigadapt.schemas.json_values import Json
@@ -111,7 +110,7 @@ class CallTap:
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        self._fragments: list[Json] = []
+        self._fold = Fold()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -123,10 +122,8 @@ class CallTap:
         chunk: Any = item
         delta: Json = chunk["choices"][0]["delta"]
         fragments: list[Json] = delta.get("tool_calls") or _NO_FRAGMENTS
-        if fragments:
-            if fragments[0]["function"]["arguments"] == NOT_JSON:
-                return self._send_all([])
-            self._fragments += fragments
+        if fragments and fragments[0]["function"]["arguments"] == NOT_JSON:
+            return self._send_all([])
         items = self._on_chunk(chunk, delta.get("content") or "", fragments)
         return self.stream.send(items[0]) if len(items) == 1 else self._send_all(items)
 
@@ -135,6 +132,8 @@ class CallTap:
             await self.stream.send(each)
 
     def _on_chunk(self, chunk: Any, text: str, fragments: list[Json]) -> list[Any]:
+        for fragment in fragments:
+            self._fold.add(fragment)
         return [chunk]
 
     def on_end(self, answer: CandidateAnswer) -> list[Any]:
@@ -143,7 +142,7 @@ class CallTap:
 
     def calls(self) -> list[Json]:
         """Return the calls that were streamed, as the `tool_calls` of an unstreamed chat message."""
-        return fold(self._fragments, ended=True)
+        return [call.whole(ended=True) for call in self._fold.calls]
 
 
 class CallSubscription(CallTap):
@@ -153,6 +152,7 @@ class CallSubscription(CallTap):
         stream: DSPy's stream.
         field: the calls field.
         read: returns the Choice of an answer, its calls typed and checked.
+        read_calls: does the same for some calls of an answer that has not ended.
         declared_name: returns the declared name for one that the answer has; None if they are the same.
         earlier_ids: the ids of the calls that the answers before a reask made.
         identities: the `identity` of each good one of these, which no listener gets again.
@@ -169,6 +169,7 @@ class CallSubscription(CallTap):
         *,
         field: str,
         read: Callable[[CandidateAnswer], Choice],
+        read_calls: Callable[[list[RawCall]], Choice],
         declared_name: Callable[[str], str] | None,
         earlier_ids: Collection[str],
         identities: Collection[str],
@@ -183,6 +184,7 @@ class CallSubscription(CallTap):
         self._gate = gate
         self._latest: Any = None
         self._read = read
+        self._read_calls = read_calls
         self._declared_name = declared_name
         self._earlier = len(earlier_ids)
         self._owners: dict[str, int] = dict.fromkeys(earlier_ids, -1)  # the index of the call with an id
@@ -200,7 +202,6 @@ class CallSubscription(CallTap):
                     fix=f"Use CallListener({field!r}), and StreamListener for text.",
                 )
         self._for_partial = [each for each in self._listeners if getattr(each, "partial", False)]
-        self._fold = Fold()
         self._index: dict[CallPieces, int] = {}
         self._sizes: dict[CallPieces, int] = {}  # how many pieces of it a run has got
         self._named: set[CallPieces] = set()  # the calls whose ids have come
@@ -219,8 +220,10 @@ class CallSubscription(CallTap):
                 return []
             visible = with_text(chunk, text)
         items = self._with_text(visible, text)
-        for fragment in fragments if self._listeners else ():
-            items += self._on_fragment(fragment)
+        for fragment in fragments:
+            before = self._fold.calls[-1:]
+            call = self._fold.add(fragment)
+            items += self._after_fragment(call, before) if self._listeners else ()
         return items
 
     def _with_text(self, chunk: Any, text: str) -> list[Any]:
@@ -230,10 +233,8 @@ class CallSubscription(CallTap):
         items = [] if self._texts.takes_all else [chunk]
         return [*items, *self._texts.on_text(text)] if text else items
 
-    def _on_fragment(self, fragment: Json) -> Iterator[Any]:
-        """Yield the `StreamResponse`s to send after a fragment of a call."""
-        before = self._fold.calls[-1:]
-        call = self._fold.add(fragment)
+    def _after_fragment(self, call: CallPieces, before: list[CallPieces]) -> Iterator[Any]:
+        """Yield what to send after a fragment of a call; `before` has the call that was the latest one then."""
         index = self._index.setdefault(call, len(self._index))
         if call.id and call not in self._named:
             self._named.add(call)
@@ -304,9 +305,7 @@ class CallSubscription(CallTap):
 
     def _calls_of(self, raw: list[RawCall], index: int) -> list[AnyCall]:
         """Return the call of this index, typed, if it was not accepted before."""
-        partial = CandidateAnswer(None)
-        partial.reading = Reading(None, None, raw, None)
-        return [call for call in self._new_calls(self._read(partial)) if call.index == index]
+        return [call for call in self._new_calls(self._read_calls(raw)) if call.index == index]
 
     def _new_calls(self, choice: Choice) -> Iterator[AnyCall]:
         """Yield the calls of a Choice that were not accepted before."""

@@ -92,6 +92,7 @@ def subscribe(record: CallRecord, stream: Any) -> CallSubscription | None:
         stream,
         field=record.streamed_field,
         read=partial(read_choice, record),
+        read_calls=lambda calls: _choice_of(record, Reading(None, None, calls, None), None),
         declared_name=declared_name,
         earlier_ids=record.earlier.ids,
         identities=record.earlier.identities,
