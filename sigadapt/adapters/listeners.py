@@ -234,7 +234,7 @@ class CallSubscription(CallTap):
         return [*items, *self._texts.on_text(text)] if text else items
 
     def _after_fragment(self, call: CallPieces, before: list[CallPieces]) -> Iterator[Any]:
-        """Yield what to send after a fragment of a call; `before` has the call that was the latest one then."""
+        """Yield what to send after a fragment of a call; `before` has the latest call of that time."""
         index = self._index.setdefault(call, len(self._index))
         if call.id and call not in self._named:
             self._named.add(call)
