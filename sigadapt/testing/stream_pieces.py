@@ -29,7 +29,7 @@ _Step: TypeAlias = "str | int"
 _Path: TypeAlias = tuple[Any, ...]
 
 
-class _Piece(NamedTuple):
+class _EventPiece(NamedTuple):
     """A text in an event, and the object or the array that holds it."""
 
     event: int  # its number in the stream
@@ -39,7 +39,7 @@ class _Piece(NamedTuple):
     text: str
 
 
-_Edits: TypeAlias = dict[tuple[int, _Path], tuple[_Piece, dict[int, str]]]
+_Edits: TypeAlias = dict[tuple[int, _Path], tuple[_EventPiece, dict[int, str]]]
 """What becomes of single characters of a piece, by its event and its path."""
 
 
@@ -73,7 +73,7 @@ def _style_of(written: str) -> dict[str, Any]:
     return next((style for style in _STYLES if json.dumps(event, **style) == written), _STYLES[0])
 
 
-def _pieces_of(number: int, event: Any) -> Iterator[_Piece]:
+def _pieces_of(number: int, event: Any) -> Iterator[_EventPiece]:
     """Yield the texts in an event, in order."""
     pending: list[tuple[Any, _Path, _Path]] = [(event, (), ())]
     while pending:
@@ -96,12 +96,12 @@ def _pieces_of(number: int, event: Any) -> Iterator[_Piece]:
             pending.append((member, (*path, key), member_series))
         for key, member in members:
             if isinstance(member, str):
-                yield _Piece(number, (*path, key), (*series, key), holder, member)
+                yield _EventPiece(number, (*path, key), (*series, key), holder, member)
 
 
-def _edits_of(pieces: list[_Piece], echoes: Echoes) -> _Edits:
+def _edits_of(pieces: list[_EventPiece], echoes: Echoes) -> _Edits:
     """Return what becomes of the pieces that hold a part of a secret."""
-    runs: dict[tuple[str, _Path], list[_Piece]] = defaultdict(list)
+    runs: dict[tuple[str, _Path], list[_EventPiece]] = defaultdict(list)
     for piece in pieces:
         # In most streams, the place alone says what belongs together. A server may mix calls.
         runs["path", piece.path].append(piece)
@@ -113,7 +113,7 @@ def _edits_of(pieces: list[_Piece], echoes: Echoes) -> _Edits:
     return edits
 
 
-def _note_edits(run: list[_Piece], echoes: Echoes, edits: _Edits) -> None:
+def _note_edits(run: list[_EventPiece], echoes: Echoes, edits: _Edits) -> None:
     """Note what becomes of secrets that are in more than one of these pieces."""
     text = "".join(piece.text for piece in run)
     starts = [0, *accumulate(len(piece.text) for piece in run)]

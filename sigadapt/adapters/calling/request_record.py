@@ -15,10 +15,6 @@ from sigadapt.signatures.tool_decls import ToolDecls
 _NO_DECLS = ToolDecls()
 
 
-def _no_request() -> Request:
-    return {"model": "", "messages": []}
-
-
 @dataclass(kw_only=True)
 class RequestRecord:
     """One Request on its way to a route: as it was made, and as each pass leaves it."""
@@ -35,7 +31,7 @@ class RequestRecord:
 
     # What the passes leave
     made_ids: MadeIds = field(init=False)  # of the answer's calls that come without one
-    request: Request = field(default_factory=_no_request)  # what is sent
+    request: Request = field(init=False)  # what is sent
     changes: tuple[Change, ...] = ()  # the differences between the canonical Request and what is sent
     names: dict[str, str] = field(default_factory=dict[str, str])  # the aliases of tools, by declared name
     tokens: dict[str, str] = field(default_factory=dict[str, str])  # of MCP servers; only the body has them

@@ -47,9 +47,11 @@ def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Seque
 
 def without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
     """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
+    if route.search:
+        return request
     tools = request.get("tools", [])
     searches = made_once(tools, "searches", lambda: [n for n, tool in enumerate(tools) if is_search(tool)])
-    if route.search or not searches:
+    if not searches:
         return request
     why = "this route has no search for tools"
     changes += [Change(f"/tools/{number}", "dropped", why) for number in searches]

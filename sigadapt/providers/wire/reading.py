@@ -63,8 +63,8 @@ class Reading(NamedTuple):
         cls, wire: str, parts: Sequence[Part], finish: str | None, why: str | None, fields: Json | None = None
     ) -> "Reading":
         """Return the candidate that the parts of an answer make; `fields` are those of its state."""
-        text = in_paragraphs(part.text for part in parts)
-        reasoning = join_texts(part.thinking for part in parts)
+        text = in_paragraphs([part.text for part in parts])
+        reasoning = join_texts([part.thinking for part in parts])
         calls = [part.call for part in parts if part.call is not None]
         if _ends_in_call(parts):
             calls = mark_last_cut_off(calls, finish)
