@@ -1,23 +1,21 @@
 """The chunks of a stream over LiteLLM.
 
 DSPy's engine refuses chunks with fields that lm15 has no event for (Claude's thinking blocks, Gemini's
-signatures), so lm15 does not get these fields; the Choice is read from the body that LiteLLM builds of the
-original chunks. A stream that just ends is an error, as on DSPy's native engine. LiteLLM would give it the
-finish reason `stop`, and half an answer would pass for a whole one.
+signatures), so lm15 does not get these fields. The Choice is read from the chunks, as from any stream in the
+chat format. A stream that just ends is an error, as on DSPy's native engine. LiteLLM would give it the finish
+reason `stop`, and half an answer would pass for a whole one.
 """
 
 import inspect
-import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import orjson
 from dspy import lm15
 
 from sigadapt.adapters.lm.streams.call_deltas import CallDeltas
-from sigadapt.adapters.response.stream_events import BODY, events_of
+from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.dspy_boundary.contract import plain
 from sigadapt.dspy_boundary.internals import ChatStream
 from sigadapt.errors import UnreadableResponse
@@ -66,34 +64,9 @@ def with_native_end(body: Json, choice: Json) -> Json:
     return {**body, "choices": [{**read, _BESIDE: fields}]}
 
 
-def _with_end(body: Json, refusal: Any, native: Any) -> Json:
-    """Return the body that LiteLLM makes of chunks, with the refusal and finish reason that it leaves out."""
-    choice = first_choice(body)
-    if not choice or not (refusal or native):
-        return body
-    message = {**an_object(choice.get("message")), **({"refusal": refusal} if refusal else {})}
-    return {**body, "choices": [{**choice, "message": message, _NATIVE_END: native}]}
-
-
 def first_choice(body: Json) -> Json:
     """Return the first choice of a body; an empty object if it has none."""
     return an_object(next(iter(objects(body.get("choices"))), None))
-
-
-def _with_calls(body: Json, calls: list[Json]) -> Json:
-    """Return the body that LiteLLM makes of chunks, with the calls of these chunks if it changed them."""
-    # LiteLLM joins fragments by their index, which is the same for all calls of an Ollama stream, and fills
-    # in empty arguments.
-    choice = first_choice(body)
-    message = an_object(choice.get("message"))
-    if not message or _identities(calls) == _identities(objects(message.get("tool_calls"))):
-        return body
-    whole = {**body, "choices": [{**choice, "message": {**message, "tool_calls": calls}}]}
-    return {**body, BODY: orjson.dumps(whole).decode()}
-
-
-def _identities(calls: list[Json]) -> list[Any]:
-    return [(call.get("id"), call.get("function"), call.get("custom")) for call in calls]
 
 
 class Chunks:
@@ -170,22 +143,21 @@ class Chunks:
         """Yield the end event of a stream that has run out, or raise if the provider never said why."""
         self._codec.chunks = self._chunks
         self._codec.terminal = self._codec.terminal and self._is_complete(source)
+        body = CHAT.assemble(map(plain, self._chunks))
         try:
             end = self._codec.finish(litellm)
         except lm15.StreamAssemblyError:
             raise
         except Exception:  # whatever LiteLLM or lm15 refuses; the chunks are read
-            body = json.dumps(CHAT.assemble(map(plain, self._chunks)))
-            end = lm15.StreamEndEvent(finish_reason="stop", provider_data={BODY: body})
-        else:
-            message = an_object(first_choice(CHAT.assemble(map(plain, self._chunks))).get("message"))
-            received = getattr(source, "received_finish_reason", None)
-            body = _with_end(end.provider_data or {}, message.get("refusal"), received)
-            body = with_native_end(body, self._ending)
-            body = _with_calls(body, objects(message.get("tool_calls")))
-            readings = self._own_readings()
-            finish = readings[0].finish if readings else None
-            end = replace(end, provider_data=with_cut_call(body, self._wire, finish) if finish else body)
+            end = lm15.StreamEndEvent(finish_reason="stop")
+        else:  # only LiteLLM counts the tokens of a server that counts none
+            body["usage"] = (end.provider_data or {}).get("usage")
+        for ending in ({_NATIVE_END: getattr(source, "received_finish_reason", None)}, self._ending):
+            body = with_native_end(body, ending)
+        readings = self._own_readings()
+        if readings and readings[0].finish:
+            body = with_cut_call(body, self._wire, readings[0].finish)
+        end = replace(end, provider_data=body)
         yield from self._deltas.events_of(end)
 
     def _is_complete(self, source: Any) -> bool:
