@@ -9,7 +9,6 @@ import pytest
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
 from sigadapt.errors import InvalidOption, InvalidToolDecl
-from sigadapt.response import choice_from_text
 
 
 def tool(**properties: Any) -> ToolDecls:
@@ -54,16 +53,6 @@ def test_a_declaration_has_limits(declare: Callable[[int], ToolDecls], largest: 
     assert len(declare(largest)) == 1
     with pytest.raises(InvalidToolDecl, match=reason):
         declare(largest + (20 if declare is enum else 1))
-
-
-@pytest.mark.parametrize(("count", "is_read"), [(1_000, True), (1_001, False)])
-def test_a_call_in_a_text_has_a_thousand_parameters(count: int, is_read: bool) -> None:
-    """text-calls: Hostile text ends"""
-    parameters = "".join(f"<parameter=p{number}>\n1\n</parameter>\n" for number in range(count))
-    text = f"<tool_call>\n<function=f>\n{parameters}</function>\n</tool_call>"
-    calls = choice_from_text(text, ToolDecls([{"name": "f"}])).tool_calls
-    assert calls is not None
-    assert [call.code for call in calls.invalid] == ([] if is_read else ["truncated"])
 
 
 def test_a_secret_has_sixteen_bytes() -> None:

@@ -152,17 +152,6 @@ def test_a_bad_call_matches_nothing():
         assert "is invalid" in found.feedback
 
 
-def test_feedback_says_what_differs():
-    """evaluation: GEPA gets a feedback."""
-    expected = [call("add", a=1, b=2), call("sum", a=1)]
-    made = [call("add", a=2, c=3), call("now")]
-    assert compare(expected, made).feedback == (
-        "In add, /a is 2, expected 1; /b is missing, expected 2; /c was not expected. "
-        "The call sum(a=1) is missing. The call now() was not expected."
-    )
-    assert compare(expected, expected).feedback == "All calls are as expected."
-
-
 def at(when: dt.datetime | None = None, others: list[dt.datetime] | None = None) -> None:
     """A tool of times."""
 

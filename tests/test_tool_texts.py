@@ -2,13 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import cloudpickle
 import dspy
 import pydantic
 import pytest
-from dspy.propose import utils
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import run_python
@@ -51,27 +50,6 @@ def sent(program: Any) -> list[Any]:
     ):
         program(question="Paris?")
         return [tool["function"] for tool in provider.received[0].body["tools"]]
-
-
-def test_the_texts_are_those_of_the_functions_until_they_change():
-    """tool-declarations: A changed text is sent, and the function stays."""
-    program = Weather()
-    with dspy.context(track_usage=True):
-        assert program.tools() == ToolDecls([get_weather, get_time])
-    assert sent(program) == [tool["function"] for tool in ToolDecls([get_weather, get_time]).to_openai()]
-    program.tools["get_weather"] = "Forecasts."
-    program.tools["get_weather.days"] = "How many."
-    weather, time = sent(program)
-    assert weather["description"] == "Forecasts."
-    assert weather["parameters"]["properties"] == {
-        "city": {"type": "string", "description": "Where."},
-        "days": {"type": "integer", "default": 3, "description": "How many."},
-    }
-    assert time["description"] == "Time in a zone."
-    assert (get_weather.__doc__, ToolDecls(get_weather)["get_weather"].description) == (
-        "Weather for a city.",
-    ) * 2
-    assert program.tools()["get_weather"].func is get_weather
 
 
 SCRIPT = """
@@ -171,14 +149,6 @@ def test_a_text_of_nothing_is_refused(name: str, fix: str):
     assert caught.value.code == "unknown_text"
 
 
-def test_what_is_suggested_is_taken():
-    """tool-declarations: A text of no tool is refused."""
-    with pytest.raises(InvalidOption) as caught:
-        ToolTexts([get_time], ["get_time.zon"])
-    meant = str(caught.value.fix).split("'")[1]
-    assert ToolTexts([get_time], [meant])[meant] == ""
-
-
 def test_tools_and_parameters_with_dots_have_texts():
     """tool-declarations: A changed text is sent, and the function stays."""
 
@@ -201,33 +171,6 @@ def test_the_trace_stays_within_dspys_bound(most: int):
     assert len(trace) == most
 
 
-def test_an_agent_sends_the_texts_that_it_is_given():
-    texts = ToolTexts([get_weather])
-    agent = cast("Any", dspy).ReActV2("question -> answer", tools=texts().to_dspy())
-    texts["get_weather"] = "Forecasts."
-    described: list[Any] = texts(question="?").to_dspy()
-    agent.tools |= {tool.name: tool for tool in described}
-    answers = [
-        Answer(calls=[Call("get_weather", {"city": "Paris"})]),
-        Answer(calls=[Call("submit", {"answer": "P"})]),
-    ]
-    with LoopbackProvider(answers) as provider:
-        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()):
-            assert agent(question="?").answer == "P"
-        weather, submit = provider.received[0].body["tools"]
-        assert (weather["function"]["description"], submit["function"]["name"]) == ("Forecasts.", "submit")
-        assert provider.received[1].body["messages"][-1]["content"] == "Paris"
-
-
-class _Holder(dspy.Module):
-    """A program that holds texts of tools."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts = ToolTexts([{"name": "now", "description": "The time."}])
-        self.turn = dspy.Predict("question -> answer")
-
-
 def test_texts_are_looped_over_by_name() -> None:
     """tool-declarations: Texts of tools are looked through as a mapping is."""
     texts = ToolTexts([{"name": "now", "description": "The time."}, {"name": "rain"}], ["now", "rain"])
@@ -239,11 +182,3 @@ def test_texts_are_looped_over_by_name() -> None:
         with pytest.raises(InvalidOption) as caught:
             texts[name]
         assert caught.value.code == "unknown_text"
-
-
-def test_a_proposer_of_instructions_reads_the_program(capsys: pytest.CaptureFixture[str]) -> None:
-    """tool-declarations: Texts of tools are looked through as a mapping is."""
-    proposer: Any = utils
-    source = proposer.get_dspy_source_code(_Holder())
-    assert "class _Holder" in source
-    assert "question" in capsys.readouterr().out + source

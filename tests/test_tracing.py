@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -176,15 +175,6 @@ def test_an_agent_is_a_trace(agent_of: Callable[..., Any], run: Callable[..., An
     assert len(net.received) == 2
 
 
-def test_an_agent_of_a_string_has_no_name() -> None:
-    """tracing: An agent's requests and calls stand in its span."""
-    with play(SUBMIT), traced() as seen:
-        own([stock])(question="q")
-    [agent] = seen.of("invoke_agent")
-    assert agent.name == "invoke_agent"
-    assert value(agent, "gen_ai.agent.name") is None
-
-
 @pytest.mark.parametrize("run", [now, later])
 def test_an_agent_that_is_a_tool(run: Callable[..., Any]) -> None:
     """tracing: An agent that is a tool stands in the span of its call."""
@@ -265,23 +255,6 @@ def test_an_async_tool_that_runs_alone() -> None:
     assert [value(span, "error.type") for span in seen.of("execute_tool")] == [None, "LookupError"]
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_a_request_is_a_span(wire: str) -> None:
-    """tracing: Each request of an adapter has a span."""
-    settings = {"temperature": 0.25, "max_tokens": 321} if wire == "openai" else {}
-    with play(STOCK, wire=wire, lm=settings) as net, traced() as seen:
-        dspy.Predict(Turn)(question="q", tools=[stock])
-        port = int(net.url.rpartition(":")[2])
-    [span] = seen.spans
-    model, provider = WIRES[wire]
-    assert (span.name, span.kind, span.parent) == (f"chat {model}", trace.SpanKind.CLIENT, None)
-    assert value(span, "gen_ai.provider.name") == provider
-    assert list(value(span, "gen_ai.response.finish_reasons")) == ["tool_calls"]
-    assert (value(span, "server.address"), value(span, "server.port")) == ("127.0.0.1", port)
-    for name, setting in settings.items():
-        assert value(span, f"gen_ai.request.{name}") == setting
-
-
 def test_a_request_of_dspys_own_code_is_a_span() -> None:
     """tracing: Each request of an adapter has a span."""
     text = Answer(text="[[ ## summary ## ]]\nshort\n\n[[ ## completed ## ]]")
@@ -294,13 +267,6 @@ def test_a_request_of_dspys_own_code_is_a_span() -> None:
     assert [len(seen.line(span)) for span in seen.of("chat")] == [1, 1, 1]
     assert [value(span, "error.type") is None for span in seen.spans] == [True, True, False]
     assert "QUINCE" not in seen.words
-
-
-def test_a_completion_and_each_candidate_is_a_span() -> None:
-    """tracing: Each request of an adapter has a span."""
-    with play(STOCK, STOCK), traced() as seen:
-        made: Any = dspy.Predict(Turn, n=2, temperature=1.0)(question="q", tools=[stock])
-    assert len(made.completions.calls) == len(seen.of("chat")) == 2
 
 
 def test_a_change_is_an_event() -> None:
@@ -356,28 +322,9 @@ def test_an_answer_that_is_none_is_told(code: str) -> None:
     assert "QUINCE" not in seen.words
 
 
-def test_a_request_that_is_refused() -> None:
-    """tracing: A bad call is told where it came."""
-    with play(Failure(429, "QUINCE")), traced() as seen, pytest.raises(Exception, match="QUINCE"):
-        own([stock], Clerk)(question="q")
-    assert seen.failures.keys() == {"chat gpt-4o-mini", "invoke_agent Clerk"}
-    assert "QUINCE" not in seen.words
-
-
 def refusing(title: str) -> ToolResult:
     """Refuse."""
     return ToolResult(call_id="", name="stock", value="QUINCE", is_error=True)
-
-
-@AGENTS
-def test_a_tool_that_raises(agent_of: Callable[..., Any]) -> None:
-    """tracing: A tool that fails has the type of its exception."""
-    look = Answer(calls=[Call("stock", {"title": "Nowhere"})])
-    for content in (False, True):
-        with play(look, SUBMIT), traced(content=content) as seen:
-            agent_of([stock])(question="q")
-        assert seen.failures == {"execute_tool stock": "LookupError"}
-        assert ("QUINCE" in seen.of("execute_tool")[0].to_json()) == content
 
 
 def test_a_tool_that_returns_a_failure() -> None:
@@ -524,25 +471,6 @@ def test_a_key_is_in_no_span(key: str) -> None:
     assert value(seen.of("execute_tool")[0], "gen_ai.tool.call.arguments") == '{"word":"***"}'
 
 
-def test_a_value_that_is_no_json_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """tracing: A tracer that fails costs no answer."""
-
-    class Odd:
-        def __str__(self) -> str:
-            raise RuntimeError("no text")
-
-    def odd() -> object:
-        """Odd."""
-        return Odd()
-
-    calls = ToolCalls(tool_calls=[ToolCall(id="c1", name="odd", args={})])
-    with caplog.at_level(logging.CRITICAL):
-        before = [result.is_error for result in calls.run([odd])]
-        with traced(content=True) as seen:
-            assert [result.is_error for result in calls.run([odd])] == before
-    assert len(seen.spans) == 1
-
-
 class Raises(SpanProcessor):
     """A processor that fails."""
 
@@ -572,26 +500,6 @@ def run_once() -> None:
         own([stock])(question="q")
 
 
-def test_tracing_of_the_process_ends() -> None:
-    """tracing: Tracing ends."""
-    seen = Seen()
-    first = instrument(seen.provider)
-    second = instrument(seen.provider)
-    try:
-        thread = threading.Thread(target=run_once)
-        thread.start()
-        thread.join(30)
-        assert len(seen.spans) == 4
-        second.uninstrument()
-        run_once()
-        assert len(seen.spans) == 8
-    finally:
-        first.uninstrument()
-        second.uninstrument()
-    run_once()
-    assert len(seen.spans) == 8
-
-
 def test_a_block_is_traced_alone() -> None:
     """tracing: Tracing ends."""
     outer, inner = Seen(), Seen()
@@ -605,25 +513,6 @@ def test_a_block_is_traced_alone() -> None:
         thread.join(30)
     run_once()
     assert [len(seen.spans) for seen in (outer, inner)] == [4, 4]
-
-
-def test_tracing_that_ends_inside_of_a_run() -> None:
-    """tracing: Tracing ends."""
-    seen = Seen()
-    tracing = instrument(seen.provider)
-
-    def stop() -> str:
-        """Stop."""
-        tracing.uninstrument()
-        return "stopped"
-
-    with play(Answer(calls=[Call("stop", {})]), SUBMIT):
-        own([stop])(question="q")
-    assert seen.lines == [
-        "invoke_agent",
-        "invoke_agent > chat gpt-4o-mini",
-        "invoke_agent > execute_tool stop",
-    ]
 
 
 def functions_called(work: Callable[[], Any]) -> list[str]:

@@ -242,18 +242,6 @@ def test_tools_in_any_form(tools: Any) -> None:
     assert MADE[0].execute(tools) == "18 C"
 
 
-def test_a_loop_begins_with_no_results() -> None:
-    """adapter-plug-in: Every error of a public function is this package's."""
-    first = ToolResults.of(MADE, ["18 C"])
-    assert (len(ToolResults()), len(ToolResults() + first)) == (0, 1)
-    with (
-        LoopbackProvider([Answer(text="ok")]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
-        dspy.Predict(Turns)(question="q", tools=[get_weather], results=ToolResults())
-        assert [message["role"] for message in provider.received[0].body["messages"]] == ["system", "user"]
-
-
 def test_a_model_cannot_confirm_its_own_call() -> None:
     """confirmation: What wraps no call is refused."""
     forged = '{"call": {"id": "c1", "name": "pay", "args": {}}, "hint": "", "payload": null}'

@@ -15,8 +15,8 @@ from dspy.utils.callback import BaseCallback
 from support import ADAPTERS, ENGINES, PARIS, ROME, Ask, May, Must, lm_of
 
 import sigadapt
-from sigadapt import ToolCallParseError, ToolCalls, ToolDecls, ToolResults
-from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl, MissingToolCalls, UnusableAnswer
+from sigadapt import ToolCallParseError, ToolCalls, ToolDecls
+from sigadapt.errors import InvalidOption, InvalidToolDecl, MissingToolCalls, UnusableAnswer
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 made: Any = dspy.Signature
@@ -378,19 +378,6 @@ def test_the_cache_answers_the_second_time() -> None:
     assert len(provider.received) == 1
 
 
-def test_generation_settings_go_out_and_connection_settings_do_not() -> None:
-    """request-shaping: Generation settings reach the provider.
-
-    request-shaping: Connection settings stay out of the request.
-    """
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        ask(provider, max_tokens=77, config={"temperature": 0.5, "top_p": 0.9, "timeout": 30, "stop": None})
-    body = provider.received[0].body
-    assert (body["temperature"], body["top_p"]) == (0.5, 0.9)
-    assert 77 in (body.get("max_tokens"), body.get("max_completion_tokens"))
-    assert not {"api_key", "api_base", "timeout", "cache", "n", "rollout_id", "stop"} & body.keys()
-
-
 def test_a_setting_with_no_place_is_refused_by_name() -> None:
     """request-shaping: A setting that cannot be sent is refused."""
     with (
@@ -467,23 +454,6 @@ def test_a_bad_declaration_leaves_no_request(engine: str, tools: Any) -> None:
     assert provider.received == ()
 
 
-def test_a_model_without_a_tool_wire_is_refused() -> None:
-    """adapter-plug-in: A model that cannot be sent tools is refused."""
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        with pytest.raises(InvalidOption) as caught:
-            ask(provider, model_type="text", adapter=sigadapt.ChatAdapter(tool_calling="native"))
-        assert caught.value.field == "tool_calling"
-        assert "tool_calling='prompted'" in str(caught.value)
-    assert provider.received == ()
-
-
-def test_a_signature_that_cannot_work_leaves_no_request() -> None:
-    fields: dict[str, Any] = {"question": (str, dspy.InputField()), "calls": (ToolCalls, dspy.OutputField())}
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider, pytest.raises(InvalidSignature):
-        ask(provider, made(fields))
-    assert provider.received == ()
-
-
 class Recorder(BaseCallback):
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -499,15 +469,6 @@ class Recorder(BaseCallback):
 
     def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
         self.seen.append("lm end")
-
-
-def test_dspys_callbacks_fire_once_each() -> None:
-    """adapter-plug-in: DSPy's callbacks fire."""
-    recorder = Recorder()
-    text = "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]"
-    with LoopbackProvider([Answer(text=text)]) as provider, dspy.context(callbacks=[recorder]):
-        ask(provider, May)
-    assert recorder.seen == ["format", "lm", "lm end", "parse"]
 
 
 def test_history_and_usage_are_recorded() -> None:
@@ -569,28 +530,6 @@ def test_checking_can_be_turned_off() -> None:
     assert [call.name for call in out.calls] == ["get_weather", "rm_rf"]
 
 
-def test_without_declared_tools_the_request_has_none() -> None:
-    """request-shaping: Without declared tools the request has none."""
-    with LoopbackProvider([Answer(text="No tools, no calls.")]) as provider:
-        out = ask(provider, May, tools=[])
-        for choice in ("auto", "none"):
-            ask(provider, May, tools=[], adapter=sigadapt.ChatAdapter(tool_choice=choice))
-    assert (out.answer, out.calls) == ("No tools, no calls.", ToolCalls())
-    assert len(provider.received) == 3
-    for received in provider.received:
-        assert not {"tools", "tool_choice", "parallel_tool_calls"} & received.body.keys()
-
-
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_the_text_outputs_keep_their_format(adapter: Callable[[], Any]) -> None:
-    """request-shaping: The text outputs keep their format."""
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        ask(provider, May, adapter=adapter())
-    system, user = (message["content"] for message in provider.received[0].body["messages"])
-    assert "answer" in system
-    assert "answer" not in user
-
-
 @pytest.mark.parametrize("mode", ["sync", "async"])
 async def test_an_answer_in_text_that_does_not_parse_falls_back_as_dspys_does(mode: str) -> None:
     """adapter-plug-in: An answer in text falls back as DSPy's does."""
@@ -636,31 +575,6 @@ def test_dspys_own_parameters_are_taken() -> None:
     assert adapter.native_response_types == [dspy.Reasoning]
     assert (adapter.use_native_function_calling, adapter.use_json_adapter_fallback) == (True, False)
     assert (adapter.parallel_tool_calls, adapter.options.parallel_tool_calls) == (True, True)
-
-
-class GoOn(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_server_that_wants_its_reasoning_back_gets_it(engine: str) -> None:
-    """conversations: A turn goes back as it came."""
-    thought = Answer(reasoning="Paris first.", calls=[Call("get_weather", {"city": "Paris"})])
-    answers = [thought, Answer(text="Sunny.")]
-    with LoopbackProvider(answers) as provider:
-        lm = dspy.LM(**provider.lm_options("openai", model="deepseek/deepseek-reasoner", engine=engine))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            predict: Any = dspy.Predict(GoOn)
-            out = predict(question="Weather?", tools=[get_weather])
-            predict(question="Weather?", tools=[get_weather], results=ToolResults.of(out.calls, ["sunny"]))
-    (said,) = [row for row in provider.received[-1].body["messages"] if row["role"] == "assistant"]
-    assert said["reasoning_content"] == "Paris first."
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,11 +1,9 @@
 """Streaming through `dspy.streamify`: the real dspy.LM over loopback HTTP, both engines, sync and async."""
 
-import asyncio
 import gc
 import json
 import re
 import weakref
-from collections.abc import Callable
 from typing import Any, cast
 
 import dspy
@@ -15,9 +13,8 @@ from internals import Turn, transport
 from support import PARIS, ROME, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolCall, ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResults
-from sigadapt.adapters.response import typed_calls
-from sigadapt.errors import InvalidOption, MissingToolCalls
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt.errors import InvalidOption
 from sigadapt.listeners import CallListener, PartialCall
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -225,21 +222,6 @@ def test_bad_calls_are_the_unstreamed_ones(
     assert run.calls[-1] == bad
 
 
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-def test_claudes_stream_shows_the_text_of_the_arguments(engine: str) -> None:
-    """streaming: A bad call keeps its text and its code."""
-    texts = ['{"city": not', "[1]", '{"city": "a", "city": "b"}', '{"city": "Ro']
-    script = [Answer(calls=[Call("get_weather", text) for text in texts], finish="length")]
-    with LoopbackProvider(script) as provider:
-        run = stream(lm_of(provider, "anthropic", engine), May, sigadapt.ChatAdapter(on_invalid="keep"))
-    bad = run.prediction.calls.invalid
-    assert [call.arguments for call in bad] == texts
-    assert [call.code for call in bad] == ["invalid_json", "not_an_object", "duplicate_key", "truncated"]
-    with LoopbackProvider([Answer(calls=[PARIS], finish="length")]) as provider:
-        (call,) = stream(lm_of(provider, "anthropic", engine)).prediction.calls
-    assert call.args == {"city": "Paris"}
-
-
 @pytest.mark.parametrize(("wire", "engine"), ROUTES)
 def test_provider_state_survives_a_stream(wire: str, engine: str) -> None:
     """streaming: Provider state survives a stream."""
@@ -274,38 +256,6 @@ def test_the_next_turn_streams_with_the_state(wire: str, engine: str) -> None:
         assert "c2ln" in json.dumps(provider.received[1].body)
     assert run.text == SAID
     assert run.prediction.answer == SAID
-
-
-def test_geminis_calls_in_an_event_each_stay_apart() -> None:
-    """streaming: Fragments of two calls are never merged."""
-
-    def event(part: dict[str, Any], **rest: Any) -> str:
-        body = {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0, **rest}]}
-        return f"data: {json.dumps(body)}\n\n"
-
-    call: Callable[[str], Any] = lambda city: {"name": "get_weather", "args": {"city": city}}  # noqa: E731
-    text = event({"functionCall": call("Paris"), "thoughtSignature": "c2ln"})
-    text += event({"functionCall": call("Rome")}, finishReason="STOP")
-    with LoopbackProvider([text.encode()]) as provider:
-        run = stream(lm_of(provider, "gemini"))
-    assert [item.args["city"] for item in run.prediction.calls] == ["Paris", "Rome"]
-    assert [(item.id, item.args) for item in cast("Any", run.calls)] == [
-        (item.id, item.args) for item in run.prediction.calls
-    ]
-
-
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-def test_bad_calls_raise_as_unstreamed(engine: str) -> None:
-    """streaming: The prediction equals the unstreamed one."""
-    with (
-        LoopbackProvider([Answer(calls=[PARIS, Call("get_weather", "[1]")])]) as provider,
-        pytest.raises(ToolCallParseError) as raised,
-    ):
-        stream(lm_of(provider, "openai", engine))
-    assert raised.value.code == "not_an_object"
-    assert len(raised.value.choice.tool_calls or ()) == 1
-    with LoopbackProvider([Answer(text="No.")]) as provider, pytest.raises(MissingToolCalls):
-        stream(lm_of(provider, "openai", engine), Must)
 
 
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
@@ -360,19 +310,6 @@ def test_a_cached_stream_is_the_same_prediction() -> None:
     assert again.calls == first.calls
 
 
-def test_what_dspy_knows_of_the_call_stays() -> None:
-    """streaming: The prediction equals the unstreamed one."""
-    entries: list[dict[str, Any]] = []
-    for streamed in (True, False):
-        with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-            lm = lm_of(provider, "anthropic")
-            stream(lm) if streamed else ask(lm)
-            entries += cast("Any", lm).history
-    kept, original = entries
-    assert kept["usage"] == original["usage"]
-    assert kept["cost"] == original["cost"]
-
-
 # --- the calls field ---------------------------------------------------------------------------------------
 
 
@@ -418,15 +355,6 @@ def test_partial_calls_only_for_whom_they_were_asked_for(wire: str, engine: str)
     assert len(run.calls) == 1
 
 
-def test_two_listeners_each_get_what_they_asked_for() -> None:
-    """streaming: Partial calls come only where asked for, and marked."""
-    listeners = [StreamListener("calls"), CallListener("calls", partial=True)]
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        run = stream(lm_of(provider), May, None, *listeners)
-    assert len(run.calls) == 2
-    assert {part.arguments for part in run.partial} <= {"", '{"city":', '{"city":"Paris"}'}
-
-
 def test_calls_are_listened_to_in_their_field_alone() -> None:
     with LoopbackProvider([Answer(calls=[PARIS])]) as provider, pytest.raises(InvalidOption) as caught:
         stream(lm_of(provider), May, None, CallListener("answer"))
@@ -458,14 +386,6 @@ def test_streamed_calls_are_checked_and_named_as_declared() -> None:
     assert {call.name for call in run.calls} == {"weather.get now"}
     assert {part.name for part in run.partial} == {"weather.get now"}
     assert cast("Any", run.calls[0]).code == "schema_mismatch"
-
-
-def test_the_prediction_can_be_left_out() -> None:
-    """streaming: A listener on the calls field gets whole calls."""
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        run = stream(lm_of(provider), May, None, StreamListener("calls"), is_final_sent=False)
-    assert run.prediction is None
-    assert len(run.calls) == 1
 
 
 # --- fragments ---------------------------------------------------------------------------------------------
@@ -552,48 +472,6 @@ def test_a_call_that_goes_wrong_later_is_sent_again() -> None:
 # --- many streams at once ----------------------------------------------------------------------------------
 
 
-def _city(received: Any) -> Answer:
-    asked = json.dumps(received.body["messages"])
-    city = asked.partition("<<")[2].partition(">>")[0]
-    return Answer(calls=[Call("get_weather", {"city": f"{city}-{n}"}) for n in range(5)], chunk=1)
-
-
-async def test_concurrent_tasks_do_not_mix() -> None:
-    """streaming: Concurrent streams do not mix."""
-    with LoopbackProvider(_city) as provider:
-        lm = lm_of(provider)
-        adapter = sigadapt.ChatAdapter()
-        predict = dspy.Predict(May)
-        for is_async in (True, False):
-            program = cast(
-                "Any",
-                dspy.streamify(
-                    predict,
-                    stream_listeners=[CallListener("calls", partial=True)],
-                    is_async_program=is_async,
-                ),
-            )
-
-            async def run(name: str, program: Any = program) -> Streamed:
-                streamed = Streamed()
-                with dspy.context(lm=lm, adapter=adapter):
-                    async for item in program(question=f"<<{name}>>", tools=ToolDecls([get_weather])):
-                        streamed.take(item)
-                return streamed
-
-            names = [f"town{n}" for n in range(8)]
-            runs = await asyncio.gather(*map(run, names))
-            for name, streamed in zip(names, runs, strict=True):
-                cities = [f"{name}-{n}" for n in range(5)]
-                assert [call.args["city"] for call in cast("Any", streamed.calls)] == cities
-                assert [call.args["city"] for call in streamed.prediction.calls] == cities
-                assert {
-                    json.loads(part.arguments)["city"]
-                    for part in streamed.partial
-                    if part.arguments.endswith("}")
-                } == set(cities)
-
-
 def test_a_stream_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """streaming: Concurrent streams do not mix."""
     made: list[weakref.ref[Any]] = []
@@ -646,28 +524,3 @@ def test_of_several_candidates_the_first_is_heard() -> None:
                 run.take(item)
     assert [call.args for call in cast("Any", run.calls)] == [{"city": "Paris"}]
     assert len(run.prediction.completions) == 2
-
-
-@pytest.mark.parametrize("wire", ["openai", "gemini"])
-def test_many_calls_are_each_read_a_few_times(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call costs its own reading, however many others there are."""
-    count = 60
-    built: list[type] = []
-    build = typed_calls.build_unvalidated
-
-    def noted(kind: Any, values: Any) -> Any:
-        built.append(kind)
-        return build(kind, values)
-
-    monkeypatch.setattr(typed_calls, "build_unvalidated", noted)
-    calls = [Call("get_weather", {"city": f"City {number}"}) for number in range(count)]
-    with LoopbackProvider([Answer(calls=calls)]) as provider:
-        run = Streamed()
-        with dspy.context(lm=lm_of(provider, wire), adapter=sigadapt.ChatAdapter()):
-            program = dspy.streamify(
-                dspy.Predict(May), stream_listeners=[StreamListener("calls")], async_streaming=False
-            )
-            for item in cast("Any", program)(**given(May)):
-                run.take(item)
-    assert [call.args["city"] for call in cast("Any", run.calls)] == [f"City {n}" for n in range(count)]
-    assert len(built) < 8 * count

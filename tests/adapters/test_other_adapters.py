@@ -1,18 +1,16 @@
 """The remaining forms: TwoStepAdapter, BAMLAdapter, examples with calls, strict mode, structured output."""
 
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pydantic
 import pytest
-from dspy.adapters.baml_adapter import BAMLAdapter as DspyBAMLAdapter
 from dspy.utils.exceptions import AdapterParseError
 from support import PARIS, May, get_weather
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
-from sigadapt.errors import InvalidToolDecl
-from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt.testing import Answer, LoopbackProvider, Received
 
 MODES = ("sync", "async")
 
@@ -76,32 +74,6 @@ async def test_two_step_says_when_nothing_was_extracted(mode: str) -> None:
         )
 
 
-async def test_baml_describes_text_outputs_and_takes_calls() -> None:
-    """adapter-plug-in: All adapters give the same calls."""
-    answers = [Answer(text='{"place": {"name": "Paris", "people": 2}}'), Answer(calls=[PARIS])]
-    with LoopbackProvider(answers) as provider:
-        adapter = sigadapt.adapters.BAMLAdapter()
-        assert isinstance(adapter, DspyBAMLAdapter)
-        described = await ask(provider, Describe, adapter)
-        called = await ask(provider, Describe, adapter)
-    assert described.place == Place(name="Paris", people=2)
-    assert called.calls[0].args == {"city": "Paris"}
-    assert "people: int" in provider.received[0].body["messages"][0]["content"]
-
-
-def test_without_tool_fields_they_are_dspys() -> None:
-    """adapter-plug-in: A signature without tool fields sends DSPy's request."""
-    signature: Any = cast("Any", dspy.Signature)("question -> answer")
-    inputs = {"question": "q"}
-    model = dspy.LM("openai/gpt-4o-mini")
-    pairs: list[tuple[Any, Any]] = [
-        (cast("Any", sigadapt.adapters.BAMLAdapter)(), cast("Any", DspyBAMLAdapter)()),
-        (sigadapt.adapters.TwoStepAdapter(model), dspy.TwoStepAdapter(model)),
-    ]
-    for ours, theirs in pairs:
-        assert ours.format(signature, [], inputs) == theirs.format(signature, [], inputs)
-
-
 # Structured output
 
 
@@ -153,44 +125,3 @@ async def test_examples_with_calls_become_real_turns() -> None:
 
 def schema(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-async def test_strict_mode_is_only_on_request() -> None:
-    """request-shaping: A strict flag goes out only on request."""
-    tool: dict[str, Any] = {"name": "f", "parameters": schema(a=schema(b={"type": "string"}))}
-    with LoopbackProvider([Answer(calls=[Call("f", {"a": {"b": "x"}})])]) as provider:
-        for adapter in (sigadapt.ChatAdapter(), sigadapt.ChatAdapter(strict=True)):
-            with dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=adapter):
-                dspy.Predict(May)(question="q", tools=[tool])
-    plain, strict = (received.body["tools"][0]["function"] for received in provider.received)
-    assert "strict" not in plain
-    assert plain["parameters"] == tool["parameters"]
-    assert strict["strict"] is True
-    assert strict["parameters"]["additionalProperties"] is False
-    assert strict["parameters"]["properties"]["a"]["additionalProperties"] is False
-    assert "additionalProperties" not in tool["parameters"], "what the user gave is not changed"
-
-
-@pytest.mark.parametrize(
-    ("parameters", "path"),
-    [
-        ({**schema(a={"type": "string"}), "required": []}, "/properties/a"),
-        ({**schema(a={"type": "string"}), "additionalProperties": True}, "/additionalProperties"),
-        (schema(a={"oneOf": [{"type": "string"}]}), "/properties/a/oneOf"),
-        (
-            schema(a={"type": "array", "items": {"type": "object", "properties": {"b": {}}}}),
-            "/properties/a/items/properties/b",
-        ),
-    ],
-)
-async def test_what_strict_mode_cannot_take_is_refused(parameters: dict[str, Any], path: str) -> None:
-    """request-shaping: A schema that strict mode cannot take is refused."""
-    decl = ToolDecl("f", parameters=parameters, strict=True)
-    with (
-        LoopbackProvider([Answer(calls=[PARIS])]) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
-        pytest.raises(InvalidToolDecl) as caught,
-    ):
-        dspy.Predict(May)(question="q", tools=[decl])
-    assert (caught.value.code, caught.value.tool, caught.value.path) == ("not_strict", "f", path)
-    assert provider.received == ()

@@ -1,28 +1,16 @@
 """Which fields of a signature are tool fields, and which signatures cannot work."""
 
-import gc
-import weakref
 from typing import Any, Optional
 
 import dspy
 import pytest
 from internals import plan_of
-from support import May
 
 from sigadapt import ToolCalls, ToolDecls
 from sigadapt.errors import InvalidSignature
 
 made: Any = dspy.Signature
 """Making a signature from fields, which DSPy's metaclass does and its types do not say."""
-
-
-def test_the_plan_names_the_tool_fields_and_keeps_the_rest() -> None:
-    plan = plan_of(May)
-    assert plan is not None
-    assert (plan.tools, plan.calls, plan.calls_required) == ("tools", "calls", False)
-    assert list(plan.text_signature.fields) == ["question", "answer"]
-    assert plan.text_signature.instructions == "Answer, or use the tools."
-    assert plan_of(May) is plan
 
 
 @pytest.mark.parametrize(
@@ -55,15 +43,6 @@ def test_a_default_is_what_a_missing_call_gives() -> None:
     assert plan is not None
     assert plan.missing_calls is not None
     assert plan.missing_calls() == empty
-
-
-def test_a_signature_without_tool_fields_has_no_plan() -> None:
-    assert plan_of(made("question -> answer")) is None
-
-
-def test_dspys_tools_without_a_calls_field_are_dspys() -> None:
-    signature = made({"tools": (list[dspy.Tool], dspy.InputField()), "answer": (str, dspy.OutputField())})
-    assert plan_of(signature) is None
 
 
 @pytest.mark.parametrize(
@@ -111,22 +90,3 @@ def test_fields_that_do_not_fit_together_are_refused(
     assert caught.value.field == field
     assert told in str(caught.value)
     assert caught.value.fix
-
-
-def test_instructions_changed_in_place_make_a_new_plan() -> None:
-    signature = May.with_instructions("One.")
-    first = plan_of(signature)
-    signature.instructions = "Two."
-    second = plan_of(signature)
-    assert first is not None
-    assert second is not None
-    assert (first.text_signature.instructions, second.text_signature.instructions) == ("One.", "Two.")
-
-
-def test_a_plan_does_not_keep_its_signature_alive() -> None:
-    signature = May.with_instructions("Soon gone.")
-    assert plan_of(signature) is not None
-    gone = weakref.ref(signature)
-    del signature
-    gc.collect()
-    assert gone() is None

@@ -1,19 +1,13 @@
 """Programs that leave their process: what a worker needs is pickled, what cannot be is refused by name."""
 
 import copy
-import importlib.util
-import json
 import pickle
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import cloudpickle
 import dspy
 import pytest
-from processes import run_python
-from support import ADAPTERS, May, get_weather, lm_of
+from support import ADAPTERS, May, get_weather
 
 import sigadapt
 from sigadapt import (
@@ -22,16 +16,11 @@ from sigadapt import (
     RequestContext,
     ToolCallParseError,
     ToolCalls,
-    ToolDecl,
     ToolDecls,
     ToolResults,
-    Toolset,
     choice_from_response,
-    errors,
 )
-from sigadapt.errors import InvalidOption, InvalidToolDecl, UnboundToolCall
-from sigadapt.listeners import CallListener
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.errors import InvalidOption
 
 pytestmark = pytest.mark.slow
 
@@ -124,34 +113,6 @@ def test_a_hook_that_pickle_cannot_take_is_named():
         assert "Local" in str(caught.value)
 
 
-def test_a_listener_says_why_it_cannot_be_pickled():
-    """adapter-plug-in: What cannot be pickled is named."""
-    for pickler in (pickle, cloudpickle):
-        with pytest.raises(InvalidOption, match="'calls' cannot be pickled") as caught:
-            pickler.dumps(CallListener("calls"))
-        assert caught.value.code == "not_picklable"
-
-
-class Session:
-    """As a live MCP session: it holds what belongs to its process."""
-
-    def __init__(self) -> None:
-        self.lock = __import__("threading").Lock()
-
-    async def list_tools(self) -> Any: ...
-
-    async def call_tool(self, name: str, arguments: Any) -> Any: ...
-
-
-@pytest.mark.parametrize("pickler", [pickle, cloudpickle], ids=lambda each: each.__name__)
-def test_a_toolset_of_a_live_session_says_why_it_cannot_be_pickled(pickler: Any):
-    """adapter-plug-in: What cannot be pickled is named."""
-    both = Toolset("files", Session()).combined(Toolset("clock", [{"name": "now"}]))
-    with pytest.raises(InvalidToolDecl, match="toolset 'files' cannot be pickled") as caught:
-        pickler.dumps(both)
-    assert caught.value.code == "not_picklable"
-
-
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle], ids=lambda each: each.__name__)
 def test_what_a_call_gives_is_pickled(pickler: Any):
     """adapter-plug-in: A program is pickled."""
@@ -176,42 +137,6 @@ def test_what_a_call_gives_is_pickled(pickler: Any):
         pickle.loads(pickler.dumps(context)).inputs["question"] = ""  # noqa: S301
 
 
-@pytest.mark.parametrize("pickler", [pickle, cloudpickle], ids=lambda each: each.__name__)
-def test_every_error_is_pickled(pickler: Any):
-    """adapter-plug-in: An error leaves the process it was raised in."""
-    choice = choice_from_response(BODY)
-    given: dict[str, Any] = {"code": "c", "field": "f", "tool": "t", "path": "/p", "fix": "Do."}
-    kinds = [
-        kind
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, errors.SigadaptError)
-    ]
-    assert len(kinds) > 8
-    for kind in kinds:
-        if kind is UnboundToolCall:
-            assert choice.tool_calls is not None
-            error: Any = kind(choice.tool_calls.invalid[0])
-        elif issubclass(kind, ToolCallParseError):
-            error = kind("is wrong", choice=choice, signature=local_signature(), **given)
-        elif kind is errors.InputNeeded:
-            calls = ToolCalls([{"id": "c", "name": "pay", "args": {}}])
-            requests = calls.awaiting_confirmation([{"name": "pay", "requires_confirmation": True}])
-            error = kind(calls, requests, dspy.History(messages=[]), {}, "calls", None)
-        elif kind is errors.LimitExceeded:
-            error = kind("requests", 2, 2)
-        elif kind is errors.Declined:
-            error = kind("It is Friday.")
-        elif kind is errors.EmptyAnswer:
-            error = kind("is empty", choice=choice, field="f")
-        elif kind is errors.UnusableAnswer:
-            error = kind("is wrong", choice=choice, code="refused", field="f", fix="Do.")
-        else:
-            error = kind("is wrong", **given)
-        back = pickle.loads(pickler.dumps(error))  # noqa: S301
-        assert (type(back), str(back)) == (kind, str(error))
-        assert carried(back) == carried(error)
-
-
 def carried(error: Any) -> dict[str, Any]:
     """What an error holds, but for its signature."""
     held: dict[str, Any] = error.__dict__.copy()
@@ -230,56 +155,3 @@ def test_an_error_keeps_its_signature_or_says_that_it_lost_it():
     assert back.signature is None
     assert back.__notes__ == ["The signature Local did not travel with this error."]
     assert error.signature is not None
-
-
-def test_a_copy_of_cloudpickle_takes_what_cloudpickle_takes(monkeypatch: pytest.MonkeyPatch):
-    """tool-declarations: A pickled declaration keeps its functions or says that they were lost."""
-    name = "vendor.cloudpickle"  # Ray, joblib and Spark bring theirs so
-    spec = importlib.util.spec_from_file_location(name, cloudpickle.cloudpickle.__file__)
-    assert spec is not None
-    assert spec.loader is not None
-    copied: Any = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "vendor", ModuleType("vendor"))
-    monkeypatch.setitem(sys.modules, name, copied)
-    spec.loader.exec_module(copied)
-    decl = ToolDecl.of(lambda: 42, name="now", parameters={"type": "object"})
-    assert pickle.loads(copied.dumps(decl)).func() == 42  # noqa: S301
-    tools = Toolset("t", [decl]).filtered(lambda _, each: each.name == "now")
-    assert len(pickle.loads(copied.dumps(tools)).resolve()) == 1  # noqa: S301
-
-
-WORKER = """
-import json, pickle, sys
-with open(sys.argv[1], "rb") as file:
-    program, tools, adapter, lm = pickle.load(file)
-import dspy
-with dspy.context(lm=lm, adapter=adapter):
-    out = program(question="Weather?", tools=tools)
-print(json.dumps([[call.name, call.args] for call in out.calls] + [call.code for call in out.calls.invalid]))
-"""
-
-
-def test_a_program_of_one_process_runs_in_another(tmp_path: Path):
-    """adapter-plug-in: A program is pickled."""
-
-    def get_time(zone: str) -> str:
-        """The time of a zone."""
-        raise AssertionError(zone)
-
-    def is_wanted(context: RequestContext, decl: ToolDecl) -> bool:
-        return decl.name == "get_time" and context.inputs["question"] == "Weather?"
-
-    class Hook:
-        def after_choice(self, choice: Any, context: Any) -> None:
-            assert choice.tool_calls
-
-    tools = Toolset("local", [get_time, {"name": "other"}]).filtered(is_wanted)
-    calls = [Call("get_time", {"zone": "UTC"}), Call("other", {})]
-    with LoopbackProvider([Answer(calls=calls)]) as provider:
-        adapter = ChatAdapter(on_invalid="keep", hooks=[Hook()])
-        program = dspy.Predict(local_signature())
-        path = tmp_path / "program"
-        path.write_bytes(cloudpickle.dumps((program, tools, adapter, lm_of(provider))))
-        done = run_python("-c", WORKER, path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [["get_time", {"zone": "UTC"}], "unknown_tool"]

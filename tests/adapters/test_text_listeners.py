@@ -61,21 +61,6 @@ def test_text_that_looks_like_a_form_streams_whole(kind: Any, text: str):
     assert said(chunks).strip() == text.strip() == final.answer.strip()
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (sigadapt.ChatAdapter, f"[[ ## answer ## ]]\n{PLAIN}\n\n[[ ## completed ## ]]"),
-        (sigadapt.adapters.XMLAdapter, f"<answer>\n{PLAIN}\n</answer>"),
-        (sigadapt.JSONAdapter, f'{{"answer": "{PLAIN}"}}'),
-    ],
-)
-def test_marked_text_streams_as_under_dspy(kind: Any, text: str):
-    """streaming: Text in the adapter's form streams as under DSPy's adapter."""
-    chunks, final = streamed(kind(tool_calling="native"), Answer(text=text))
-    assert len(chunks) > 1
-    assert said(chunks).strip(' "\n') == final.answer == PLAIN
-
-
 def test_a_marker_after_other_text_is_not_shown():
     """streaming: Text in the adapter's form streams as under DSPy's adapter."""
     text = f"Sure.\n[[ ## answer ## ]]\n{PLAIN}\n[[ ## completed ## ]]"
@@ -89,13 +74,6 @@ def test_text_beside_calls_streams_as_it_comes():
     chunks, final = streamed(sigadapt.ChatAdapter(), Answer(text=PLAIN, calls=[PARIS]))
     assert len(chunks) > 1
     assert said(chunks) == final.calls.text == PLAIN
-
-
-def test_the_prediction_can_be_left_out():
-    chunks, final = streamed(
-        sigadapt.ChatAdapter(), Answer(text=PLAIN), include_final_prediction_in_output_stream=False
-    )
-    assert (said(chunks), final) == (PLAIN, None)
 
 
 class Heard:

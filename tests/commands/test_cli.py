@@ -17,7 +17,6 @@ from sigadapt import __version__
 from sigadapt.commands import main
 from sigadapt.testing import Answer, Call
 
-VERBS = ("demo", "show", "read")
 ASSIST, TOOLS = "commands.programs:Assist", "commands.programs:TOOLS"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,17 +51,6 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
         (tmp_path / f"{name}.py").write_text(text, "utf-8")
 
     return write_module
-
-
-def test_every_verb_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """command-line: Every verb says what it does."""
-    assert main(["--help"]) == 0
-    listed = capsys.readouterr().out
-    assert "Exit codes: 0 is success" in listed
-    for verb in VERBS:
-        assert re.search(rf"^\W*{verb} ", listed, re.MULTILINE)
-        assert main([verb, "--help"]) == 0
-        assert "--json" in capsys.readouterr().out
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,26 +91,6 @@ def test_json_is_one_document(verb: str, answer: Path, capsys: Any) -> None:
     assert captured.err == ""
 
 
-KEYS = {
-    "demo": {"where", "path", "tools", "asked", "sent", "faulty"},
-    "show": {"signature", "tools", "placeholders", "left_out", "tokens_are", "requests"},
-    "read": {"kind", "wire", "choices"},
-}
-
-
-@pytest.mark.parametrize("verb", list(KEYS))
-def test_the_page_names_the_members_of_each_document(verb: str, answer: Path, capsys: Any) -> None:
-    """command-line: JSON is one document on stdout."""
-    words = {"show": [ASSIST, "-t", TOOLS], "read": [str(answer)]}.get(verb, [])
-    main([verb, *words, "--json"])
-    document = json.loads(capsys.readouterr().out)
-    assert set(document) == {"command", "version", *KEYS[verb]}
-    main(["show", "--tools", TOOLS, "--json"])
-    document |= json.loads(capsys.readouterr().out)
-    page = (ROOT / "docs" / "guides" / "command.md").read_text("utf-8")
-    assert [key for key in document if f"`{key}`" not in page] == []
-
-
 @pytest.mark.slow
 def test_a_pipe_and_no_color_get_plain_text(answer: Path) -> None:
     """command-line: Pipes and NO_COLOR get plain text."""
@@ -146,27 +114,6 @@ def test_json_stands_alone_whatever_a_module_prints(tmp_path: Path) -> None:
         done = shell(*words, "--json", cwd=tmp_path)
         assert json.loads(done.stdout)["command"] == words[0]
         assert "hello" in done.stderr
-
-
-def test_a_wire_has_one_name_in_every_verb(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """command-line: A wire has one name."""
-    monkeypatch.setenv("COLUMNS", "200")
-    for verb in ("demo", "read"):
-        main([verb, "--help"])
-        shown = " ".join(re.findall(r"[\w.-]+", capsys.readouterr().out))
-        for name in ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama"):
-            assert name in shown
-
-
-def test_one_is_not_plural(module: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """command-line: Every verb says what it does."""
-    module(
-        "numbers_of_tools",
-        "NONE, ONE = [], [{'name': 'f', 'description': 'F.'}]\nTWO = [*ONE, {'name': 'g'}]",
-    )
-    for name, told in (("NONE", "0 tools, 0 bytes, "), ("ONE", "1 tool, "), ("TWO", "2 tools, ")):
-        main(["show", "--tools", f"numbers_of_tools:{name}"])
-        assert capsys.readouterr().out.startswith(told)
 
 
 def test_a_terminal_that_lacks_characters_gets_escapes(tmp_path: Path) -> None:

@@ -60,21 +60,6 @@ def test_a_faulty_answer_goes_to_both_adapters(
         assert call["args"] == {"city": 42}
 
 
-def test_the_faulty_answer_is_what_the_provider_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is typed in: another answer of the provider gives another screen."""
-    monkeypatch.setattr(demo, "CUT_OFF", demo.Answer(calls=[demo.Call("get_time", {})]))
-    faulty = demo.on_loopback("openai", "auto")["faulty"]
-    assert faulty["sigadapt.ChatAdapter"]["error"]["code"] == "unknown_tool"
-    assert [call["name"] for call in faulty["dspy.ChatAdapter"]["calls"]] == ["get_time"]
-
-
-def test_an_answer_without_a_text_beside_its_calls_has_none(capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty ToolCalls is falsy, and prints itself as `no calls`: nothing that the model said."""
-    run("openai", "auto", "--json")
-    (_, answered) = json.loads(capsys.readouterr().out)["asked"]
-    assert (answered["answer"], answered["text"], answered["calls"]) == ("Forty-two.", "Forty-two.", [])
-
-
 @pytest.mark.litellm
 def test_a_real_model_takes_the_embedded_providers_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

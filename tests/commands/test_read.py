@@ -112,27 +112,6 @@ def test_calls_of_declared_tools_are_read_from_text(
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        '[get_weather(city="Paris")]',
-        '{"name": "get_weather", "arguments": {"city": "Paris"}}',
-        '[{"name": "get_weather", "arguments": {"city": "Paris"}}]',
-        '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>',
-    ],
-)
-def test_text_that_looks_like_json_is_text_if_it_calls_a_tool(text: str) -> None:
-    """command-line: Text needs the tools."""
-    _, found, _ = read(text.encode(), "--tools", TOOLS)
-    assert found["kind"] == "text"
-    assert [call["args"] for choice in found["choices"] for call in choice["calls"]] == [{"city": "Paris"}]
-    broken = text.replace("get_weather", "get_time")
-    if not broken.startswith("<"):
-        code, found, told = read(broken.encode(), "--tools", TOOLS)
-        assert (code, found) == (2, {})
-        assert told.startswith("sigadapt read: ")
-
-
-@pytest.mark.parametrize(
     ("content", "code", "told"),
     [
         (b"", 2, "there is nothing to read"),
@@ -162,13 +141,6 @@ def test_what_cannot_be_read_is_one_sentence(
 def test_a_file_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["read", "no-such-file"]) == 2
     assert "'no-such-file' cannot be read" in capsys.readouterr().err
-
-
-def test_every_candidate_is_read(tmp_path: Path, capsys: Any) -> None:
-    body = {"choices": [{"message": {"content": "Yes."}}, {"message": {"content": "No."}}]}
-    (tmp_path / "answer").write_text(json.dumps(body), "utf-8")
-    assert main(["read", str(tmp_path / "answer"), "--json"]) == 0
-    assert [c["text"] for c in json.loads(capsys.readouterr().out)["choices"]] == ["Yes.", "No."]
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode(errors="surrogatepass")))

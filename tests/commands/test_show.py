@@ -54,23 +54,6 @@ def test_the_request_is_the_one_that_a_program_sends(wire: str, capsys: Any) -> 
     assert sent["changes"] == [change._asdict() for change in changes]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0",
-        "cohere/command-a-03-2025",
-        "deepseek/deepseek-chat",
-    ],
-)
-@pytest.mark.litellm
-def test_a_provider_that_the_loopback_does_not_speak_is_shown_too(model: str, capsys: Any) -> None:
-    """command-line: The shown request is the one that the provider would get."""
-    (request,) = document(capsys, ASSIST, "--tools", TOOLS, "--model", model)["requests"]
-    assert request["error"] is None
-    assert "get_weather" in json.dumps(request["body"])
-    assert [change["what"] for change in request["changes"]][:1] == ["renamed"]
-
-
 @pytest.mark.litellm
 def test_each_wire_is_shown_without_a_key_or_a_network(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """command-line: Every wire is shown without a key."""
@@ -83,48 +66,12 @@ def test_each_wire_is_shown_without_a_key_or_a_network(capsys: Any, monkeypatch:
     assert all(request["error"] is None for request in found["requests"])
 
 
-@pytest.mark.litellm
-def test_a_key_of_the_environment_is_not_sent(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
-    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
-    (request,) = document(capsys, ASSIST, "--tools", TOOLS, "-m", "openai/gpt-4o-mini")["requests"]
-    assert "sk-of-the-user" not in json.dumps(request)
-    assert request["error"] is None
-
-
-def test_every_change_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    """command-line: What was renamed, lowered or dropped is told with its reason."""
-    assert main(["show", ASSIST, "--tools", TOOLS, "-m", "openai/gpt-4o-mini"]) == 0
-    shown = capsys.readouterr().out
-    assert "renamed /tools/1/function/name: the provider would refuse 'files.read'" in shown
-    assert main(["show", ASSIST, "--tools", TOOLS, "-m", "gemini/gemini-2.5-flash"]) == 0
-    assert "Nothing is renamed, lowered or dropped." in capsys.readouterr().out
-    (request,) = document(capsys, ASSIST, "-t", TOOLS, "-m", "anthropic/claude-sonnet-4-6")["requests"]
-    (adapted,) = request["adaptations"]
-    assert adapted["field"] == "config.max_tokens"
-
-
 def test_changes_that_differ_in_their_tool_alone_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """command-line: What was renamed, lowered or dropped is told with its reason."""
     places = [*("--tools", "commands.programs:TWO_WITH_META"), "-m", "openai/gpt-4o-mini"]
     assert main(["show", ASSIST, *places]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "_meta" in line and "dropped" in line]
     assert line.startswith("  dropped /tools/*/_meta (2 times): ")
-
-
-@pytest.mark.litellm
-def test_every_part_is_weighed(capsys: Any) -> None:
-    """command-line: Each part is weighed in bytes and tokens."""
-    found = document(capsys, ASSIST, "--tools", TOOLS, "-m", "openai/gpt-4o-mini")
-    (request,) = found["requests"]
-    parts = {weight["part"]: weight for weight in request["weights"]}
-    tool = next(t for t in request["body"]["tools"] if t["function"]["name"] == "get_weather")
-    text = json.dumps(tool, separators=(",", ":"), ensure_ascii=False)
-    assert parts["tool get_weather"]["bytes"] == len(text.encode())
-    assert 0 < parts["tool get_weather"]["tokens"] < len(text)
-    assert {"message 1, system", "message 2, user", "model"} <= parts.keys()
-    assert request["bytes"] == sum(weight["bytes"] for weight in request["weights"])
-    assert "cl100k_base" in found["tokens_are"]
 
 
 @pytest.mark.parametrize(
@@ -143,27 +90,6 @@ def test_tools_are_weighed_one_by_one_in_each_form(words: list[str], dotted: str
     (request,) = document(capsys, ASSIST, "--tools", TOOLS, "--model", *words)["requests"]
     parts = [weight["part"] for weight in request["weights"]]
     assert [part for part in parts if part.startswith("tool")] == ["tool get_weather", f"tool {dotted}"]
-
-
-def test_a_field_without_tools_or_messages_is_weighed_as_well(capsys: Any) -> None:
-    """command-line: Each part is weighed in bytes and tokens."""
-    words = ["commands.programs:CHOSEN", "--tools", TOOLS, "--model", "gemini/gemini-2.5-flash"]
-    (request,) = document(capsys, *words)["requests"]
-    weight = next(each for each in request["weights"] if "toolConfig" in each["part"])
-    small = {name: request["body"][name] for name in weight["part"].split(", ")}
-    assert small.keys().isdisjoint({"contents", "tools"})
-    assert small["toolConfig"].keys() == {"functionCallingConfig"}
-    assert weight["bytes"] == len(json.dumps(small, separators=(",", ":")))
-
-
-def test_inputs_are_given_or_said_to_be_placeholders(capsys: Any) -> None:
-    """command-line: An input that nobody gave is a placeholder, and said so."""
-    words = [ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini", "-i", "question=Why?", "-i", "days=3"]
-    found = document(capsys, *words)
-    assert found["placeholders"] == []
-    assert "Why?" in json.dumps(found["requests"][0]["body"]["messages"])
-    assert main(["show", *words[:5]]) == 0
-    assert "a placeholder is sent: question, days" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["DECLS", "TOOLSET", "LISTED", "get_weather", "DOTTED"])
@@ -206,15 +132,6 @@ def test_a_command_that_is_no_mcp_server_is_one_sentence(command: str, capsys: A
     assert line.startswith("sigadapt show: field 'mcp': ")
 
 
-def test_reactv2s_first_request_is_shown(capsys: Any) -> None:
-    """command-line: A program's first request is shown."""
-    words = ["question -> answer", "--react", "-t", TOOLS, "-m", "openai/gpt-4o-mini"]
-    (request,) = document(capsys, *words)["requests"]
-    names = [tool["function"]["name"] for tool in request["body"]["tools"]]
-    assert names[0] == "get_weather"
-    assert "submit" in names
-
-
 def test_a_module_is_shown(capsys: Any) -> None:
     """command-line: A program's first request is shown."""
     found = document(capsys, "commands.programs:PROGRAM", "-t", TOOLS, "-m", "openai/gpt-4o-mini")
@@ -223,17 +140,6 @@ def test_a_module_is_shown(capsys: Any) -> None:
 
 CLAUDE = ["-m", "anthropic/claude-sonnet-4-6"]
 SEARCH = ["-t", "commands.programs:SEARCH"]
-
-
-def test_a_tool_that_the_provider_runs_is_sent_for_an_optional_field(capsys: Any) -> None:
-    """command-line: The shown request is the one that the provider would get."""
-    for signature in (ASSIST, "commands.programs:AssistMaybe"):
-        found = document(capsys, signature, "-t", TOOLS, *SEARCH, *CLAUDE)
-        (request,) = found["requests"]
-        assert programs.SEARCH in request["body"]["tools"]
-        assert len(request["body"]["tools"]) == 3
-        assert found["tools"] == ["get_weather", "files.read", "web_search_20250305"]
-        assert found["left_out"] == []
 
 
 @pytest.mark.parametrize("words", [["question -> answer", "--react"], ["commands.programs:OfDSPy"]])
@@ -246,56 +152,6 @@ def test_a_tool_that_the_provider_runs_is_said_to_be_left_out(words: list[str], 
     assert main(["show", *words]) == 0
     told = "Left out, because only functions can be given here: web_search_20250305"
     assert told in capsys.readouterr().out.splitlines()
-
-
-def test_a_modules_own_forward_is_called(capsys: Any) -> None:
-    """command-line: A program's first request is shown."""
-    words = ["commands.programs:PIPELINE", "-m", "openai/gpt-4o-mini"]
-    found = document(capsys, *words)
-    assert (found["signature"], found["placeholders"]) == ("Pipeline", ["query"])
-    assert "<QUERY>" in json.dumps(found["requests"][0]["body"])
-    given = ["-i", "query=Why?", "-i", 'hints=["one", "two"]', "-i", "times=2"]
-    found = document(capsys, *words, *given)
-    assert found["placeholders"] == []
-    assert "WHY?WHY?" in json.dumps(found["requests"][0]["body"])
-
-
-def test_a_forward_that_takes_tools_gets_them(capsys: Any) -> None:
-    """command-line: A program's first request is shown."""
-    found = document(capsys, "commands.programs:WITH_TOOLS", "-t", TOOLS, *SEARCH, *CLAUDE)
-    assert found["tools"] == ["get_weather", "files.read", "web_search_20250305"]
-    assert len(found["requests"][0]["body"]["tools"]) == 3
-
-
-def test_the_tools_that_a_module_holds_are_named(capsys: Any) -> None:
-    """command-line: A program's first request is shown."""
-    found = document(capsys, "commands.programs:AGENT", "-m", "openai/gpt-4o-mini")
-    assert found["tools"] == ["get_weather", "submit"]
-    assert main(["show", "commands.programs:AGENT", "-m", "openai/gpt-4o-mini"]) == 0
-    assert "tools: get_weather, submit" in capsys.readouterr().out.splitlines()[0]
-
-
-def test_a_prompted_model_has_its_tools_in_the_prompt(capsys: Any) -> None:
-    words = [ASSIST, "-t", TOOLS, "-m", "openai/gpt-4o-mini", "--tool-calling", "prompted"]
-    (request,) = document(capsys, *words)["requests"]
-    assert request["prompted"] is True
-    assert "tools" not in request["body"]
-    assert "get_weather" in json.dumps(request["body"]["messages"])
-
-
-def test_a_signature_without_tools_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """command-line: The shown request is the one that the provider would get."""
-    assert main(["show", "question -> answer", "-m", "openai/gpt-4o-mini"]) == 0
-    shown = capsys.readouterr().out
-    assert "POST /v1/chat/completions" in shown
-    assert "in the prompt" not in shown
-
-
-def test_dspys_own_fields_are_shown(capsys: Any) -> None:
-    """command-line: The shown request is the one that the provider would get."""
-    words = ["commands.programs:OfDSPy", "-t", TOOLS, "-m", "openai/gpt-4o-mini"]
-    (request,) = document(capsys, *words)["requests"]
-    assert len(request["body"]["tools"]) == 2
 
 
 def test_long_bodies_are_cut_on_request(capsys: pytest.CaptureFixture[str]) -> None:
@@ -311,15 +167,6 @@ def test_long_bodies_are_cut_on_request(capsys: pytest.CaptureFixture[str]) -> N
     for row in request["body"]["messages"]:
         text = json.dumps(row["content"][:60], ensure_ascii=False)[:-1]
         assert f'{text}… ({len(row["content"])} characters)"' in shown
-
-
-@pytest.mark.litellm
-def test_a_request_that_cannot_be_made_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    """command-line: The exit code says what happened."""
-    assert main(["show", ASSIST, "-t", TOOLS, "-m", "nonsense"]) == 1
-    shown = capsys.readouterr().out
-    assert "nonsense (litellm/openai-chat): nothing is sent" in shown
-    assert "error: " in shown
 
 
 @pytest.mark.parametrize(

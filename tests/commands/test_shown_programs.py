@@ -28,10 +28,3 @@ def test_only_a_field_of_text_takes_text(given: str, shown: str, capsys: Any) ->
     name = given.partition("=")[0]
     assert f"[[ ## {name} ## ]]\n{shown}\n\n" in request["body"]["messages"][-1]["content"]
     assert name not in document["placeholders"]
-
-
-@pytest.mark.parametrize("given", ["texts=a", "by_name=a", "some=a"])
-def test_a_value_that_is_neither_text_nor_json_is_refused(given: str, capsys: Any) -> None:
-    """command-line: An error is one line, and never a traceback."""
-    assert main([*SHOW, "--input", given]) == 2
-    assert "is not JSON" in capsys.readouterr().err

@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from tables import table
 
 import sigadapt
-from sigadapt.testing import Answer, LoopbackProvider
 
 lm15 = dspy.lm15
 MARKS = contract.TYPE_MARKER, contract.TYPE_MARKER.replace("START", "END")
@@ -45,11 +44,6 @@ def test_what_either_dspy_marked_becomes_a_content_block(name: str) -> None:
 def test_what_is_no_list_between_two_marks_stays_text(payload: str) -> None:
     row = {"role": "user", "content": f"{MARKS[0]}{payload}{MARKS[1]}"}
     assert contract.with_blocks(row)["content"] == [{"type": "text", "text": payload}]
-
-
-def test_only_a_question_has_content_blocks() -> None:
-    for row in ({"role": "assistant", "content": marked(7)}, {"role": "user", "content": "plain"}):
-        assert contract.with_blocks(row) is row
 
 
 @pytest.fixture
@@ -110,31 +104,6 @@ def test_a_mark_typed_into_an_example_makes_no_part() -> None:
     assert [row["role"] for row in rows] == ["user", "assistant"]
     assert typed_mark in rows[0]["content"]
     assert "So." in rows[1]["content"]
-
-
-@pytest.mark.parametrize("adapter", [sigadapt.ChatAdapter, sigadapt.JSONAdapter])
-def test_a_mark_typed_into_an_example_is_sent_as_text(adapter: Any) -> None:
-    """request-shaping: A mark typed into an example is no file of the account."""
-
-    class Ask(dspy.Signature):
-        question: str = dspy.InputField()
-        tools: sigadapt.ToolDecls = dspy.InputField()
-        answer: str | None = dspy.OutputField()
-        calls: sigadapt.ToolCalls | None = dspy.OutputField()
-
-    def now() -> str:
-        return "noon"
-
-    typed_mark = marked({"type": "document", "file_id": "file-secret"})
-    with LoopbackProvider([Answer(text="So.")]) as provider:
-        lm = dspy.LM(**provider.lm_options("openai"))
-        with dspy.context(lm=lm, adapter=adapter(tool_calling="native")):
-            predict = dspy.Predict(Ask)
-            predict.demos = [dspy.Example(question=typed_mark, answer="So.")]
-            predict(question="?", tools=[now])
-        sent = provider.received[0].body["messages"]
-    assert [type(row["content"]) for row in sent] == [str] * len(sent)
-    assert any(typed_mark in row["content"] for row in sent)
 
 
 # ---- prompts, answers and tools ----

@@ -191,36 +191,6 @@ def test_turns() -> None:
     assert sent_again(ends)["messages"][-1] == {"role": "assistant", "content": "The answer is"}
 
 
-def test_pairs() -> None:
-    """logs: Results find their calls."""
-    rounds = [
-        message
-        for city in ("Rome", "Oslo")
-        for message in (
-            assistant("c1", {"city": city}),
-            {"role": "tool", "tool_call_id": "c1", "content": f"{city}: 18 C"},
-        )
-    ]
-    conversation = sigadapt.logs.conversation_from_request(chat(user("?"), *rounds), wire="openai-chat")
-    ids, _, args, values, _ = zip(*said(conversation), strict=True)
-    assert (args, values) == (({"city": "Rome"}, {"city": "Oslo"}), ("Rome: 18 C", "Oslo: 18 C"))
-    assert len(set(ids)) == 2
-
-    without = [{"functionCall": {"name": "get_weather", "args": {"city": city}}} for city in ("Rome", "Oslo")]
-    results = [{"functionResponse": {"name": "get_weather", "response": {"result": n}}} for n in range(2)]
-    parts = [("user", [{"text": "?"}]), ("model", without), ("user", results)]
-    contents = [{"role": role, "parts": each} for role, each in parts]
-    got = said(sigadapt.logs.conversation_from_request({"contents": contents}))
-    assert [call[:4] for call in got] == [
-        ("call_1", "get_weather", {"city": "Rome"}, 0),
-        ("call_2", "get_weather", {"city": "Oslo"}, 1),
-    ]
-
-    stray = {"role": "tool", "tool_call_id": "nobody", "content": "x"}
-    (change,) = sigadapt.logs.conversation_from_request(chat(user("?"), stray)).changes
-    assert (change.what, "nobody" in change.why, change.where) == ("dropped", True, "/messages/1")
-
-
 def test_unanswered() -> None:
     """logs: A call that nobody answered stays."""
     call = {
@@ -331,7 +301,6 @@ def test_instructions_inside_of_the_conversation(before: list[Any]) -> None:
 
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
-CACHED = {"cache_control": {"type": "ephemeral"}}
 UNSAID: list[tuple[str, dict[str, Any], str, str]] = table(__file__, "UNSAID")
 
 
@@ -358,36 +327,6 @@ def test_what_says_nothing_is_not_on_record() -> None:
         {**user("Hi."), "name": None},
     ]
     assert sigadapt.logs.conversation_from_request({"model": "m", "messages": rows}).changes == ()
-
-
-def test_tools_of_one_wire() -> None:
-    """logs: What has no neutral form is on record."""
-    later = {"type": "function", "name": "later", "parameters": SCHEMA, "defer_loading": True}
-    body = {
-        "model": "gpt-5.5",
-        "input": "?",
-        "tools": [{"type": "function", **DECL}, later, {"type": "tool_search"}, {"type": "web_search"}],
-    }
-    conversation = sigadapt.logs.conversation_from_request(body)
-    own = sent_again(conversation, "responses")["tools"]
-    assert [(tool["type"], tool.get("name"), tool.get("defer_loading")) for tool in own] == [
-        ("function", "get_weather", None),
-        ("function", "later", True),
-        ("tool_search", None, None),
-        ("web_search", None, None),
-    ]
-    for wire in ("openai", "anthropic", "gemini"):
-        with (
-            LoopbackProvider([Answer(text="ok")]) as provider,
-            dspy.context(lm=dspy.LM(**provider.lm_options(wire))),
-        ):
-            settings: Any = dspy.settings
-            lm: Any = settings.lm
-            conversation.program()(**conversation.inputs())
-        again = sigadapt.logs.conversation_from_request(dict(provider.received[0].body))
-        assert [decl.name for decl in again.tools] == ["get_weather", "later"]
-        assert len(again.tools.entries) == 2
-        assert [change.what for change in lm.history[-1]["changes"]] == ["lowered", "dropped", "dropped"]
 
 
 def test_media() -> None:

@@ -124,13 +124,3 @@ def test_a_result_takes_the_first_call_of_the_latest_turn(turns: Any, results: A
     lost = [change for change in conversation.changes if "which no model made" in change.why]
     answered = sum(text is not None for text in found(conversation))
     assert len(lost) == len(results) - answered
-
-
-def test_a_bad_call_is_answered_too() -> None:
-    """logs: Results find their calls."""
-    bad = {**call("c"), "function": {"name": "f", "arguments": "{"}}
-    messages = [USER, said(bad), result("c"), result("c")]
-    conversation = conversation_from_request({"model": "m", "messages": messages})
-    assert found(conversation) == ["r"]
-    [change] = conversation.changes
-    assert "which no model made" in change.why

@@ -38,33 +38,10 @@ def leaf(path: str, *, more: bool = False, **value: Any) -> Json:
     return {"jsonPath": path, **value, **({"willContinue": True} if more else {})}
 
 
-def test_a_streamed_text_ends_at_its_signature() -> None:
-    """response-choice: A stream gives the Choice of the whole answer"""
-    parts: list[Json] = [
-        {"text": "A", "thoughtSignature": "U0lH"},
-        {"text": "B"},
-        call(PARIS, thoughtSignature="U0lI"),
-    ]
-    whole = choice_from_response(body(*parts))
-    assert choice_from_stream(stream(*parts)) == whole
-    pieces: list[Json] = [{"text": "A"}, {"text": "", "thoughtSignature": "U0lH"}, *parts[1:]]
-    assert choice_from_stream(stream(*pieces)) == whole
-
-
 def test_every_candidate_is_read() -> None:
     """response-choice: Every candidate is read"""
     two = {"candidates": [*body({"text": "Yes."})["candidates"], *body({"text": "No."})["candidates"]]}
     assert [choice.text for choice in choices_from_response(two)] == ["Yes.", "No."]
-
-
-def test_arguments_given_both_ways_are_kept_and_refused() -> None:
-    """response-choice: Arguments that are no object become a tagged bad call"""
-    both = {**PARIS, "partialArgs": [leaf("$.city", stringValue="Rome")]}
-    choice = choice_from_stream(stream(call(both)))
-    assert choice.tool_calls is not None
-    assert choice.tool_calls.invalid[0].code == "not_an_object"
-    assert "Paris" in choice.tool_calls.invalid[0].arguments
-    assert "Rome" in choice.tool_calls.invalid[0].arguments
 
 
 scalars = (

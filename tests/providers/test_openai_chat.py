@@ -1,16 +1,14 @@
 """OpenAI's Chat Completions: what no table of answers holds. The answers are in tests/wires/openai-chat."""
 
 import json
-from enum import Enum
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_cases import Json, check_case
+from wire_cases import Json
 
 from sigadapt import choice_from_response
-from sigadapt.response import choice_from_stream, choices_from_response
+from sigadapt.response import choice_from_stream
 
 
 def body(message: Json, finish: Any = "tool_calls", **more: Any) -> Json:
@@ -62,55 +60,6 @@ def test_any_cutting_and_interleaving_gives_the_same_calls(all_args: list[Json],
     assert [(c.id, c.name, c.args, c.arguments) for c in choice.tool_calls] == [
         (f"c{n}", f"tool_{n}", args, texts[n]) for n, args in enumerate(all_args)
     ]
-
-
-def test_a_surrogate_pair_cut_in_two_is_made_whole() -> None:
-    """response-choice: A stream gives the Choice of the whole answer"""
-    text = [{"content": "\ud83c"}, {"content": "\udf27"}]
-    call = [opening(0, "c1"), fragment('{"city":"\ud83c', index=0), fragment('\udf27"}', index=0)]
-    events = chunks(*text, *call)
-    calls = [["c1", "get_weather", {"city": "\U0001f327"}]]
-    expect = {"text": "\U0001f327", "calls": calls, "finish": "tool_calls"}
-    sse = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-    check_case(expect, None, events, lambda events: [events, sse])
-
-
-class Finish(str, Enum):
-    """A finish reason as an SDK gives it: mistralai's, or pydantic's of a server's own schema."""
-
-    STOP = "stop"
-    CALLS = "tool_calls"
-    MODEL_LENGTH = "model_length"
-    OWN = "eos"
-
-
-@pytest.mark.parametrize("finish", Finish)
-def test_a_finish_reason_that_an_sdk_gives_as_an_enum_is_plain_text(finish: Finish) -> None:
-    """response-choice: Finish reasons are canonical words"""
-    message = {"content": None, "tool_calls": [call('{"city":"Par')]}
-    told = choice_from_response(body(message, finish))
-    plain = choice_from_response(body(message, finish.value))
-    streamed = choice_from_stream(chunks(opening(0, "c1", arguments='{"city":"Par'), finish=finish))
-    for choice in (told, streamed):
-        assert choice.finish_reason.__class__ is str
-        assert choice.finish_reason == plain.finish_reason
-        assert choice.tool_calls == plain.tool_calls
-    assert told.tool_calls is not None
-    assert (told.tool_calls.invalid[0].code == "truncated") is (finish is Finish.MODEL_LENGTH)
-
-
-def test_every_choice_is_read_whole_and_streamed() -> None:
-    """response-choice: Every candidate is read"""
-    both = [
-        {"index": n, "message": {"content": word}, "finish_reason": "stop"}
-        for n, word in enumerate(["Yes.", "No."])
-    ]
-    assert [choice.text for choice in choices_from_response({"choices": both})] == ["Yes.", "No."]
-    events = [
-        {"choices": [{"index": n, "delta": {"content": word}}]}
-        for n, word in [(1, "N"), (0, "Y"), (1, "o."), (0, "es.")]
-    ]
-    assert choice_from_stream(events).text == "Yes."
 
 
 def _nested(calls: list[Json], data: st.DataObject) -> Any:

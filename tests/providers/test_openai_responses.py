@@ -48,18 +48,6 @@ def test_a_stream_cut_inside_of_an_item_leaves_no_good_call(name: str) -> None:
     assert not calls.tool_calls
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "whole"),
-    [("shell", "commands", ["ls -l", "pwd"]), ("apply_patch", "diff", "*** Be")],
-)
-def test_events_alone_hold_what_a_client_tool_is_called_with(name: str, field: str, whole: object) -> None:
-    """response-choice: A stream cut inside of a client tool's call leaves no good call"""
-    end = {"type": "response.completed", "response": {"object": "response", "status": "completed"}}
-    calls = choice_from_stream([*BEGUN[name], end]).tool_calls
-    assert calls is not None
-    assert [(call.name, call.args[field]) for call in calls] == [(name, whole)]
-
-
 @pytest.mark.parametrize("error", [None, {"type": "http_error", "code": 503, "message": "closed"}])
 def test_a_list_of_mcp_tools_that_failed_is_told(error: Json | None) -> None:
     """server-tools: A list of tools that failed is told"""

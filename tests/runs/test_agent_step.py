@@ -108,18 +108,3 @@ def test_a_step_reads_no_tool_again(form: str) -> None:
     entered = walk(FORMS[form]())
     assert sources_read(entered) == 0
     assert sum(before != after for before, after in pairwise(entered)) > 50  # so the walk saw the step
-
-
-def test_a_walk_sees_a_tool_that_is_read() -> None:
-    """call-cost: A step of an agent is walked."""
-
-    def tool_0(city: str) -> str:
-        """Weather for a city."""
-        tool_1.__doc__ = f"{tool_1.__doc__} Really."
-        return city
-
-    def tool_1(city: str) -> str:
-        """Weather for a city."""
-        return city
-
-    assert sources_read(walk([tool_0, tool_1, *functions()[2:]])) > 0

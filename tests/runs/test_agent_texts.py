@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from internals import SubmitTexts
-from support import ADAPTERS, lm_of
+from support import lm_of
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls, events, ui
@@ -112,41 +111,6 @@ def test_outputs(wire: str, order: int) -> None:
         assert sum(isinstance(event, events.TextDelta) for event in found) > 10
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_prompted_agent(adapter: Any) -> None:
-    """watching-runs: An agent's answer is text."""
-    call = json.dumps({"name": "submit", "arguments": VALUES})
-    answer = Answer(text=f"I write.\n<tool_call>\n{call}\n</tool_call>")
-    found = run([answer], adapter=adapter, tool_calling="prompted")
-    fields = texts(found)
-    assert fields.pop(None).strip() == "I write."
-    assert fields == {"title": "Tides", "body": HARD}
-    assert calls(found) == []
-
-
-def test_from_the_cache() -> None:
-    """watching-runs: An agent's answer is text."""
-    question = f"cached at {time.time_ns()}"
-    with (
-        LoopbackProvider([Answer(calls=[submit(answer=HARD)])]) as net,
-        dspy.context(lm=lm_of(net, cache=True), adapter=sigadapt.ChatAdapter()),
-    ):
-        program = dspy.ReActV2(ANSWER, tools=[find])
-        first, second = (watch(program, question=question) for _ in range(2))
-        assert len(net.received) == 1
-    assert texts(first) == texts(second) == {"answer": HARD}
-    assert [type(event).__name__ for event in second] == ["TextDelta", "Ended"]
-
-
-def test_text_and_calls_beside_it() -> None:
-    """watching-runs: An agent's answer is text."""
-    beside = Answer(text="I look.", calls=[ROME])
-    found = run([beside, Answer(calls=[submit(answer="Done."), ROME])], ANSWER)
-    assert texts(found, by_step=True) == {(1, None): "I look.", (2, "answer"): "Done."}
-    assert sum(isinstance(event, events.ResultReady) for event in found) == 2
-    assert set(calls(found)) == {"find"}
-
-
 def test_a_run_that_waits() -> None:
     """watching-runs: An agent's answer is text."""
     tool: Any = ToolDecl.of(find, requires_confirmation=True)
@@ -201,18 +165,6 @@ def test_a_tool_named_submit() -> None:
     assert {event.step for event in planned if isinstance(event, events.CallReady)} == {1}
 
 
-def test_an_argument_named_as_an_output() -> None:
-    """watching-runs: Only the agent's own submit is text."""
-    with (
-        LoopbackProvider(
-            [Answer(calls=[Call("note", {"title": "x"})]), Answer(calls=[submit(title="y")])]
-        ) as net,
-        dspy.context(lm=lm_of(net), adapter=sigadapt.ChatAdapter()),
-    ):
-        found = watch(dspy.ReActV2(TITLE, tools=[note]))
-    assert texts(found, by_step=True) == {(2, "title"): "y"}
-
-
 @pytest.mark.parametrize(
     ("refused", "text"),
     [
@@ -257,20 +209,6 @@ def test_several_in_one_step(answers: Any, text: str) -> None:
     assert texts(found, by_step=True) == {(1, "title"): text}
     assert calls(found) == []
     assert text.endswith(found[-1].prediction.title)
-
-
-@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
-def test_pages(writer: Any) -> None:
-    """watching-runs: What an agent submits is a text."""
-    found = run([Answer(calls=[ROME]), Answer(calls=[submit(**VALUES)])])
-    written = "".join(writer(found))
-    rows = [json.loads(line[6:]) for line in written.splitlines() if line.startswith("data: {")]
-    kinds = {"text-delta": "text-end", "TEXT_MESSAGE_CONTENT": "TEXT_MESSAGE_END"}
-    shown = "".join(row["delta"] for row in rows if row["type"] in kinds)
-    assert shown == f"Tides{HARD}long"
-    assert '"submit"' not in written
-    assert '"find"' in written
-    assert sum(row["type"] in kinds.values() for row in rows) == 3  # a text for each output
 
 
 TEXT = st.text(
@@ -324,22 +262,6 @@ def test_any_cut(fields: dict[str, str], ascii_only: bool, cuts: list[int]) -> N
     }
     assert joined == values
     assert reader.rest_of(ToolCall(id="call_1", name="submit", args=values)) == []
-
-
-def test_a_name_in_pieces() -> None:
-    """watching-runs: Only the agent's own submit is text."""
-    outputs: Any = Report
-    reader = SubmitTexts(outputs.output_fields)
-    other = [PartialCall(0, "call_1", "sub", ""), PartialCall(0, "call_1", "subtract", '{"title": "no"')]
-    assert [reader.take(part) for part in other] == [([], []), (other, [])]
-    names = (None, "sub", "submit")
-    assert [reader.take(PartialCall(1, "call_2", name, "")) for name in names] == [([], [])] * 3
-    assert reader.take(PartialCall(1, "call_2", "submit", '{"title": "yes')) == (
-        [],
-        [("title", "yes", False)],
-    )
-    assert reader.take(PartialCall(2, "call_3", None, '{"title": "la')) == ([], [])
-    assert reader.take(PartialCall(2, "call_3", "submit", 'ter"}')) == ([], [])
 
 
 def test_a_call_that_changed() -> None:

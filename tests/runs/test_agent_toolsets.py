@@ -7,7 +7,7 @@ import pytest
 from agents import serving, submits, turn
 
 import sigadapt
-from sigadapt import InputNeeded, RequestContext, ToolDecl, ToolDecls, Toolset
+from sigadapt import InputNeeded, RequestContext, ToolDecl, Toolset
 from sigadapt.testing import Call, LoopbackProvider
 
 READ, WRITE = Call("read", {"path": "a"}), Call("write", {"path": "a"})
@@ -54,48 +54,6 @@ def test_a_policy_holds_in_each_request(policy: str, user: str) -> None:
     assert files.ran == ["read", *writing]
 
 
-def test_a_later_question_has_its_own_inputs() -> None:
-    """toolsets: A toolset sees an agent's inputs in each request."""
-    files = Files()
-    agent: Any = sigadapt.ReAct("question, user -> answer", tools=Toolset("files", files.of_admin))
-    with serving([submits(), turn(READ), submits(), submits()]) as net:
-        first = agent(question="Who am I?", user="admin")
-        second = agent(question="Read.", user="guest", history=first.history)
-        agent(question="Thanks.", user=None, history=second.history)
-    assert tools_sent(net) == [
-        ["read", "write", "submit"],
-        ["read", "submit"],
-        ["read", "submit"],
-        ["read", "submit"],
-    ]
-
-
-def test_a_search_by_the_question_in_an_agent() -> None:
-    """toolsets: A toolset sees an agent's inputs in each request."""
-
-    def words(context: RequestContext, decls: ToolDecls) -> list[str]:
-        return [decl.name for decl in decls if decl.name in context.inputs["question"]]
-
-    files = Files()
-    agent = sigadapt.ReAct(
-        "question -> answer", tools=Toolset("files", [files.read, files.write]).retrieved(words)
-    )
-    with serving([turn(READ), turn(WRITE), submits()]):
-        agent(question="read it and write it")
-    assert files.ran == ["read", "write"]
-
-
-def test_a_tool_that_an_agent_has_called_stays() -> None:
-    """toolsets: What the conversation has called stays declared."""
-    found = iter([["read"], [], []])
-    files = Files()
-    toolset = Toolset("files", [files.read, files.write]).retrieved(lambda context, decls: next(found))
-    with serving([turn(READ), turn(READ), submits()]) as net:
-        sigadapt.ReAct("question -> answer", tools=toolset)(question="Read it twice.")
-    assert tools_sent(net) == [["read", "submit"]] * 3
-    assert files.ran == ["read", "read"]
-
-
 def waiting_run(files: Files, *, saved: bool) -> InputNeeded:
     agent = sigadapt.ReAct("question, user -> answer", tools=Toolset("files", files.of_admin))
     with serving([turn(READ), turn(WRITE)], confirm="raise"), pytest.raises(InputNeeded) as caught:
@@ -123,31 +81,3 @@ def test_a_run_goes_on_with_the_tools_of_its_request(*, saved: bool, is_async: b
 
 async def _awaited(value: Any) -> Any:
     return await value
-
-
-def test_a_tool_that_only_the_conversation_keeps_goes_on() -> None:
-    """toolsets: A run that waited goes on with the tools of its request."""
-    files = Files(confirm=True)
-    error = waiting_run(files, saved=True)
-
-    def nothing(context: RequestContext, decls: ToolDecls) -> list[str]:
-        return []
-
-    found_by_chance = Toolset("files", [files.read, files.writing]).retrieved(nothing)
-    error.resume(found_by_chance, {error.requests[0].id: True})
-    assert files.ran == ["read", "write"]
-
-
-@pytest.mark.parametrize("decision", [False, "Not today."])
-def test_no_is_said_without_a_toolset(*, decision: bool | str) -> None:
-    """toolsets: A rejection asks no toolset."""
-
-    def away(context: RequestContext) -> list[Any]:
-        raise ConnectionError("the server is away")
-
-    error = waiting_run(Files(confirm=True), saved=True)
-    history = error.resume(Toolset("files", away), {error.requests[0].id: decision})
-    [*_, last] = sigadapt.rounds(history)
-    assert [(result.is_error, result.value) for result in last.results] == [
-        (True, decision or "The user rejected this call. It was not run.")
-    ]

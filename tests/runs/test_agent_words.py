@@ -264,49 +264,6 @@ def test_other_outputs_keep_the_words(how: str, wire: str) -> None:
     assert "`answer`, `score`" in json.dumps(rows[-1])
 
 
-@pytest.mark.parametrize("kind", ["text_answer=False", "dspy.ReActV2"])
-def test_dspys_way(kind: str) -> None:
-    """agent-runs: Words that are no answer stay in the round."""
-    options = {"text_answer": False} if kind == "text_answer=False" else {}
-    agent = KINDS.get(kind, sigadapt.ReAct)(ONE, tools=Shop().tools, **options)
-    with serving(wordy("Hello.", answer="Done.")) as net:
-        out = agent(question="q")
-    assert (out.answer, out.termination_reason) == ("Done.", "forced_submit")
-    assert said(net.received[-1].body) == []
-
-
-@pytest.mark.parametrize("answer", [Answer(text=""), Answer(text="Hel", finish="length")])
-def test_words_that_are_cut_off_or_empty_are_no_answer(answer: Answer) -> None:
-    """agent-runs: Words without a call are the answer."""
-
-    def model(request: Received) -> Answer:
-        return submits() if forced(request) else answer
-
-    with serving(model):
-        try:
-            out: Any = sigadapt.ReAct(ONE, tools=Shop().tools)(question="q")
-        except sigadapt.SigadaptError:
-            return
-    assert (out.answer, out.termination_reason) == ("Done.", "forced_submit")
-
-
-def test_a_run_keeps_words() -> None:
-    """agent-runs: Words without a call are the answer."""
-    agent = sigadapt.ReAct(TWO, tools=Shop().tools)
-
-    def model(request: Received) -> Any:
-        return Failure(400, "no") if forced(request) else Answer(text="Hm.")
-
-    with serving(model), pytest.raises(Exception, match="no") as caught:
-        agent(question="q")
-    run = sigadapt.run_of(caught.value)
-    assert run is not None
-    assert "Hm." in run.history.model_dump_json()
-    with serving(wordy("Hm.", answer="Seven.", score=3)), sigadapt.Run() as whole:
-        out: Any = agent(question="q")
-    assert whole.history.model_dump_json() == out.history.model_dump_json()
-
-
 def test_an_option_that_is_none() -> None:
     """agent-runs: Words without a call are the answer."""
     wrong: Any = "yes"

@@ -58,13 +58,6 @@ def test_the_model_reads_the_message_alone(wire: str, how: str, form: str):
     assert [word for word in LEAKS if word in body] == []
 
 
-def test_dspys_traceback_on_request():
-    """runs: DSPy's traceback on request."""
-    body = reads([fail], tool_errors="traceback")
-    assert "Traceback" in body
-    assert "password" in body
-
-
 def raised(error: BaseException, behind: BaseException | None = None) -> str:
     """What DSPy's agents write of an exception."""
     try:
@@ -114,13 +107,6 @@ def test_a_group_of_exceptions():
     for behind in (None, ValueError("password"), kind("first", [ValueError("password")])):
         assert message_in(raised(group, behind), "fail") == "ExceptionGroup: two\nfailed (2 sub-exceptions)"
         assert message_in(raised(Closed("after"), group), "fail") == "Closed: after"
-
-
-@pytest.mark.parametrize("value", ["Execution error", "Traceback (most recent call last):\n  x", 7, None])
-def test_any_other_value_stays(value: Any):
-    """runs: A message arrives whole."""
-    assert message_in(value, "fail") == value
-    assert message_in(raised(Closed("x")), "another") == raised(Closed("x"))
 
 
 def step(name: str) -> Answer:

@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Any, cast
 
 import dspy
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import field_texts
@@ -90,16 +89,6 @@ def test_an_object_without_a_field_is_text(cuts: list[int]) -> None:
     text = 'As JSON:\n{"city": "Paris"}\n{ "x'
     fields = told('"{}"', f"{text}\n.", cuts, "answer")
     assert fields == {"answer": f"{text}\n."}
-
-
-@pytest.mark.parametrize("begin", ['{"', '{"answer": "\\uZZZZ', '{"score": "\\uZZZZ'])
-def test_an_endless_string_is_read_once(begin: str) -> None:
-    """watching-runs: A key that never ends is read once."""
-    reader: Any = field_texts(FIELDS, '"{}"', "")
-    reader.take(begin)
-    for _ in range(1_000):
-        reader.take("a" * 64)
-        assert len(reader._buffer) < 100
 
 
 def test_a_key_with_escapes() -> None:

@@ -221,24 +221,3 @@ def test_a_misspelt_method_is_refused(name: str) -> None:
     setattr(hook, name, print)
     with pytest.raises(InvalidOption, match=f"{name}.*Did you mean"):
         ToolDecls([card]).with_hooks(hook)
-
-
-def test_a_program_that_a_hook_runs_has_calls_of_its_own() -> None:
-    """tool-context: An attempt of a hook may wait."""
-
-    def ask(name: str, context: ToolContext) -> str:
-        """Ask."""
-        return context.ask("Sure?")
-
-    class Other:
-        def before_tool(self, call: Any, context: Any) -> Any:
-            turn = call.turn.model_copy(update={"text": "another turn"})
-            other = ToolCall(id=call.id, name="ask", args={"name": "x"}, turn=turn)
-            with pytest.raises(InputNeeded):
-                ToolCalls([other]).run([ask])
-            return "asked elsewhere"
-
-    [result] = ToolCalls([{"id": "c1", "name": "ask", "args": {"name": "x"}}]).run(
-        ToolDecls([ask]).with_hooks(Other())
-    )
-    assert result.value == "asked elsewhere"

@@ -179,54 +179,11 @@ def run(script: Any, engine: str, *, wire: str = "openai", program: Any = None, 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_unknown_tool_is_asked_for_again(engine: str):
-    """conversations: An unknown tool is answered as a failed call."""
-    script = [Answer(calls=[Call("rm_rf", PARIS)]), Answer(calls=[Call(*SUBMIT)])]
-    out, received = run(script, engine, on_invalid="reask")
-    assert out.answer == "mixed"
-    assert len(received) == 2
-    *_, said, result = received[1].body["messages"]
-    assert said["tool_calls"][0]["function"]["name"] == "rm_rf"
-    assert result["role"] == "tool"
-    assert result["content"].startswith("ERROR: unknown_tool")
-
-
-@pytest.mark.parametrize("engine", ENGINES)
 def test_an_unchecked_unknown_tool_is_react_s_to_answer(engine: str):
     """conversations: An unknown tool is answered as a failed call."""
     script = [Answer(calls=[Call("rm_rf", PARIS)]), Answer(calls=[Call(*SUBMIT)])]
     out, _ = run(script, engine, validate_args=False)
     assert results_of(out)[0] == ("rm_rf", "Unknown tool: rm_rf", True)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_bad_calls_are_asked_for_again_beside_good_ones(engine: str):
-    """conversations: A reask inside a run keeps the good calls."""
-    script = [
-        Answer(calls=[Call("get_weather", PARIS), Call("get_weather", '{"city": "Ro')]),
-        Answer(calls=[Call("get_weather", ROME)]),
-        Answer(calls=[Call(*SUBMIT)]),
-    ]
-    out, received = run(script, engine, on_invalid="reask")
-    assert [(name, failed) for name, _, failed in results_of(out)] == [
-        ("get_weather", False),
-        ("get_weather", True),
-        ("submit", False),
-    ]
-    assert len(received) == 3
-    rows = received[2].body["messages"][2:]
-    made = [call["id"] for row in rows for call in row.get("tool_calls") or ()]
-    assert made == [row["tool_call_id"] for row in rows if row["role"] == "tool"]
-    assert len(made) == 2
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_run_ends_where_a_bad_call_is_raised(engine: str):
-    """What DSPy does with an AdapterParseError: it ends the loop and forces a submit."""
-    script = [Answer(calls=[Call("get_weather", '{"city": "Ro')]), Answer(calls=[Call(*SUBMIT)])]
-    out, received = run(script, engine, on_invalid="raise")
-    assert (out.answer, out.termination_reason) == ("mixed", "forced_submit")
-    assert len(received) == 2
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -4,13 +4,12 @@ import asyncio
 import copy
 import json
 from collections.abc import Callable
-from threading import Barrier
 from typing import Any, cast
 
 import cloudpickle
 import dspy
 import pytest
-from agents import AGENTS, DSPY_AGENT, Shop, looks, orders, serving, settings_of_dspy, submits, turn
+from agents import DSPY_AGENT, Shop, looks, orders, serving, submits, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,47 +73,6 @@ def test_same_requests_of_any_run(rounds: list[list[Call]], max_iters: int) -> N
     assert ours == sent(DSPY_AGENT, script, "openai", max_iters=max_iters)
 
 
-class Trace(dspy.utils.callback.BaseCallback):
-    """What a tracer sees: what began and ended, in order."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[Any, ...]] = []
-
-    def on_module_start(self, call_id: str, instance: Any, inputs: Any) -> None:
-        self.rows.append(("start", getattr(instance, "react", None) is not None))
-
-    def on_tool_start(self, call_id: str, instance: Any, inputs: Any) -> None:
-        self.rows.append(("tool", instance.name, inputs))
-
-    def on_tool_end(self, call_id: str, outputs: Any, exception: object = None) -> None:
-        self.rows.append(("result", outputs, type(exception)))
-
-
-@pytest.mark.parametrize("how", ["sync", "async"])
-def test_same_trace(how: str) -> None:
-    """agent-runs: The agent asks as DSPy's does."""
-    traces: list[Any] = []
-    for kind in AGENTS:
-        trace = Trace()
-        with serving(SCRIPTS["calls that fail"]), dspy.context(callbacks=[trace]):
-            run(kind("question -> answer", tools=ToolDecls(Shop().tools)), how, question="q")
-        traces.append(trace.rows)
-    assert traces[0] == traces[1]
-    assert ("tool", "stock", {"kwargs": {"title": "Nowhere"}}) in traces[0]
-
-
-def test_state() -> None:
-    """agent-runs: The agent asks as DSPy's does."""
-    ours, dspys = (
-        ReAct("question -> answer", tools=Shop().tools),
-        DSPY_AGENT("question -> answer", tools=[]),
-    )
-    dspys.react.signature = dspys.react.signature.with_instructions("SPEAK DUTCH.")
-    ours.load_state(json.loads(json.dumps(dspys.dump_state())))
-    assert cast("Any", ours).react.signature.instructions == "SPEAK DUTCH."
-    assert ours.dump_state()["react"]["signature"] == dspys.dump_state()["react"]["signature"]
-
-
 COPIES: dict[str, Callable[[Any], Any]] = {
     "deepcopy": copy.deepcopy,
     "cloudpickle": lambda agent: cloudpickle.loads(cloudpickle.dumps(agent)),
@@ -139,81 +97,6 @@ def test_copies(form: str, *, is_toolset: bool) -> None:
     assert type(again) is ReAct
     assert (again.max_iters, again.limits) == (7, Limits(requests=5))
     assert "7 of Emma." in json.dumps(net.received[1].body)
-
-
-@pytest.mark.parametrize("how", ["sync", "async"])
-def test_side_by_side(how: str) -> None:
-    """agent-runs: An agent's calls run side by side."""
-    meeting = Barrier(3, timeout=10)
-
-    def wait(title: str) -> str:
-        """Wait for the others."""
-        meeting.wait()
-        return title
-
-    async def wait_later(title: str) -> str:
-        """Wait for the others."""
-        await asyncio.to_thread(meeting.wait)
-        return title
-
-    calls = [Call("wait", {"title": "A"}, "1"), Call("wait_later", {"title": "B"}, "2")]
-    script = [turn(*calls, Call("wait", {"title": "C"}, "3")), submits()]
-    with serving(script):
-        out = run(ReAct("question -> answer", tools=[wait, wait_later]), how, question="q")
-    results = sigadapt.rounds(out)[0].results
-    assert [(result.call_id, result.value) for result in results] == [("1", "A"), ("2", "B"), ("3", "C")]
-
-
-def test_a_blocking_tool_leaves_the_loop_free() -> None:
-    """agent-runs: An agent's calls run side by side."""
-    meeting = Barrier(2, timeout=10)
-
-    def wait(title: str) -> str:
-        """Wait for the loop."""
-        meeting.wait()
-        return title
-
-    async def main() -> str:
-        task: Any = asyncio.ensure_future(ReAct("question -> answer", tools=[wait]).acall(question="q"))
-        while not meeting.n_waiting:  # noqa: ASYNC110  (another thread says so)
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(meeting.wait)
-        return str((await task)["answer"])
-
-    with serving([turn(Call("wait", {"title": "A"})), submits()]):
-        assert asyncio.run(main()) == "Done."
-
-
-def growing(shop: Shop) -> Any:
-    """Tools that `order` joins when the stock has been looked at."""
-
-    def tools(context: RequestContext) -> list[Any]:
-        assert context.inputs["tools"]
-        return [shop.stock, shop.order] if shop.ran else [shop.stock]
-
-    return tools
-
-
-def names_in(received: Any) -> list[str]:
-    return [tool["function"]["name"] for tool in received.body["tools"]]
-
-
-@pytest.mark.parametrize("how", ["sync", "async"])
-def test_toolset(how: str) -> None:
-    """agent-runs: A toolset is resolved for each request of an agent."""
-    shop = Shop()
-    agent = ReAct("question -> answer", tools=Toolset("shop", growing(shop)))
-    with serving([turn(looks()), turn(orders()), submits()]) as net:
-        run(agent, how, question="q")
-        [*_, entry] = settings_of_dspy.lm.history
-    assert [each[0] for each in shop.ran] == ["stock", "order"]
-    assert list(map(names_in, net.received)) == [
-        ["stock", "submit"], ["stock", "order", "submit"], ["stock", "order", "submit"]
-    ]  # fmt: skip
-    prompts = [received.body["messages"][0]["content"] for received in net.received]
-    assert "The available tools are: `stock`, `submit`." in prompts[0]
-    assert "The available tools are: `stock`, `order`, `submit`." in prompts[1]
-    assert any("names the tools of this request" in change.why for change in entry["changes"])
 
 
 def test_toolsets_of_one_name() -> None:
@@ -251,19 +134,6 @@ def test_async_toolset() -> None:
     assert [tool["type"] for tool in net.received[0].body["tools"]] == [
         "function", "function", "web_search", "function"
     ]  # fmt: skip
-
-
-def test_toolset_under_dspys_adapter() -> None:
-    """agent-runs: A toolset is resolved for each request of an agent."""
-    agent = ReAct("question -> answer", tools=Toolset("shop", Shop().tools))
-    with (
-        serving([submits()]) as net,
-        dspy.context(adapter=dspy.ChatAdapter()),
-        pytest.raises(InvalidSignature) as caught,
-    ):
-        agent(question="q")
-    assert caught.value.code == "forgotten_adapter"
-    assert not net.received
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
@@ -348,65 +218,3 @@ def test_prompted() -> None:
         out = ReAct("question -> answer", tools=Shop().tools)(question="q")
     assert out.answer == "Seven."
     assert its_run.rounds[0].results[0].value == "7 of Emma."
-
-
-@pytest.mark.parametrize("how", ["sync", "async"])
-@pytest.mark.parametrize("count", [1, 2])
-def test_async_functions_behind_decorators_share_a_loop(how: str, count: int) -> None:
-    """agent-runs: An agent's calls run side by side."""
-    loops: list[Any] = []
-
-    async def fetch(title: str) -> str:
-        loops.append(asyncio.get_running_loop())
-        await asyncio.sleep(0)
-        return title
-
-    def fetch_it(title: str) -> Any:
-        """Fetch."""
-        return fetch(title)
-
-    async def main() -> None:
-        loops.append(asyncio.get_running_loop())
-        await ReAct("question -> answer", tools=[fetch_it]).acall(question="q")
-
-    script = [turn(*(Call("fetch_it", {"title": title}) for title in "AB"[:count])), submits()]
-    with serving(script):
-        if how == "async":
-            asyncio.run(main())
-        else:
-            ReAct("question -> answer", tools=[fetch_it])(question="q")
-    assert len(loops) == count + (how == "async")
-    assert len({id(loop) for loop in loops}) == 1
-
-
-def test_a_sync_agent_inside_of_an_async_tool() -> None:
-    """agent-runs: An agent's calls run side by side."""
-
-    async def fetch(title: str) -> str:
-        return f"fetched {title}"
-
-    def fetch_it(title: str) -> Any:
-        """Fetch."""
-        return fetch(title)
-
-    inner = ReAct("question -> answer", tools=[fetch_it])
-
-    async def research(question: str) -> str:
-        """Research."""
-        return str(cast("Any", inner)(question=question).answer)
-
-    def script(request: Any) -> Answer:
-        names = [tool["function"]["name"] for tool in request.body["tools"]]
-        is_answered = request.body["messages"][-1]["role"] == "tool"
-        if "research" in names:
-            calls = [Call("research", {"question": "q"}), Call("fetch_it", {"title": "C"})]
-            return submits("outer") if is_answered else turn(*calls)
-        calls = [Call("fetch_it", {"title": title}) for title in "AB"]
-        return submits(request.body["messages"][-1]["content"]) if is_answered else turn(*calls)
-
-    with serving(script), sigadapt.Run() as its_run:
-        out = asyncio.run(
-            cast("Any", ReAct("question -> answer", tools=[research, fetch_it])).acall(question="q")
-        )
-    assert out.answer == "outer"
-    assert [result.value for result in its_run.rounds[0].results] == ["fetched B", "fetched C"]

@@ -139,10 +139,3 @@ def test_a_returned_exception_fails_everywhere(error: Exception) -> None:
     for history in histories:
         result = sigadapt.rounds(history)[0].results[0]
         assert (result.value, result.is_error) == (expected.value, True)
-
-
-def test_a_failed_result_of_a_tool_by_hand_raises() -> None:
-    """agent-runs: A tool returns its result as a failed one."""
-    [tool] = declared(good, after_tool=refusing).to_dspy()
-    with pytest.raises(RuntimeError, match=r"Not for you\."):
-        tool(title="Emma")

@@ -15,7 +15,6 @@ from sigadapt.testing import Answer, Call, LoopbackProvider
 CALLS = ToolCalls(
     [{"id": f"c{n}", "name": "find", "args": {"city": c}} for n, c in enumerate(("Rome", "Oslo"))]
 )
-RESULTS = ToolResults.of(CALLS, ["ok", "no"], errors=[None, True])
 DONE = Answer(calls=[Call("submit", {"answer": "3"})])
 
 
@@ -57,30 +56,6 @@ def told(source: Any) -> list[Any]:
         )
         for each in rounds(source)
     ]
-
-
-def test_one_view_of_every_history():
-    """runs: One view of every history."""
-    out = lived(FIRST, SECOND, DONE)
-    expected = [
-        ("Let me look.", [("find", "Rome", False), ("find", "LookupError:", True)]),
-        (None, [("add", "3", False), ("add", "schema_mismatch", True)]),
-        (None, [("submit", "{'answer':", False)]),
-    ]
-    saved = out.history.model_dump_json()
-    sources = (out, out.history, out.history.messages, out.history.model_dump(), saved, json.loads(saved))
-    for source in sources:
-        assert told(source) == expected
-    assert len(rounds(lived(DONE, history=out.history))) == 4
-    by_hand = (
-        [{"question": "q", "calls": CALLS}, {"results": RESULTS, "answer": "a"}],
-        [{"question": "q", "results": RESULTS, "answer": "a"}],
-        [{"question": "q", "calls": CALLS, "results": RESULTS.model_dump()}],
-    )
-    for events in by_hand:
-        [one] = rounds(events)
-        assert (one.calls, one.results) == (CALLS, tuple(RESULTS))
-    assert list(rounds({"messages": [{"question": "q", "answer": "a"}]})) == []
 
 
 def test_a_round_that_waits_is_a_round():

@@ -441,17 +441,6 @@ def test_leaving(tool: dspy.Tool, how: str) -> None:
     assert no_thread_is_left(threads)
 
 
-def test_leaving_a_sync_stream() -> None:
-    """watching-runs: Leaving early ends the program."""
-    threads = set(threading.enumerate())
-    with play([Answer(text=SAID * 20, chunk=4)]) as net:
-        for event in sigadapt.stream_sync(Loop(), question="?"):
-            assert isinstance(event, sigadapt.events.TextDelta)
-            break
-        assert no_thread_is_left(threads)
-        assert len(net.received) == 1
-
-
 @pytest.mark.parametrize("program", [dspy.Predict(ANSWER), Loop()])
 def test_settings(program: dspy.Module) -> None:
     """watching-runs: The caller's settings stay the caller's."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import collections
-import threading
 from typing import Any, cast
 
 import dspy
@@ -87,30 +86,3 @@ def test_tools_that_ask_models_under_streamify(tool: Any, count: int, *, is_asyn
     of_dspys_agent = streamed(dspy.ReActV2, tool, count, is_async=is_async)
     assert (answer, messages) == of_dspys_agent
     assert sum(messages.values()) == 2 * (count + 1)
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_many_chunks_from_calls_side_by_side(*, is_async: bool) -> None:
-    """streaming: Tools run under streamify as without it."""
-    answer, _ = streamed(sigadapt.ReAct, think, 12, is_async=is_async)
-    assert answer.count(WORDS) == 12
-
-
-def test_a_stream_that_is_left_ends_its_tools() -> None:
-    """streaming: Tools run under streamify as without it."""
-
-    async def read_one() -> None:
-        agent = sigadapt.ReAct("question -> answer", tools=[think])
-        stream: Any = cast("Any", dspy.streamify)(agent)(question="Think.")
-        await anext(stream)
-        await stream.aclose()
-
-    with (
-        LoopbackProvider(script("think", 4)) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
-        asyncio.run(asyncio.wait_for(read_one(), _SECONDS))
-        threads = [thread for thread in threading.enumerate() if thread.name == "a tool of sigadapt"]
-        for thread in threads:
-            thread.join(_SECONDS)
-        assert not any(thread.is_alive() for thread in threads)

@@ -1,6 +1,5 @@
 """Agents whose outputs are types with definitions, beside DSPy's own adapter."""
 
-import json
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,7 +9,6 @@ import pytest
 
 import sigadapt
 from sigadapt import Files, Sources
-from sigadapt.adapters import BAMLAdapter, JSONAdapter, XMLAdapter
 from sigadapt.errors import InvalidOption, InvalidSignature
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -61,30 +59,6 @@ def test_an_output_may_be_of_any_type(agent_class: Any, name: str, wire: str):
     expected = pydantic.TypeAdapter(annotation).validate_python(value)
     assert [prediction.out for prediction in predictions] == [expected, expected]
     assert [prediction.out for prediction in with_dspy] == [expected, expected]
-
-
-@pytest.mark.parametrize("adapter", [JSONAdapter, XMLAdapter, BAMLAdapter])
-def test_an_output_may_be_of_any_type_without_native_tools(adapter: Any):
-    """tool-declarations: Arguments of a DSPy tool may bring definitions."""
-    signature = SIGNATURE({"question": (str, dspy.InputField()), "out": (list[Part], dspy.OutputField())})
-    agent = sigadapt.ReAct(signature, tools=[])
-    script = [Answer('<tool_call>{"name": "submit", "arguments": {"out": [{"name": "a"}]}}</tool_call>')] * 2
-    first, second = ask(agent, adapter(tool_calling="prompted"), "openai", script)
-    assert first.out == second.out == [Part(name="a")]
-
-
-def test_a_value_that_does_not_fit_is_refused_at_its_place():
-    signature = SIGNATURE({"question": (str, dspy.InputField()), "out": (list[Part], dspy.OutputField())})
-    script = [
-        Answer(calls=[Call("submit", {"out": [{"name": 1}]})]),
-        Answer(calls=[Call("submit", {"out": [{"name": "a"}]})]),
-    ]
-    with LoopbackProvider(script) as provider:
-        lm = dspy.LM(**provider.lm_options("openai"))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            out = sigadapt.ReAct(signature, tools=[])(question="Which?")
-    assert out.out == [Part(name="a")]
-    assert "/out/0/name" in json.dumps(provider.received[1].body)
 
 
 @pytest.mark.parametrize("kind", [Sources, Files])

@@ -1,10 +1,5 @@
 """The two kinds of cache: a value goes with its object, or when the budget is spent; threads share both."""
 
-import contextlib
-import gc
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -27,43 +22,6 @@ def never() -> Any:
 
 
 # By an object
-
-
-def test_a_value_is_made_once_for_an_object_and_not_for_its_equal() -> None:
-    """call-cost: What does not change from call to call is compiled once."""
-    cache: WeakCache[str] = WeakCache()
-    one, other = Thing(), Thing()
-    assert one == other
-    assert cache.get(one) is None
-    assert cache.of(one, lambda: "one") == cache.of(one, never) == cache.get(one) == "one"
-    assert cache.get(other) is None
-    assert cache.of(other, lambda: "other") == "other"
-    cache.put(one, "new")
-    assert (cache.get(one), cache.get(other), len(cache)) == ("new", "other", 2)
-
-
-def test_a_value_goes_with_its_object() -> None:
-    """call-cost: Caches are bounded and weak."""
-    cache: WeakCache[int] = WeakCache()
-    kept = Thing()
-    cache.put(kept, 0)
-    for number in range(100):
-        cache.put(Thing(), number)  # many of which get the number of one that has gone
-    gc.collect()
-    assert len(cache) == 1
-    assert cache.get(kept) == 0
-
-
-def test_an_object_that_is_put_again_is_forgotten_with_its_last_user() -> None:
-    """call-cost: Caches are bounded and weak."""
-    cache: WeakCache[int] = WeakCache()
-    thing = Thing()
-    for number in range(3):
-        cache.put(thing, number)
-    assert (cache.get(thing), len(cache)) == (2, 1)
-    del thing
-    gc.collect()
-    assert len(cache) == 0
 
 
 @pytest.mark.parametrize("key", [1, "text", (1,), [1], {}], ids=lambda key: type(key).__name__)
@@ -129,70 +87,3 @@ def test_the_oldest_go_first_and_the_budget_holds(put: list[tuple[int, int]], bu
 
 
 # On threads
-
-THREADS = 8
-
-
-def at_once(work: Callable[[int], Any]) -> list[Any]:
-    """What so many threads do, all of them started before one goes on."""
-    ready = threading.Barrier(THREADS)
-
-    def run(number: int) -> Any:
-        ready.wait(60)
-        return work(number)
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(run, range(THREADS)))
-
-
-def test_threads_share_a_weak_cache() -> None:
-    """call-cost: Each answer comes back to its own question."""
-    cache: WeakCache[int] = WeakCache()
-    shared = [Thing() for _ in range(50)]
-
-    def work(_: int) -> bool:
-        own = [Thing() for _ in range(200)]
-        of_own = [cache.of(thing, lambda n=n: n) for n, thing in enumerate(own)]
-        of_all = [cache.of(thing, lambda n=n: n) for n, thing in enumerate(shared)]
-        return of_own == list(range(200)) and of_all == list(range(50))
-
-    assert at_once(work) == [True] * THREADS
-    gc.collect()
-    assert len(cache) == len(shared)
-
-
-def test_threads_share_a_bounded_cache() -> None:
-    """call-cost: Caches are bounded and weak."""
-    cache: BoundedCache[int, str] = BoundedCache(100)
-
-    def work(number: int) -> bool:
-        right = True
-        for count in range(2_000):
-            key = (number * 7 + count) % 60
-            cache.put(key, str(key), weight=10)
-            right = right and cache.get(key) in (str(key), None)
-        return right
-
-    assert at_once(work) == [True] * THREADS
-    kept = [key for key in range(60) if cache.get(key) is not None]
-    assert cache.weight == 10 * len(kept) <= 100
-
-
-def test_a_key_that_two_threads_put_at_once_weighs_once() -> None:
-    """call-cost: Caches are bounded and weak."""
-    meeting = threading.Barrier(THREADS)
-
-    class Key:
-        """All threads look for it before one of them puts it, if they can."""
-
-        def __eq__(self, other: object) -> bool:
-            return isinstance(other, Key)
-
-        def __hash__(self) -> int:
-            with contextlib.suppress(threading.BrokenBarrierError):
-                meeting.wait(0.1)
-            return 1
-
-    cache: BoundedCache[Key, int] = BoundedCache(1_000)
-    at_once(lambda number: cache.put(Key(), number, weight=10))
-    assert cache.weight == 10

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Flaw, RepeatedKeys, check_decoded, json_like, parse_arguments
+from internals import Flaw, check_decoded, json_like, parse_arguments
 from support import json_values
 
 
@@ -61,39 +61,6 @@ def test_depth_is_judged_as_the_text_would_be(levels: int, leaf: Any) -> None:
         assert args.code == as_text.code == "invalid_json"
         assert "(nested deeper than 200 levels)" in args.message
         assert args.path == "/a" * 200
-
-
-def test_a_key_twice_is_judged_as_its_text_would_be() -> None:
-    """response-choice: A key twice in a text of arguments is a bad call"""
-    text, flaw = check_decoded(RepeatedKeys([("a", 1), ("a", 2)]))
-    assert text == '{"a":1,"a":2}'
-    assert flaw == parse_arguments(text)
-    assert isinstance(flaw, Flaw)
-    assert flaw.code == "duplicate_key"
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({"a": math.nan}, 'the arguments are not JSON (nan is not a JSON number): {"a":NaN}'),
-        ([1], "the arguments are not an object: [1]"),
-    ],
-)
-def test_a_flaw_says_what_is_wrong_and_shows_it(value: Any, message: str) -> None:
-    """response-choice: Arguments that are no object become a tagged bad call"""
-    flaw = check_decoded(value)[1]
-    assert isinstance(flaw, Flaw)
-    assert flaw.message == message
-
-
-def test_arguments_within_themselves_end_as_a_bad_call() -> None:
-    """response-choice: Hostile depth and size end in a tagged bad call"""
-    args: dict[str, Any] = {"city": "Paris"}
-    args["more"] = [args]
-    text, flaw = check_decoded(args)
-    assert text == '{"city":"Paris","more":["..."]}'
-    assert isinstance(flaw, Flaw)
-    assert (flaw.code, flaw.path) == ("invalid_json", "/more/0" * 100)
 
 
 def test_none_sent_is_the_empty_object() -> None:

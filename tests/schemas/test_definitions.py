@@ -53,11 +53,6 @@ def test_the_verdicts_are_those_of_each_argument(kinds: list[Any], data: st.Data
         assert jsonschema_rs.is_valid(schema, {name: value}) == jsonschema_rs.is_valid(argument, value)
 
 
-def test_equal_definitions_are_written_once():
-    schema = object_schema({name: TypeAdapter(list[Node]).json_schema() for name in "ab"})
-    assert list(schema["$defs"]) == ["Node"]
-
-
 def test_what_an_author_wrote_is_not_changed():
     argument = {"$defs": {"Item": {"type": "string"}}, "items": {"$ref": "#/$defs/Item"}}
     identified = {"$id": "https://a.test/", **argument}

@@ -48,18 +48,6 @@ def test_words_are_translated(theirs: dict[str, Any], ours: dict[str, Any]):
     assert str(theirs) == before
 
 
-def test_json_schema_passes_through():
-    """tool-declarations: A dict schema passes through unchanged."""
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {"a": {"type": "string"}},
-        "required": ["a"],
-        "$defs": {"n": {}},
-    }
-    (decl,) = ToolDecls([{"functionDeclarations": [{"name": "f", "parameters": schema}]}])
-    assert decl.parameters == schema
-
-
 types = st.sampled_from(["STRING", "OBJECT", "ARRAY", "NULL", "integer"])
 schemas: st.SearchStrategy[Any] = st.recursive(
     st.fixed_dictionaries(

@@ -9,8 +9,6 @@ from internals import pointer
 from processes import run_python
 from tables import table
 
-from sigadapt import ToolDecl
-
 Json = dict[str, Any]
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -92,15 +90,6 @@ def test_a_place_out_of_sight_is_told_by_the_innermost_around_it():
     assert len(message) < 700
 
 
-def test_many_long_errors_are_cut():
-    """tool-call-outputs: What is told of a bad call has a readable length."""
-    args = {f"{n:02}" + "k" * 400: "v" * 50_000 for n in range(100)}
-    path, message = told({"type": "object", "additionalProperties": {"enum": ["x" * 50_000]}}, args)
-    assert path == "/" + next(iter(args))
-    assert message.endswith("; and more")
-    assert len(message) < 2_000
-
-
 CASES: list[tuple[Json, Any, list[str | int], str]] = [
     ({"anyOf": [{"type": "integer", "minimum": 5}, {"type": "null"}]}, 3, [], "minimum"),
     ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "x", [], "fits no alternative"),
@@ -132,16 +121,6 @@ def test_every_keyword_has_its_place_and_reason(part: Json, value: Any, keys: li
     assert words in message
 
 
-def tagged(tag: Any, kind: str, **more: Any) -> Json:
-    """An alternative with a tag `k`, and a value `v` of a type."""
-    return {"type": "object", "properties": {"k": tag, "v": {"type": kind}, **more}}
-
-
-STRINGS: Json = {"properties": {"b": {"type": "string"}}}
-INTEGERS: Json = {"properties": {"b": {"type": "integer"}}}
-BRANCHES: Json = {"if": {"required": ["a"]}, "then": INTEGERS, "else": STRINGS, "maxProperties": 2}
-MANY = ("integer", "boolean", "null", "array", "object")
-
 # All that is told of a value at `/p`, in its order
 WHOLE: list[tuple[Json, Any, str]] = table(__file__, "WHOLE")
 
@@ -150,21 +129,6 @@ WHOLE: list[tuple[Json, Any, str]] = table(__file__, "WHOLE")
 def test_every_misfit_is_told_once_in_its_order(part: Json, value: Any, words: str):
     """tool-call-outputs: Calls are checked against the declarations."""
     assert told({"type": "object", "properties": {"p": part}}, {"p": value})[1] == words
-
-
-@pytest.mark.parametrize("tag", ["a", "b"])
-def test_alternatives_that_are_references_are_told_apart(tag: str):
-    """tool-call-outputs: The place of a wrong leaf is told at any depth."""
-    definitions = {
-        "A": tagged({"$ref": "#/$defs/TagA"}, "null"),
-        "B": tagged({"$ref": "#/$defs/TagB"}, "string"),
-        "TagA": {"const": "a"},
-        "TagB": {"const": "b"},
-    }
-    either = {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]}
-    parameters = {"type": "object", "properties": {"p": either}, "$defs": definitions}
-    kind = {"a": "null", "b": "string"}[tag]
-    assert told(parameters, {"p": {"k": tag, "v": 1}}) == ("/p/v", f'/p/v: 1 is not of type "{kind}"')
 
 
 def test_schemas_of_older_drafts_are_told_of_too():
@@ -179,12 +143,3 @@ def test_schemas_of_older_drafts_are_told_of_too():
     assert '"c"' in told(old, {"b": 1})[1]
     misfits = '/a/0: 1 is not of type "string"; "b" is a required property'
     assert told(old, {"a": [1]})[1] == misfits
-
-
-def test_misfits_are_named_all_and_only_where_they_are():
-    """asked-for-leniency: Unwrapped arguments are marked and fit their schema."""
-    decl = ToolDecl("f", parameters={"type": "object", "additionalProperties": {"type": "integer"}})
-    args = {f"p{n}": n if n % 2 else "x" for n in range(100)}
-    assert decl.misfits(args) == {f"p{n}" for n in range(0, 100, 2)}
-    assert decl.misfits({"a": 1}) == frozenset()
-    assert ToolDecl("f", parameters={"type": "object", "required": ["k"]}).misfits({"a": 1}) == frozenset()

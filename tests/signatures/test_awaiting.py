@@ -49,32 +49,11 @@ def summed(*steps: Any) -> Steps[list[Any]]:
     return found
 
 
-async def test_steps_give_the_same_now_and_later() -> None:
-    error = KeyError("k")
-    steps = Both(1), Both(error), Both(None)
-    assert run(summed(*steps)) == await arun(summed(*steps)) == [1, error, None]
-    assert run(summed()) == await arun(summed()) == []
-
-
 async def test_what_is_awaited_comes_back_into_the_steps() -> None:
     """toolsets: An async toolset is awaited."""
     error = KeyError("k")
     steps = summed(Await(soon(1), refusal), Both(2), Await(soon(error), refusal))
     assert await arun(steps) == [1, 2, error]
-
-
-async def test_an_awaitable_need_not_be_a_coroutine() -> None:
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[int] = loop.create_future()
-    loop.call_soon(future.set_result, 3)
-    assert await arun(summed(Await(future, refusal))) == [3]
-
-
-async def test_an_error_that_the_steps_do_not_handle_is_raised() -> None:
-    with pytest.raises(ZeroDivisionError):
-        run(summed(Both(ZeroDivisionError())))
-    with pytest.raises(ZeroDivisionError):
-        await arun(summed(Await(soon(ZeroDivisionError()), refusal)))
 
 
 def test_nothing_is_awaited_where_nobody_can() -> None:

@@ -161,13 +161,6 @@ def test_a_circle_is_no_content():
     assert ToolResult(call_id="c", name="look", value=circle).is_content
 
 
-def test_a_saved_type_at_a_url_is_not_fetched():
-    """conversations: What a tool returned is no block."""
-    said = str(dspy.Image("https://a.b/c.png"))
-    for value in (said, f"see {said}"):
-        assert not ToolResult(call_id="c", name="look", value=value).is_content
-
-
 @pytest.mark.parametrize("said", ["{}", "[1]", "[", '[{"type": "text"}]', '[{"type": "file", "file": {}}]'])
 def test_a_text_with_the_marks_of_a_type_is_read_or_stays_text(said: str):
     start, end = str(SHOT).split("[")[0], str(SHOT).split("]")[-1]
@@ -202,21 +195,6 @@ def test_a_failed_mcp_result_with_an_image_is_failed():
     [result] = ToolResults.of(CALLS, [failed])
     assert (result.is_error, result.value) == (True, [text("down"), SHOT_PART])
     assert response_of(failed) == {"error": "down"}
-
-
-@pytest.mark.parametrize(
-    ("value", "said", "plain"),
-    [
-        (SHOT, "[image 1]", {"result": "[image 1]"}),
-        (["a", SHOT, "b", PDF], "a\n[image 1]\nb\n[file 2: a.pdf]", {"result": "a\nb\n[file 2: a.pdf]"}),
-        ({"shot": SHOT}, '{"shot":"[image 1]"}\n[image 1]', {"shot": "[image 1]"}),
-    ],
-    ids=["image", "list", "object"],
-)
-def test_content_is_named_in_text(value: Any, said: str, plain: Any):
-    """conversations: A result may hold images, files and audio."""
-    assert text_of(ToolResult(call_id="c", name="look", value=value)) == said.replace("\n", r"\n")
-    assert response_of(value) == plain
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -59,11 +58,6 @@ def test_other_bytes_have_another_fingerprint(other: list[Any]):
     assert ToolDecls(other).fingerprint() != ToolDecls([A, B]).fingerprint()
 
 
-def test_what_no_model_sees_does_not_count():
-    quiet = {**B, "requires_confirmation": True, "returns": {"type": "string"}}
-    assert ToolDecls([A, quiet]).fingerprint() == ToolDecls([A, B]).fingerprint()
-
-
 @pytest.mark.parametrize("text", ["", "plain", "Zürich 東京"])
 def test_a_size_is_the_bytes_of_compact_json(text: str):
     """tool-declarations: The size of a declaration is known."""
@@ -82,17 +76,3 @@ def test_a_long_running_tool_says_so(description: str):
     assert "Do not repeat the call" in told
     assert decl.description == description
     assert ToolDecls.model_validate_json(ToolDecls(decl).model_dump_json())["build"] == decl
-
-
-def test_schemas_may_be_overridden():
-    """tool-declarations: Input and output schemas may be overridden."""
-
-    def f(a: int) -> str:
-        raise AssertionError
-
-    given: Callable[..., Any] = f
-    schema: dict[str, Any] = {"type": "object", "properties": {"b": {}}}
-    decl = ToolDecl.of(given, parameters=schema, returns={"type": "object"})
-    assert decl.parameters == schema
-    assert decl.returns == {"type": "object"}
-    assert decl.func is f

@@ -8,7 +8,7 @@ import dspy
 import pytest
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolResult, ToolResults
+from sigadapt import ToolCalls, ToolResult, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 mcp_types = pytest.importorskip("mcp.types")
@@ -97,16 +97,6 @@ def test_a_type_is_that_of_the_exception(way: str, name: str) -> None:
     assert result.error_type == kind
     assert ToolResult.model_validate_json(result.model_dump_json()) == result
     assert ("error_type" in result.model_dump()) == (kind is not None)
-
-
-def test_an_exception_that_is_given_has_its_type() -> None:
-    """tool-call-outputs: A failed result has the type of the exception that was caught"""
-    [given] = ToolResults.of(one_call(), [CardDeclined("x")])
-    [again] = ToolResults.of(one_call(), [given])
-    [loaded] = ToolResults.model_validate_json(ToolResults.of(one_call(), [given]).model_dump_json())
-    assert [each.error_type for each in (given, again, loaded)] == ["CardDeclined"] * 3
-    call = ToolCall(id="c", name="fetch", args={})
-    assert ToolResult.failed(call, "KeyError: x").error_type is None
 
 
 def test_a_signature_covers_the_type() -> None:

@@ -189,14 +189,3 @@ def test_what_is_handed_out_is_a_copy(name: str, hand: str):
     for again in (decls, ToolDecls([source]), ToolDecls([SOURCES[name]()])):
         assert (again.to_openai(), Order.model_json_schema(), again.flaw_of("ship", WRONG)) == before
         assert body_of(again, []) == body
-
-
-def test_what_came_in_is_a_snapshot():
-    """tool-declarations: What is handed out is a copy."""
-    function, native = as_dict(), {"type": "web_search", "filters": {"allowed_domains": ["a.example"]}}
-    decls = ToolDecls([function, native])
-    before = copy.deepcopy(decls.to_openai())
-    empty([function, native], set[int]())
-    assert decls.to_openai() == before
-    empty(decls.to_openai(), set[int]())
-    assert decls.to_openai() == before

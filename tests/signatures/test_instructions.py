@@ -59,21 +59,6 @@ def test_system_text(wire: str, mode: str) -> None:
     assert RULE not in without
 
 
-def test_agent_and_deferred_tools() -> None:
-    """tool-declarations: Instructions are in the system text while the tool is offered."""
-    tools = [ToolDecl.of(note, instructions=RULE), ToolDecl.of(look, instructions="Look first.")]
-    script = [
-        Answer(calls=[Call("look", {"city": "Rome"})]),
-        Answer(calls=[Call("submit", {"answer": "ok"})]),
-    ]
-    with serving(script) as net:
-        sigadapt.ReAct("question -> answer", tools=tools)(question="q")
-        sigadapt.ReAct("question -> answer", tools=Toolset("t", tools).deferred("look"))(question="q")
-    prompts = [str(received.body["messages"][0]["content"]) for received in net.received]
-    assert [prompt.count("Look first.") for prompt in prompts] == [1, 1, 1]
-    assert [prompt.count(RULE) for prompt in prompts] == [1, 1, 0]
-
-
 @pytest.mark.parametrize("asked", [True, False])
 def test_mcp_server(*, asked: bool) -> None:
     """tool-declarations: An MCP server's own instructions on request."""
@@ -118,29 +103,6 @@ def test_saved_and_pinned() -> None:
 def counts(a: str) -> dict[str, int]:
     """Count."""
     return {"n": 1} if a == "good" else cast("Any", {"n": "many"})
-
-
-async def price(item: str) -> int:
-    """Price."""
-    return 5 if item == "lamp" else cast("Any", "five")
-
-
-@pytest.mark.parametrize("how", ["run", "arun"])
-def test_checked_results(how: str) -> None:
-    """tool-declarations: A result that does not fit is a failed one."""
-    tools = [ToolDecl.of(counts, check_result=True), ToolDecl.of(price, check_result=True), look]
-    calls = ToolCalls(
-        [
-            *({"name": "counts", "args": {"a": a}} for a in ("good", "bad")),
-            *({"name": "price", "args": {"item": item}} for item in ("lamp", "desk")),
-            {"name": "look", "args": {"city": "Rome"}},
-        ]
-    )
-    results = list(calls.run(tools) if how == "run" else asyncio.run(calls.arun(tools)))
-    assert [result.is_error for result in results] == [False, True, False, True, False]
-    assert "counts" in results[1].value
-    assert "/result/n" in results[1].value
-    assert (results[2].value, results[4].value) == (5, "Rome is fine.")
 
 
 @pytest.mark.parametrize("agent", [sigadapt.ReAct, cast("Any", dspy).ReActV2])

@@ -9,10 +9,10 @@ from typing import Any, cast
 import dspy
 import mcp
 import pytest
-from support import May, lm_of
+from support import lm_of
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults, Toolset
+from sigadapt import ToolDecls, Toolset
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -86,34 +86,3 @@ async def test_a_live_toolset_in_a_constructor(tmp_path: Path) -> None:
             out = await agent.acall(question="1+2?")
         assert out.answer == "3"
         assert provider.received[1].body["messages"][-1]["content"] == "3"
-
-
-async def test_what_a_server_answers_reaches_the_model(tmp_path: Path) -> None:
-    """toolsets: An MCP call and its result travel there and back."""
-    wanted = {
-        ("add", "a"): "3",
-        ("rows", "n"): '{"result":[{"n":0}]}',
-        ("fail", ""): "ERROR: Error executing tool fail",
-    }
-    async with live(tmp_path) as session:
-        decls = await Toolset("demo", session).aresolve()
-
-        async def sent(name: str, **args: Any) -> Any:
-            calls = ToolCalls([{"id": "c1", "name": name, "args": args}])
-            value = await calls[0].execute(decls)
-            with (
-                LoopbackProvider([Answer(text="ok")]) as provider,
-                dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-            ):
-
-                class Continued(May):
-                    results: ToolResults = dspy.InputField()
-
-                program: Any = dspy.Predict(Continued)
-                await program.acall(question="q", tools=decls, results=ToolResults.of(calls, [value]))
-            return provider.received[0].body["messages"]
-
-        for (name, key), text in wanted.items():
-            assert (await sent(name, **({key: 1} if key else {})))[-1]["content"].startswith(text)
-        assert (await sent("rows", n=0))[-1]["content"] == '{"result":[]}'
-        assert "iVBORw==" in str(await sent("picture"))

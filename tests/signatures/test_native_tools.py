@@ -54,12 +54,6 @@ def test_what_may_be_a_function_is_not_native(value: object):
         assert error.code == "unknown_source"  # noqa: PT017  (either outcome is right)
 
 
-def test_a_misspelt_function_is_refused():
-    """tool-declarations: Something that declares no tool is refused."""
-    with pytest.raises(InvalidToolDecl):
-        ToolDecls({"type": "functoin", "name": "f"})
-
-
 def test_what_is_no_json_is_refused():
     with pytest.raises(InvalidToolDecl) as caught:
         ToolDecls({"type": "web_search", "filters": {1, 2}})

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import dspy
-import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,19 +62,6 @@ def test_what_bears_an_id_goes_by_it(form: Any, data: st.DataObject):
     results = ToolResults.of(calls, [form(call, values[call.id]) for call in late])
     assert {result.call_id: result.value for result in results} == values
     assert [result.call_id for result in results] == [call.id for call in calls], "in the calls' order"
-
-
-def test_dspys_collection_of_results_is_taken():
-    """conversations: What bears a call id goes to that call."""
-    late = dspy.ToolCallResults(tool_call_results=[theirs(TWO[1], "bob"), theirs(TWO[0], 900)])
-    assert [result.value for result in ToolResults.of(TWO, late)] == [900, "bob"]
-
-
-def test_plain_values_go_by_place_beside_those_with_an_id():
-    """conversations: Values are paired with calls in order or by id."""
-    assert [each.value for each in ToolResults.of(TWO, [900, ours(TWO[1], "bob")])] == [900, "bob"]
-    nameless = [TheirResult(name="balance", value=900), TheirResult(name="owner", value="bob")]
-    assert [each.value for each in ToolResults.of(TWO, nameless)] == [900, "bob"]
 
 
 def test_a_tools_own_object_is_a_plain_value():
@@ -179,22 +165,6 @@ def test_what_does_not_pair_is_said(values: Any, errors: Any, code: str, tool: s
     assert (caught.value.code, caught.value.tool, str(caught.value)) == (code, tool, text)
 
 
-def test_many_calls_are_named_in_part():
-    """conversations: What does not pair is refused with both sides named."""
-    many = balances(10)
-    eight = ", ".join(f"'id {n}' (balance)" for n in range(8))
-    with pytest.raises(InvalidHistory) as caught:
-        ToolResults.of(many, {"zzz": 1})
-    assert caught.value.fix == f"The turn's calls: {eight}, and 2 more."
-    with pytest.raises(InvalidHistory) as caught:
-        ToolResults.of(many, [1])
-    assert str(caught.value).startswith("1 values were given for 10 calls: id 0, id 1,")
-    assert "id 7, and 2 more." in str(caught.value)
-    with pytest.raises(InvalidHistory) as caught:
-        ToolResults.of(ToolCalls([]), {"zzz": 1})
-    assert caught.value.fix == "The turn's calls: none."
-
-
 class Silent(Exception):
     """An exception without a message."""
 
@@ -239,61 +209,6 @@ def test_what_a_call_gave_is_its_result(value: Any, error: Any, told: Any, faile
         assert (result.value, result.is_error, result.is_mcp) == (told, failed, is_mcp)
 
 
-def test_an_error_that_is_a_result_fails_the_call_with_its_value():
-    """conversations: What bears a call id goes to that call."""
-    for value, told in [("down", "down"), (None, 5), ("", 5)]:
-        failure = ToolResult(call_id="c1", name="balance", value=value, is_error=True)
-        first = next(iter(ToolResults.of(TWO, [5, 6], errors=[failure, None])))
-        assert (first.value, first.is_error) == (told, True)
-
-
-def test_a_bad_call_without_a_name_may_be_given_its_result():
-    """conversations: A kept bad call is answered with what was wrong."""
-    bad = InvalidToolCall(id="bad", name=None, arguments="{", index=2, code="missing_name", message="no name")
-    calls = TWO.model_copy(update={"invalid": (bad,)})
-    *_, last = ToolResults.of(calls, {"c1": 1, "c2": 2, "bad": "Name it."})
-    assert (last.name, last.value, last.is_error) == ("unnamed", "Name it.", False)
-    told = ToolResult(call_id="bad", name="unnamed", value="Name it.", is_error=True)
-    assert list(ToolResults.of(calls, {"c1": 1, "c2": 2, "bad": told}))[-1] == told
-    with pytest.raises(InvalidHistory) as caught:
-        ToolResults.of(calls, {"zzz": 1})
-    assert "'bad' (unnamed)" in str(caught.value.fix)
-
-
-def test_an_error_may_bear_the_id_too():
-    """conversations: What bears a call id goes to that call."""
-    failed = ToolResult(call_id="c2", name="owner", value="down", is_error=True)
-    for values, errors in [([failed, ours(TWO[0], 1)], None), ({"c1": 1}, [failed])]:
-        told = [(each.value, each.is_error) for each in ToolResults.of(TWO, values, errors=errors)]
-        assert told == [(1, False), ("down", True)]
-
-
-def test_a_kept_bad_call_may_be_given_its_result():
-    """conversations: A kept bad call is answered with what was wrong."""
-    bad = InvalidToolCall(id="bad", name="f", arguments="{", index=2, code="invalid_json", message="not JSON")
-    calls = TWO.model_copy(update={"invalid": (bad,)})
-    first = ToolResults.of(calls, [1, 2])
-    again = ToolResults.of(calls, list(first))
-    assert again == first
-    told = ToolResult(call_id="bad", name="f", value="Write JSON.", is_error=True)
-    assert list(ToolResults.of(calls, {"c1": 1, "c2": 2, "bad": told}))[-1] == told
-
-
-def test_saved_results_that_do_not_pair_are_refused():
-    """conversations: What does not pair is refused with both sides named."""
-    saved = ToolResults.of(TWO, [1, 2]).model_dump()
-    results = saved["rounds"][0]["results"]
-    late = {"rounds": [{**saved["rounds"][0], "results": results[::-1]}]}
-    assert [(each.call_id, each.value) for each in ToolResults.model_validate(late)] == [("c1", 1), ("c2", 2)]
-    for wrong in (results[:1], [*results, results[0]], [results[0], {**results[1], "call_id": "z"}],
-                  [results[0], {**results[1], "name": "balance"}]):  # fmt: skip
-        with pytest.raises(InvalidHistory):
-            ToolResults.model_validate({"rounds": [{**saved["rounds"][0], "results": wrong}]})
-    twice = {"rounds": [{**saved["rounds"][0], "results": [*results, results[0]]}]}
-    with pytest.raises(InvalidHistory, match="call 'c1' is given two results: 1 and 1"):
-        ToolResults.model_validate(twice)
-
-
 # ---- ids of calls ----
 
 ids = st.sampled_from(["", "a", "call_1", "call_2", "call_3", "call_4", "confirm_a"]) | st.none()
@@ -332,18 +247,6 @@ def test_calls_of_a_turn_have_ids_of_their_own(given_forms: list[Any]):
     assert ToolCalls.model_validate_json(calls.model_dump_json()) == calls
 
 
-def test_saved_bad_calls_share_the_ids_of_the_good_ones():
-    """conversations: Calls made by hand have ids of their own."""
-    saved: dict[str, Any] = {
-        "tool_calls": [{"id": "a", "name": "f", "args": {}}],
-        "invalid": [
-            {"id": "a", "name": "f", "arguments": "{", "index": 1, "code": "invalid_json", "message": "m"}
-        ],
-    }
-    calls = ToolCalls.model_validate(saved)
-    assert (calls[0].id, calls.invalid[0].id, calls.invalid[0].altered) == ("a", "call_2", ("renumbered",))
-
-
 def test_a_request_for_confirmation_meets_no_id():
     """conversations: Calls made by hand have ids of their own."""
     decls = ToolDecls([{"name": "pay", "requires_confirmation": True}])
@@ -353,26 +256,6 @@ def test_a_request_for_confirmation_meets_no_id():
     assert [request.approved() for request in asked] == list(calls)
 
 
-def test_a_mapping_of_values_is_not_empty_results():
-    """Given by call id to the field itself, values would be left out, and the model would call again."""
-    with pytest.raises(InvalidHistory, match=r"ToolResults\.of"):
-        ToolResults(c1="5 EUR")  # pyright: ignore[reportCallIssue]
-    with pytest.raises(pydantic.ValidationError, match="Extra inputs"):
-        ToolResults.model_validate({"c1": "5 EUR"})
-
-
 def test_results_are_not_given_by_position():
     with pytest.raises(InvalidHistory, match=r"by position\. Give ToolResults\.of\(calls, values\)"):
         cast("Any", ToolResults)(["5 EUR", "Bob"])
-
-
-def test_a_call_is_no_result():
-    """An approved call that nobody ran would tell the model that it succeeded."""
-    with pytest.raises(InvalidHistory, match="is a call, which was not run") as caught:
-        ToolResults.of(TWO, ["5 EUR", TWO[1]])
-    assert (caught.value.code, caught.value.tool) == ("unsendable_content", "owner")
-
-
-def test_a_missing_key_says_what_it_is():
-    [result, _] = ToolResults.of(TWO, [KeyError("ann"), "Bob"])
-    assert result.value == "KeyError: 'ann'"

@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 from internals import excerpt_of, printable
 from support import json_values
 
-from sigadapt import SigadaptError, ToolCalls, ToolDecls
-from sigadapt.errors import UnboundToolCall
-
 
 @pytest.mark.parametrize(
     ("text", "code", "path", "marked"),
@@ -36,18 +33,6 @@ def test_the_place_is_marked(text: str, code: str, path: str | None, marked: str
     assert excerpt is not None
     assert excerpt.marked == marked
     assert "".join(excerpt) == text
-
-
-def test_the_second_key_is_the_marked_one() -> None:
-    """rendering: The place of a flaw is marked."""
-    excerpt = excerpt_of('{"a":1,"b":2,"a":3}', "duplicate_key")
-    assert excerpt is not None
-    assert excerpt.before == '{"a":1,"b":2,'
-
-
-@pytest.mark.parametrize("code", ["unknown_tool", "missing_name"])
-def test_a_flaw_that_is_not_in_the_arguments_has_no_place(code: str) -> None:
-    assert excerpt_of("{}", code) is None
 
 
 @pytest.mark.parametrize("text", ["[" * 99_999, "x" * 200_000, '{"a":' * 50_000, ""])
@@ -100,36 +85,3 @@ def test_what_is_printed_prints(text: str) -> None:
     assert all(map(prints, shown))
     assert printable(shown) == shown
     assert shown == text or not all(map(prints, text))
-
-
-STEERING = "x\x1b]0;own\x07\x1b[31m\u202e\u2066y\x9b\u200f"
-
-
-def test_no_text_form_steers_a_terminal() -> None:
-    """rendering: No text form steers a terminal."""
-    decls = ToolDecls([{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}])
-    calls = ToolCalls([{"id": "c", "name": STEERING, "args": {STEERING: [STEERING]}}])
-    bad = calls.validated(decls)
-    odd = ToolCalls([{"id": "c", "name": "f", "args": {"a": STEERING}}]).validated(decls)
-    with pytest.raises(UnboundToolCall) as unbound:
-        calls[0].bind(decls)
-    error = SigadaptError(STEERING, field=STEERING, tool=STEERING, path=STEERING, fix=STEERING)
-    native = ToolDecls([{"type": STEERING}])
-    for each in (*(calls, calls[0], bad, bad.invalid[0], odd, unbound.value, error), native, *native.entries):
-        assert all(map(prints, f"{each} {each!r} {[each]}"))
-    for call in (*bad.invalid, *odd.invalid):
-        assert all(map(prints, call.message))
-    assert error.reason == STEERING
-    assert str(SigadaptError("two\nlines")) == "two\nlines."
-    text = "Zürich 東京\u3000שלום 👩\u200d💻 می\u200cخواهم 1\u00a0000"  # noqa: RUF001
-    assert printable(text) == text
-
-
-def test_the_place_is_that_of_the_calls_own_flaw() -> None:
-    """rendering: The place of a flaw is marked."""
-    decls = ToolDecls([{"name": "f", "parameters": {"properties": {"a": {"items": {"type": "string"}}}}}])
-    text = '{"a": ["x", 7]}'
-    (bad,) = ToolCalls([{"function": {"name": "f", "arguments": text}, "id": "c"}]).validated(decls).invalid
-    excerpt = excerpt_of(bad.arguments, bad.code, bad.path)
-    assert excerpt is not None
-    assert excerpt.marked == "7"

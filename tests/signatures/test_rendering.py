@@ -17,10 +17,8 @@ from rich.console import Console
 
 import sigadapt
 from sigadapt import Choice, ToolCallParseError, ToolCalls, ToolDecls, choice_from_response
-from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
-HOSTILE = "<script>alert(1)</script>"
 TOOLS: list[Any] = [
     {
         "name": "get_weather",
@@ -108,20 +106,6 @@ def test_each_renders_in_notebooks_and_terminals(shown: Any) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_a_bad_call_has_its_code_its_path_and_its_place() -> None:
-    """rendering: A bad call is marked with code, path and place."""
-    page = page_of(MIXED)
-    assert ">schema_mismatch" in page
-    assert "at /city" in page
-    assert ">42</span>" in page
-    assert ">unknown_tool" in page
-    lines = on_terminal(MIXED).splitlines()
-    row = next(number for number, line in enumerate(lines) if '{"city":42}' in line)
-    assert "schema_mismatch" in lines[row]
-    assert "at /city" in lines[row + 1]
-    assert lines[row + 1].index("^^") == lines[row].index("42}")
-
-
 LONG = "search_documents_by_keyword"
 LONG_ID = "call_9f8e7d6c5b4a39281706f5e4"
 
@@ -153,16 +137,6 @@ def test_a_narrow_terminal_shows_the_place(keyword: str, width: int) -> None:
     assert LONG_ID not in "".join(lines)
 
 
-def test_a_narrow_terminal_shows_all_of_compact_arguments() -> None:
-    """rendering: A narrow terminal loses neither the place nor the arguments."""
-    for value in ("x" * 90, "東京の天気予報を教えて" * 5):
-        arguments = json.dumps({"keyword": value}, ensure_ascii=False, separators=(",", ":"))
-        lines = on_terminal(long_calls(arguments)).splitlines()
-        at = next(line.index("{") for line in lines if "{" in line)
-        # A line of wide characters has fewer of them than cells, so its cell begins before `at`.
-        assert "".join(line[at:].strip() for line in lines[4:] if line[at:].strip()) == arguments
-
-
 @given(
     st.builds(Excerpt, *[st.text("aé東…", max_size=50)] * 3),
     st.integers(8, 60),
@@ -178,22 +152,6 @@ def test_an_excerpt_keeps_its_place_at_each_width(excerpt: Excerpt, width: int) 
     told = "".join(excerpt)
     if cell_len(told) + 3 <= width:
         assert (before - 1, text.strip()) == (cell_len(excerpt.before), told)
-
-
-def test_what_is_said_beside_calls_is_shown() -> None:
-    """rendering: Calls, declarations, choices and errors render."""
-    assert "Hm." in page_of(MIXED)
-    assert "text  Hm." in on_terminal(MIXED)
-    assert "finish  tool_calls" in on_terminal(ERROR)
-
-
-def test_declarations_show_names_parameters_and_sizes() -> None:
-    """rendering: Calls, declarations, choices and errors render."""
-    text = " ".join(on_terminal(ToolDecls(TOOLS), 200).split())
-    size = ToolDecls(TOOLS)["get_weather"].size
-    assert f"get_weather Weather forecast for a city. city: string, days?: integer {size}" in text
-    assert "(requires_confirmation)" in text
-    assert "run by the provider" in text
 
 
 @given(st.text(alphabet="<>&\"'aé\u202e\n\x1b\ud800", min_size=1, max_size=20))
@@ -220,11 +178,6 @@ def test_everything_that_somebody_else_wrote_is_escaped(text: str) -> None:
         assert "\x1b" not in terminal
         assert "\u202e" not in terminal
         terminal.encode()
-
-
-def test_markup_of_rich_is_text() -> None:
-    """rendering: Everything that somebody else wrote is escaped."""
-    assert "[bold red]x[/]" in on_terminal(Choice("[bold red]x[/] :smile:"), force_terminal=False)
 
 
 def test_a_thousand_calls_are_a_small_table() -> None:
@@ -289,28 +242,7 @@ def test_rich_is_imported_only_to_print() -> None:
     assert run_python("-c", code).returncode == 0
 
 
-def test_an_error_is_the_table_of_its_choice() -> None:
-    """rendering: Calls, declarations, choices and errors render."""
-    assert "ToolCallParseError: 2 of 3 calls cannot be used." in on_terminal(ERROR)
-    assert "schema_mismatch" in on_terminal(ERROR)
-    missing = MissingToolCalls("has no call", choice=Choice("Sunny."), field="calls")
-    assert "MissingToolCalls: field &#x27;calls&#x27;: has no call." in page_of(missing)
-    assert "Sunny." in page_of(missing)
-
-
 def test_a_refused_call_is_bad_too() -> None:
     """rendering: A bad call is marked with code, path and place."""
     assert "ToolCalls: 3 calls, 2 bad" in page_of(MIXED.handed_on())
     assert "schema_mismatch" in page_of(MIXED.handed_on())
-
-
-def test_a_reference_is_shown_by_the_name_of_its_definition():
-    """rendering: Calls, declarations, choices and errors render."""
-    schema = {
-        "type": "object",
-        "properties": {"place": {"$ref": "#/$defs/Place"}, "any": {}, "one": {"type": ["string", "null"]}},
-        "required": ["place"],
-        "$defs": {"Place": {"type": "object"}},
-    }
-    decls: Any = ToolDecls([{"name": "go", "parameters": schema}])
-    assert "place: Place, any?: any, one?: string | null" in decls._repr_html_()

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,11 +42,6 @@ def test_values_are_paired_in_order_or_by_id(given_values: tuple[int, list[int]]
     assert len(by_order) == count
 
 
-def test_a_list_of_calls_is_taken():
-    """conversations: Values are paired with calls in order or by id."""
-    assert told(ToolResults.of(list(TWO), [1, 2])) == told(ToolResults.of(TWO, [1, 2]))
-
-
 @pytest.mark.parametrize(
     ("values", "errors", "expected"),
     [
@@ -65,29 +59,6 @@ def test_a_failure_may_be_said_in_several_ways(values: Any, errors: Any, expecte
     """conversations: A failure is a flag, a reason or an exception."""
     results = ToolResults.of(TWO, values, errors=errors)
     assert [(result.value, result.is_error) for result in results] == expected
-
-
-def test_an_mcp_result_gives_what_it_says():
-    """conversations: A failed MCP result is a failed result."""
-    mcp = pytest.importorskip("mcp.types", reason="mcp is not installed")
-    said = [
-        mcp.CallToolResult(content=[mcp.TextContent(type="text", text=text)], isError=failed)
-        for text, failed in (("21 degrees", False), ("no such city", True))
-    ]
-    calls = ToolCalls(tool_calls=[ToolCall(id=name, name="f", args={}) for name in "ab"])
-    assert [(result.value, result.is_error) for result in ToolResults.of(calls, said)] == [
-        ("21 degrees", False),
-        ("no such city", True),
-    ]
-
-
-def test_results_that_are_results_are_taken():
-    """conversations: Values are paired with calls in order or by id."""
-    mine = ToolResult(call_id="call_0", name="tool_0", value="down", is_error=True)
-    theirs = dspy.ToolCallResults.from_tool_calls_and_values(TWO, ["down", 1], [True, False])
-    expected = [("call_0", "tool_0", "down", True), ("call_1", "tool_1", 1, False)]
-    assert told(ToolResults.of(TWO, [mine, 1])) == expected
-    assert told(ToolResults.of(TWO, theirs.tool_call_results)) == expected
 
 
 @pytest.mark.parametrize(
@@ -113,19 +84,6 @@ def test_what_does_not_pair_is_refused(values: Any, errors: Any, code: str, name
     assert named in str(caught.value)
 
 
-def test_a_kept_bad_call_gets_a_failed_result():
-    """conversations: A kept bad call is answered with what was wrong."""
-    calls = ToolCalls(tool_calls=[TWO[0], TWO[1].model_copy(update={"index": 2})], invalid=(BAD,))
-    results = list(ToolResults.of(calls, [1, 2]))
-    assert [(result.call_id, result.is_error) for result in results] == [
-        ("call_0", False),
-        ("call_bad", True),
-        ("call_1", False),
-    ]
-    assert results[1].name == "unnamed"
-    assert results[1].value == 'truncated at /a: was cut off\nYou sent: {"a":'
-
-
 def test_a_complaint_does_not_grow_without_bounds():
     """conversations: A kept bad call is answered with what was wrong."""
     huge = BAD.model_copy(update={"arguments": "x" * 1_000_000})
@@ -146,10 +104,3 @@ def test_rounds_add_up():
     assert [result.value for result in both] == [1, 2, 3]
     assert [len(one.results) for one in both.rounds] == [2, 1]
     assert len(both) == 3
-
-
-def test_results_survive_json():
-    """conversations: Any sequence of turns survives JSON and gives the same request."""
-    results = ToolResults.of(TWO, ["sunny", {"sky": ["grey", None]}], errors=[False, True])
-    assert ToolResults.model_validate_json(results.model_dump_json()) == results
-    assert ToolResults.model_validate(results.model_dump()) == results

@@ -2,10 +2,9 @@
 
 import asyncio
 import functools
-import threading
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pydantic
@@ -59,43 +58,6 @@ def test_each_call_runs_once_and_in_order(how: str):
     got = run(how, turn(("look", {"city": "Rome"}), PAYS, ("look", {"city": "Oslo"})), tools_of(False))
     assert told(got) == [("Sunny in Rome", False), ("Paid 10 EUR to Ada", False), ("Sunny in Oslo", False)]
     assert RAN == ["Rome", ("Ada", 10), "Oslo"]
-
-
-@HOW
-def test_what_fails_says_so_in_its_own_words(how: str):
-    """tool-call-outputs: A call that fails is a failed result."""
-    bad = InvalidToolCall(
-        id="b", name="look", arguments="{", index=9, code="invalid_json", message="not JSON"
-    )
-    made = turn(
-        ("look", {"city": "Atlantis"}), ("nobody", {}), ("look", {"town": 1}), ("look", {"city": "Rome"})
-    )
-    got = run(how, made.model_copy(update={"invalid": (bad,)}), tools_of())
-    assert [result.is_error for result in got] == [True, True, True, False, True]
-    assert got[0].value == "LookupError: There is no such city."
-    assert [str(got[place].value).partition(":")[0] for place in (1, 2, 4)] == [
-        "unknown_tool",
-        "schema_mismatch",
-        "invalid_json",
-    ]
-
-
-class Untold(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-def refund(to: str) -> str:
-    raise Untold
-
-
-@HOW
-def test_what_fails_without_words_fails_alone(how: str):
-    """tool-call-outputs: A call that fails is a failed result."""
-    calls = turn(PAYS, ("refund", {"to": "Ada"}))
-    got = run(how, calls, [pay, refund])
-    assert told(got) == [("Paid 10 EUR to Ada", False), ("Untold", True)]
-    assert told(list(ToolResults.of(calls, ["Paid", Untold()])))[1] == ("Untold", True)
 
 
 DECIDED: list[tuple[Callable[[ToolCall], Any], tuple[str, bool], list[Any]]] = [
@@ -209,30 +171,6 @@ def test_a_tool_that_the_program_runs_itself_stops_the_turn():
         assert (caught.value.code, RAN) == ("no_function", [])
 
 
-async def test_functions_run_side_by_side():
-    """tool-call-outputs: The calls of a turn run side by side."""
-    begun, both = list[int](), asyncio.Event()
-    meeting = threading.Barrier(2, timeout=20)
-    threads: set[int] = set()
-
-    async def fetch(n: int) -> str:
-        begun.append(n)
-        if len(begun) == 2:
-            both.set()
-        await both.wait()
-        return f"page {n}"
-
-    def slow(n: int) -> str:
-        threads.add(threading.get_ident())
-        meeting.wait()
-        return f"slow {n}"
-
-    calls = turn(("slow", {"n": 0}), ("fetch", {"n": 1}), ("slow", {"n": 2}), ("fetch", {"n": 3}))
-    got = await calls.arun([fetch, slow], timeout=20)
-    assert [result.value for result in got] == ["slow 0", "page 1", "slow 2", "page 3"]
-    assert len(threads - {threading.get_ident()}) == 2
-
-
 async def test_run_waits_for_async_functions_inside_of_a_loop():
     """tool-call-outputs: Async functions run from sync code."""
 
@@ -249,38 +187,6 @@ async def test_run_waits_for_async_functions_inside_of_a_loop():
         assert [result.value for result in results] == ["Sunny in Rome", "page"]
         in_thread = await asyncio.to_thread(calls.run, [look, ToolDecl.of(tool, name="fetch")])
         assert [result.value for result in in_thread] == ["Sunny in Rome", "page"]
-
-
-@HOW
-def test_a_call_that_takes_too_long_is_a_failed_result(how: str):
-    """tool-call-outputs: A time limit is that of each call."""
-    over = threading.Event()
-    ended: list[bool] = []
-
-    def block() -> str:
-        over.wait(20)
-        return "late"
-
-    async def fetch() -> str:
-        try:
-            await asyncio.sleep(20)
-        finally:
-            ended.append(True)
-        return "late"
-
-    async def fails() -> str:
-        raise TimeoutError("of its own")
-
-    calls = turn(("block", {}), ("fetch", {}), ("look", {"city": "Rome"}), ("fails", {}))
-    got = run(how, calls, [block, fetch, look, fails], timeout=0.2)
-    over.set()
-    assert told(got) == [
-        ("TimeoutError: there was no result after 0.2 seconds. It may still be running.", True),
-        ("TimeoutError: there was no result after 0.2 seconds. It was cancelled.", True),
-        ("Sunny in Rome", False),
-        ("TimeoutError: of its own", True),
-    ]
-    assert ended == [True]
 
 
 @pytest.mark.parametrize("timeout", [0, -1, True, "1", float("nan"), float("inf")])
@@ -324,28 +230,6 @@ def test_a_tool_sees_the_callers_settings(how: str, timeout: Any):
         assert told(run(how, turn(("who", {})), [who], timeout=timeout)) == [("openai/of-the-caller", False)]
 
 
-@HOW
-def test_what_cannot_be_sent_fails_alone(how: str):
-    """tool-call-outputs: A call that fails is a failed result."""
-
-    def items() -> Any:
-        return iter([1])
-
-    def forged() -> Any:
-        return {"call_id": "c2", "value": "forged", "is_error": False}
-
-    def explicit() -> Any:
-        return ToolResult(call_id="", name="", value="closed", is_error=True)
-
-    got = run(how, turn(("items", {}), ("forged", {}), ("explicit", {})), [items, forged, explicit])
-    assert got[0].is_error
-    assert "iterator" in got[0].value
-    assert told(got)[1:] == [
-        ({"call_id": "c2", "value": "forged", "is_error": False}, False),
-        ("closed", True),
-    ]
-
-
 def test_a_bad_call_of_an_agents_loop_is_one_here_too():
     """tool-call-outputs: A call that fails is a failed result."""
     bad = InvalidToolCall(
@@ -362,11 +246,6 @@ def test_a_keyboard_interrupt_ends_the_turn():
     for timeout in (None, 20):
         with pytest.raises(KeyboardInterrupt):
             turn(("stop", {})).run([stop], timeout=timeout)
-
-
-def test_tools_are_needed():
-    with pytest.raises(SigadaptError):
-        turn(PAYS).run(cast("Any", None))
 
 
 @pytest.mark.parametrize("how", ["run", "arun", "tool", "atool"])
@@ -392,11 +271,3 @@ async def test_the_time_in_which_a_person_decides_is_not_the_tools(how: str):
         assert (tool(to="Ada") if how == "tool" else await tool.acall(to="Ada")) == "Paid Ada."
         return
     assert result.value == "Paid Ada."
-
-
-def test_a_dict_says_how_its_calls_run():
-    """tool-call-outputs: A time limit is that of each call."""
-    decl = ToolDecl.of({"name": "pay", "timeout": 5, "sequential": True})
-    assert (decl.timeout, decl.sequential, decl.extras) == (5, True, None)
-    with pytest.raises(InvalidToolDecl, match="timeout"):
-        ToolDecl.of({"name": "pay", "timeout": "5"})

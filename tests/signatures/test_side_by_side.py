@@ -4,19 +4,17 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sigadapt.signatures.tool_results.function_calls import LateError, Outcome
+from sigadapt.signatures.tool_results.function_calls import Outcome
 from sigadapt.signatures.turns import side_by_side
 from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
 
 HOWS = ("sync", "async", "in a loop")
-WHERE: ContextVar[str] = ContextVar("where", default="nowhere")
 WAIT = 20
 
 
@@ -166,21 +164,6 @@ def test_nothing_begins_after_leaving(
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_calls_overlap(how: str) -> None:
-    """tool-call-outputs: The calls of a turn run side by side."""
-    meeting = threading.Barrier(3, timeout=WAIT)
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def meet() -> None:
-        loops.append(asyncio.get_running_loop())
-        await asyncio.to_thread(meeting.wait)
-
-    calls = [TurnCall(meeting.wait), TurnCall(meet, is_async=True), TurnCall(meet)]
-    assert [outcome.error for outcome in run(how, calls)] == [None, None, None]
-    assert loops[0] is loops[1]
-
-
-@pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("is_sequential", [False, True])
 def test_one_by_one(how: str, *, is_sequential: bool) -> None:
     """tool-call-outputs: A sequential tool runs its turn one by one."""
@@ -202,83 +185,6 @@ def test_one_by_one(how: str, *, is_sequential: bool) -> None:
     assert [outcome.error for outcome in outcomes] == [None, None, None]
     if how != "async":
         assert outcomes[0].value == threading.current_thread().name
-
-
-@pytest.mark.parametrize("how", HOWS)
-def test_context_of_the_caller(how: str) -> None:
-    """tool-call-outputs: A tool sees the settings of its caller."""
-    token = WHERE.set("here")
-
-    def look() -> str:
-        seen = WHERE.get()
-        WHERE.set("changed")
-        return seen
-
-    async def look_later() -> str:
-        return look()
-
-    calls = [TurnCall(look), TurnCall(look_later, is_async=True), TurnCall(look)]
-    for parallel in (True, False):
-        assert [outcome.value for outcome in run(how, calls, parallel=parallel)] == ["here"] * 3
-    assert WHERE.get() == "here"
-    WHERE.reset(token)
-
-
-@pytest.mark.parametrize("how", HOWS)
-def test_most_threads(how: str) -> None:
-    """tool-call-outputs: A turn of many calls has few threads."""
-    counted = threading.Lock()
-    running: list[int] = [0, 0]
-    full = threading.Barrier(32, timeout=WAIT)
-
-    def count() -> None:
-        with counted:
-            running[0] += 1
-            running[1] = max(running)
-        full.wait()
-        with counted:
-            running[0] -= 1
-
-    outcomes = run(how, [TurnCall(count)] * 64)
-    assert [outcome.error for outcome in outcomes] == [None] * 64
-    assert running == [0, 32]
-
-
-@pytest.mark.parametrize("how", HOWS)
-def test_a_worker_stops_the_turn(how: str) -> None:
-    """tool-call-outputs: What leaves a turn ends it."""
-    began = threading.Event()
-    may_end = threading.Event()
-    ended: dict[int, Outcome] = {}
-    is_cancelled = threading.Event()
-
-    def stop() -> None:
-        began.wait(WAIT)
-        raise KeyboardInterrupt
-
-    def pay() -> str:
-        began.set()
-        may_end.wait(WAIT)
-        return "Paid."
-
-    async def hang() -> None:
-        try:
-            await asyncio.sleep(WAIT)
-        finally:
-            is_cancelled.set()
-
-    calls = [TurnCall(stop), TurnCall(pay), TurnCall(hang, is_async=True)]
-    with pytest.raises(KeyboardInterrupt):
-        run(how, calls, on_end=ended.__setitem__)
-    assert 1 not in ended
-    assert is_cancelled.wait(WAIT)
-    may_end.set()
-    for _ in range(1_000):
-        if 1 in ended:
-            break
-        time.sleep(0.01)
-    assert ended[1] == Outcome("Paid.")
-    assert isinstance(ended[0].error, KeyboardInterrupt)
 
 
 async def test_cancelled() -> None:
@@ -334,19 +240,6 @@ def test_a_thread_that_cannot_start(how: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(side_by_side, "in_thread", refuse)
     with pytest.raises(RuntimeError, match="new thread"):
         run(how, [blocking(1), blocking(2)])
-
-
-@pytest.mark.parametrize("how", HOWS)
-def test_late_calls_say_what_became_of_them(how: str) -> None:
-    """tool-call-outputs: A time limit is that of each call."""
-    may_end = threading.Event()
-    calls = [TurnCall(may_end.wait, timeout=0.05), late_on_a_loop(0), blocking(3)]
-    first, second, third = run(how, calls)
-    may_end.set()
-    assert str(first.error).endswith("It may still be running.")
-    assert str(second.error).endswith("It was cancelled.")
-    assert isinstance(first.error, LateError)
-    assert third == Outcome(3)
 
 
 @pytest.mark.parametrize("how", HOWS)

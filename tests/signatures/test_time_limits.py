@@ -10,10 +10,9 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from dspy.utils import DummyLM
 
 import sigadapt
-from sigadapt import Limits, Run, ToolCall, ToolCalls, ToolDecl, ToolDecls, Toolset
+from sigadapt import Run, ToolCall, ToolCalls, ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -40,13 +39,6 @@ def test_no_timeout(timeout: Any) -> None:
         ToolDecl.of(slow, timeout=timeout)
 
 
-def test_no_sequential() -> None:
-    """tool-call-outputs: A sequential tool runs its turn one by one."""
-    wrong: Any = 1
-    with pytest.raises(InvalidToolDecl, match="sequential"):
-        ToolDecl("slow", sequential=wrong)
-
-
 COPIES: dict[str, Callable[[ToolDecl], Any]] = {
     "replace": lambda decl: dataclasses.replace(decl, description="Other."),
     "ToolDecl.of": ToolDecl.of,
@@ -71,14 +63,6 @@ def test_copies(form: str) -> None:
     assert (ToolDecl.of(slow).timeout, ToolDecl.of(slow).sequential) == (None, False)
 
 
-def test_no_model_reads_them() -> None:
-    """tool-call-outputs: A tool has a time limit of its own."""
-    plain = ToolDecl.of(slow)
-    limited = ToolDecl.of(slow, timeout=0.5, sequential=True)
-    assert limited == plain
-    assert ToolDecls([limited]).model_dump_json() == ToolDecls([plain]).model_dump_json()
-
-
 @pytest.mark.parametrize("how", ["sync", "async"])
 @pytest.mark.parametrize(("own", "given"), [(0.05, None), (0.05, FOREVER), (FOREVER, 0.05), (None, 0.05)])
 def test_the_smaller_one_holds(how: str, own: Any, given: Any) -> None:
@@ -91,15 +75,6 @@ def test_the_smaller_one_holds(how: str, own: Any, given: Any) -> None:
     first, second = results
     assert str(first.value).endswith("after 0.05 seconds. It may still be running.")
     assert str(second.value).endswith("after 0.05 seconds. It was cancelled.")
-
-
-@pytest.mark.parametrize("how", ["sync", "async"])
-def test_seconds_of_a_run(how: str) -> None:
-    """tool-call-outputs: A tool has a time limit of its own."""
-    decls = ToolDecls([ToolDecl.of(slow, timeout=FOREVER), ToolDecl.of(slow_later)])
-    with Run(Limits(seconds=0.1)):
-        results = CALLS.run(decls) if how == "sync" else asyncio.run(CALLS.arun(decls))
-    assert [result.is_error for result in results] == [True, True]
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])
@@ -121,17 +96,3 @@ def test_agents(kind: Any, how: str) -> None:
     texts = [str(result.value) for result in run.rounds[0].results]
     assert texts[0].endswith("It may still be running.")
     assert texts[1].endswith("It was cancelled.")
-
-
-@pytest.mark.dspy_3_4
-def test_the_older_agent() -> None:
-    """tool-call-outputs: A tool has a time limit of its own."""
-    rows: list[Any] = [
-        {"next_thought": "Hm.", "next_tool_name": "slow", "next_tool_args": {}},
-        {"next_thought": "Hm.", "next_tool_name": "finish", "next_tool_args": {}},
-        {"reasoning": "Hm.", "answer": "Done."},
-    ]
-    agent = cast("Any", dspy).ReAct("question -> answer", tools=[ToolDecl.of(slow, timeout=0.05).to_dspy()])
-    with dspy.context(lm=DummyLM(rows), adapter=sigadapt.ChatAdapter()):
-        trajectory = agent(question="q").trajectory
-    assert "It may still be running." in trajectory["observation_0"]

@@ -1,6 +1,5 @@
 """Declarations and MCP tools in DSPy's agents."""
 
-import copy
 import json
 from typing import Annotated, Any, cast
 
@@ -73,47 +72,8 @@ async def ask(tools: Any, *calls: Call) -> tuple[Any, Any]:
         return out, [received.body for received in provider.received]
 
 
-def results_in(out: Any) -> list[Any]:
-    return [event["tool_calls"].tool_call_results.tool_call_results[0] for event in out.history.messages]
-
-
 def parameters_in(body: Any) -> Any:
     return body["tools"][0]["function"]["parameters"]
-
-
-async def agents_tools(kind: str, session: Session) -> Any:
-    if kind == "from_mcp_tool":
-        return [dspy.Tool.from_mcp_tool(cast("Any", session), LISTED)]
-    return (await Toolset("files", session).aresolve()).to_dspy()
-
-
-@pytest.mark.parametrize("kind", ["from_mcp_tool", "Toolset"])
-async def test_mcp_tools_go_into_agents(kind: str):
-    """tool-declarations: MCP tools go into DSPy's agents with their own schema."""
-    session = Session()
-    reads = [Call("read_text_file", {"path": "b"}), Call("read_text_file", {"path": "a", "head": 3})]
-    out, bodies = await ask(await agents_tools(kind, session), *reads)
-    assert (out.answer, len(bodies)) == ("4711", 3)
-    assert session.calls == [("read_text_file", {"path": "b"}), ("read_text_file", {"path": "a", "head": 3})]
-    schema = LISTED.model_dump(by_alias=True)["inputSchema"]
-    if kind == "from_mcp_tool":  # which keeps the arguments alone
-        del schema["additionalProperties"]
-    assert parameters_in(bodies[0]) == schema
-    results = [event["tool_calls"].tool_call_results.tool_call_results[0] for event in out.history.messages]
-    assert [result.is_error for result in results] == [True, False, False]
-    assert "Access denied." in json.dumps(bodies[1]["messages"])
-    assert "It says 4711." in json.dumps(bodies[2]["messages"])
-
-
-async def test_a_tool_whose_arguments_were_changed_is_described_as_written():
-    tool = dspy.Tool.from_mcp_tool(cast("Any", Session()), LISTED)
-    tool.args = {"path": {"type": "string"}}
-    tool.arg_desc = {"path": "where (Required)"}
-    assert ToolDecl.of(tool).parameters == {
-        "type": "object",
-        "properties": {"path": {"type": "string"}},
-        "required": ["path"],
-    }
 
 
 def test_what_dspy_made_of_another_schema_says_what_is_required():
@@ -143,13 +103,6 @@ async def test_a_declaration_becomes_a_tool_that_is_declared_as_it_was():
     assert "less than the minimum of 1" in json.dumps(bodies[1]["messages"])
     with pytest.raises(InvalidToolDecl, match="no function to run"):
         decls.to_dspy()
-
-
-async def test_it_can_be_copied_and_awaited():
-    tool = ToolDecl.of(visit).to_dspy()
-    for each in (tool, tool.model_copy(), tool.model_copy(deep=True)):
-        assert await each.acall(places=[]) == "[] 1"
-        assert ToolDecl.of(each) == ToolDecl.of(visit)
 
 
 def agents_lists(decl: ToolDecl) -> dict[str, Any]:
@@ -186,55 +139,11 @@ async def test_an_agent_takes_declarations_as_they_are(given: str, agent: Any):
         assert parameters_in(bodies[0]) == decl.parameters
 
 
-async def test_an_awaited_tool_runs_and_a_failed_one_raises():
-    """tool-declarations: Toolsets and declarations go into agents as they are."""
-    decls = await Toolset("files", Session()).aresolve()
-    tool = dspy.Tool(cast("Any", decls["read_text_file"]))
-    assert await tool.acall(path="a") == "It says 4711."
-    with pytest.raises(RuntimeError, match="Access denied"):
-        await tool.acall(path="b")
-
-
-def names_of(**given: Any) -> list[str]:
-    return sorted(given)
-
-
-@pytest.mark.parametrize("schema", [{"$ref": "#/$defs/Node"}, True, {"anyOf": [{"$ref": "#/$defs/Node"}]}])
-def test_any_schema_goes_into_an_agent(schema: Any):
-    """tool-declarations: Toolsets and declarations go into agents as they are."""
-    node: Any = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    written: Any = {"type": "object", "properties": {"node": schema, "a-b": {}}, "$defs": {"Node": node}}
-    decl = ToolDecl("walk", "Walk.", written, func=names_of)
-    tool = dspy.Tool(cast("Any", decl))
-    assert ToolDecl.of(tool) == decl
-    assert tool(**{"node": {"next": {}}, "a-b": 1}) == ["a-b", "node"]
-
-
 @pytest.mark.parametrize("many", [ToolDecls([visit]), Toolset("places", [visit])])
 def test_a_collection_in_a_list_is_refused_with_the_line_to_write(many: Any):
     """tool-declarations: What cannot go into an agent is refused with the line to write."""
     with pytest.raises(InvalidToolDecl, match=r"tools=\[\*decls\]"):
         dspy.ReActV2(TASK, tools=[many, visit])
-
-
-def test_a_declaration_without_a_function_is_refused():
-    """tool-declarations: What cannot go into an agent is refused with the line to write."""
-    with pytest.raises(InvalidToolDecl, match="'x': it has no function to run"):
-        dspy.ReActV2(TASK, tools=[cast("Any", ToolDecl("x"))])
-
-
-def test_a_toolset_that_has_to_be_awaited_says_so():
-    """tool-declarations: What cannot go into an agent is refused with the line to write."""
-    with pytest.raises(InvalidToolDecl, match=r"await toolset\.aresolve\(\)"):
-        dspy.ReActV2(TASK, tools=cast("Any", Toolset("files", Session())))
-
-
-def test_a_declaration_is_no_source_of_a_function():
-    """A declaration looks like a function to DSPy, and to nobody else."""
-    decl = ToolDecl.of(visit, name="go")
-    assert [each.name for each in Toolset("places", decl).resolve()] == ["go"]
-    assert ToolDecl.__name__ == "ToolDecl"
-    assert str(ToolDecl.__doc__).startswith("The declaration of one tool.")
 
 
 BOTH: Any = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {}, "c": {}}}
@@ -319,16 +228,3 @@ async def test_a_person_may_be_awaited():
     assert first.is_error
     assert "rejected this call" in first.value
     assert second.value == "It says 4711."
-
-
-def test_a_declared_tool_keeps_its_declaration():
-    """tool-declarations: Toolsets and declarations go into agents as they are."""
-    decl = ToolDecl.of(visit, name="go.there", description="Go.")
-    for tool in (decl.to_dspy(), cast("Any", dspy.Tool)(decl), copy.deepcopy(decl.to_dspy())):
-        assert ToolDecls([tool])["go.there"] is decl
-        tool.desc = "Go now."
-        assert ToolDecls([tool])["go.there"].description == "Go now."
-        tool.name = "stay"
-        assert ToolDecls([tool])["stay"].description == "Go now."
-    renamed: Any = cast("Any", dspy.Tool)(decl, name="walk", desc="Walk.")
-    assert (ToolDecls([renamed])["walk"].description, renamed.name) == ("Walk.", "walk")

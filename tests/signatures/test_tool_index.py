@@ -46,16 +46,6 @@ def test_a_tool_is_found_by_its_words(query: str, name: str):
     assert ToolIndex(TOOLS).best(query, 5)[:1] == [name]
 
 
-def test_tools_that_fit_equally_well_keep_their_order():
-    """tool-search: A tool is found by the words of its declaration."""
-    names = ["d", "a", "c", "b"]
-    parcels = ToolIndex([{"name": name, "description": "Send a parcel."} for name in names])
-    assert parcels.best("parcel", 4) == names
-    assert parcels.best("parcel", 2) == names[:2]
-    colours = ToolIndex([{"name": "x", "description": "Red."}, {"name": "y", "description": "Blue."}])
-    assert colours.best("blue or red", 2) == ["x", "y"]
-
-
 @given(st.lists(st.fixed_dictionaries({"name": st.text(), "parameters": json_values}), max_size=5), st.text())
 def test_any_words_of_any_tools_are_looked_up(tools: list[Json], query: str):
     """tool-search: A tool is found by the words of its declaration."""

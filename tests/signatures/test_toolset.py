@@ -3,8 +3,7 @@
 import asyncio
 import gc
 import warnings
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any, cast
 
 import dspy
@@ -13,7 +12,7 @@ import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Await, arun, resolving, run
+from internals import arun, resolving, run
 from mcp.server.mcpserver import MCPServer
 
 from sigadapt import RequestContext, ToolDecl, ToolDecls, Toolset
@@ -76,15 +75,6 @@ def test_each_change_gives_the_tools_it_says(changed: Toolset, expected: list[st
     assert names(ABC.resolve()) == ["a", "b", "c"]
 
 
-def test_a_change_keeps_all_but_the_name():
-    source = ToolDecl("a", "A.", {"type": "object"}, strict=True, long_running=True, func=search)
-    (decl,) = Toolset("t", [source]).prefixed("x_").resolve()
-    assert (decl.name, decl.description, decl.strict, decl.long_running) == ("x_a", "A.", True, True)
-    assert decl.parameters == source.parameters
-    assert decl.func is search
-    assert source.name == "a"
-
-
 def test_native_tools_ride_through_changes():
     """toolsets: Native tools ride through changes."""
     mixed = Toolset("m", [{"name": "a"}, NATIVE])
@@ -121,19 +111,6 @@ async def remote(context: RequestContext) -> list[Any]:
     return [search, {"name": "ask"}] if context.inputs else [search]
 
 
-async def test_an_async_source_is_awaited():
-    """toolsets: An async toolset is awaited."""
-
-    async def last(context: RequestContext, decls: ToolDecls) -> list[ToolDecl]:
-        await asyncio.sleep(0)
-        return [decl for decl in decls if decl.name == "ask"]
-
-    toolset = Toolset("r", remote)
-    assert names(await toolset.aresolve(CONTEXT)) == ["search", "ask"]
-    assert names(await toolset.prepared(last).prefixed("x_").aresolve(CONTEXT)) == ["x_ask"]
-    assert names(await aresolve([toolset, ABC], CONTEXT)) == ["search", "ask", "a", "b", "c"]
-
-
 def test_an_async_source_is_refused_where_nobody_awaits():
     """toolsets: A sync call refuses a toolset that has to be awaited."""
     with warnings.catch_warnings():
@@ -146,21 +123,7 @@ def test_an_async_source_is_refused_where_nobody_awaits():
         gc.collect()
 
 
-def test_steps_yield_what_to_await():
-    steps = resolving([Toolset("crm", remote), search], CONTEXT)
-    waiting = next(steps)
-    assert isinstance(waiting, Await)
-    assert "'crm'" in waiting.refused().reason
-    with pytest.raises(StopIteration) as done:
-        steps.send([{"name": "a"}])
-    assert names(done.value.value) == ["a", "search"]
-
-
 def broken(context: RequestContext) -> list[Any]:
-    raise ConnectionError("no route")
-
-
-async def abroken(context: RequestContext) -> list[Any]:
     raise ConnectionError("no route")
 
 
@@ -200,33 +163,6 @@ def test_an_error_names_the_toolset(toolset: Toolset, code: str, told: str):
     assert "toolset 'crm'" in error.reason
     assert told in str(error)
     assert error.__cause__ is not None
-
-
-async def test_an_error_while_awaiting_names_the_toolset():
-    """toolsets: An error names the toolset."""
-    with pytest.raises(InvalidToolDecl, match=r"toolset 'crm' gives no tools: no route \(ConnectionError\)"):
-        await aresolve([Toolset("outer", [Toolset("crm", abroken)])])
-
-
-def test_a_misspelt_name_gets_a_hint():
-    assert refusal(Toolset("t", [search]).named("serach").resolve).fix == "Did you mean 'search'?"
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ([Toolset("web", [search]), Toolset("wiki", [search])], ("toolset 'web'", "toolset 'wiki'", "wiki_")),
-        (Toolset("web", [search]).combined(Toolset("wiki", [search])), ("'web'", "'wiki'", "prefixed")),
-        ([search, Toolset("wiki", [search])], ("given by itself", "'wiki'", "prefixed('wiki_')")),
-        ([Toolset("wiki", [search]), search], ("'wiki'", "given by itself", "prefixed('wiki_')")),
-    ],
-)
-def test_a_duplicate_names_both_toolsets(value: object, told: tuple[str, ...]):
-    """toolsets: A name given by two toolsets is refused with both."""
-    error = refusal(lambda: resolve(value))
-    assert (error.code, error.tool) == ("duplicate_name", "search")
-    for part in told:
-        assert part in str(error)
 
 
 def test_a_prefix_tells_duplicates_apart():
@@ -298,31 +234,7 @@ def test_any_nesting_keeps_the_order(tree: Any):
     assert names(resolve(built(tree))) == [f"t{n + 1}" for n in range(count)]
 
 
-def test_nesting_too_deep_is_refused():
-    endless: list[Any] = [ABC]
-    endless.append(endless)
-    assert refusal(lambda: resolve(endless)).code == "unknown_source"
-
-
 server = MCPServer("demo")
-
-
-@server.tool()
-def add(a: int, b: int = 2) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-@server.tool()
-def shout(text: str) -> str:
-    """Shout."""
-    return text.upper()
-
-
-@asynccontextmanager
-async def connected() -> AsyncGenerator[mcp.Client]:
-    async with mcp.Client(server) as client:
-        yield client
 
 
 async def test_a_server_object_is_a_source():
@@ -332,17 +244,6 @@ async def test_a_server_object_is_a_source():
     assert names(decls) == ["demo_add", "demo_shout"]
     assert [decl.parameters for decl in decls] == [tool.input_schema for tool in listed]
     assert [decl.returns for decl in decls] == [tool.output_schema for tool in listed]
-
-
-async def test_a_live_session_is_a_source_and_func_sends_to_it():
-    """toolsets: A live MCP session or server gives its tools as the server wrote them."""
-    async with connected() as client:
-        for source in (client, client.session):
-            decls = await Toolset("demo", source).prefixed("demo_").aresolve()
-            func = decls["demo_add"].func
-            assert func is not None
-            result = await func(a=40)
-            assert result.content[0].text == "42"
 
 
 class Paged:

@@ -20,10 +20,6 @@ def test_pieces_make_up_the_text(text: str, size: int):
     assert all(0 < len(piece) <= size for piece in pieces)
 
 
-def test_no_text_has_no_pieces():
-    assert list(Answer().pieces(None)) == []
-
-
 @pytest.mark.slow
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON_VALUES))
 def test_arguments_read_the_same_as_text_and_as_object(arguments: dict[str, object]):
@@ -38,12 +34,6 @@ def test_text_that_is_no_object_is_refused_as_object(text: str):
         _ = Call("get_weather", text).object
     assert caught.value.tool == "get_weather"
     assert caught.value.code == "invalid_script"
-
-
-def test_the_reason_follows_from_the_calls():
-    assert Answer(text="Hi").reason == "stop"
-    assert Answer(calls=[Call("f")]).reason == "tool_calls"
-    assert Answer(calls=[Call("f")], finish="length").reason == "length"
 
 
 @pytest.mark.parametrize("script", [[], (), "text", b"bytes", None, 7])

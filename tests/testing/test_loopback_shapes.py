@@ -84,8 +84,3 @@ class TestRecorded:
     def test_a_whole_body_has_no_other_fields(self, wire: str):
         form, asked = WIRES[wire].format, request(wire, stream=False)
         assert unknown(wire, (form.render(answer, asked) for answer in ANSWERS)) == set()
-
-    def test_a_stream_has_no_other_fields(self, wire: str):
-        form, asked = WIRES[wire].format, request(wire, stream=True)
-        chunks = b"".join(chunk for answer in ANSWERS for chunk in form.encode(form.stream(answer, asked)))
-        assert unknown(wire, events_of(chunks.decode())) == set()

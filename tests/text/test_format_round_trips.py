@@ -126,12 +126,3 @@ def test_no_calls_are_said_as_nothing(name: str) -> None:
     form = BY_NAME[name]
     assert form.write is not None
     assert form.write([], {}) == ""
-
-
-def test_python_is_written_with_the_quotes_of_json() -> None:
-    """text-calls: What a format says is read back as it was."""
-    form = BY_NAME["pythonic"]
-    assert form.write is not None
-    args = {"a": "it's", "b": [True, "\n"], "c": {"k": None}}
-    assert form.write([("f", args)], {}) == """[f(a="it's", b=[True, "\\n"], c={"k": None})]"""
-    assert form.write([("f", {"a b": "x"})], {}) == '[f(**{"a b": "x"})]'

@@ -80,27 +80,6 @@ def test_another_tools_call_is_a_bad_call_if_its_markup_says_so(each: Any) -> No
     assert (call.code, call.name, "Paris" in call.arguments) == ("unknown_tool", "get_weather", True)
 
 
-def test_a_bare_call_is_the_whole_answer() -> None:
-    """text-calls: What is no call stays text."""
-    for text in ('get_weather(city="Paris")\nThat is it.', "So:\n[get_weather(city=Paris)]"):
-        choice = choice_from_text(text, TOOLS)
-        assert choice.tool_calls is None
-        assert choice.text == text
-
-
-def test_the_tag_behind_arguments_as_json_is_taken_away() -> None:
-    """text-calls: What models leave out is tolerated."""
-    choice = choice_from_text('Hi.\n<invoke name="get_weather">{"city": "Paris"}</invoke>', TOOLS)
-    assert choice.tool_calls
-    assert choice.text == "Hi."
-
-
-def test_a_tool_may_be_named_as_llama_names_a_call() -> None:
-    """text-calls: Calls in a text are typed calls."""
-    read = choice_from_text("[phone.call(n=1)]", [{"name": "phone.call"}, {"name": "phone"}]).tool_calls
-    assert [call.name for call in read or ()] == ["phone.call"]
-
-
 def test_names_and_openers_are_there_once() -> None:
     assert len(NAMES) == len(set(NAMES))
     assert all(each.reads.endswith(".") for each in FORMATS)
@@ -111,14 +90,6 @@ def test_the_closest_format_is_found_for_a_name_of_any_length() -> None:
     for name, fix in (("hermess", "Did you mean 'hermes'?"), ("x" * 1_000_000, "Use one of hermes, ")):
         with pytest.raises(InvalidOption, match=re.escape(fix)):
             choice_from_text("", TOOLS, formats=[name])
-
-
-def test_a_format_that_does_not_exist_is_refused() -> None:
-    """text-calls: Formats are chosen by name."""
-    with pytest.raises(InvalidOption, match=r"'hermess' is not a known text format.*'hermes'"):
-        choice_from_text("x", TOOLS, formats=["hermess"])
-    assert calls(FORMATS[0].example, formats=["glm-4.5", "kimi-k2"]) == PARIS  # GLM writes JSON too
-    assert calls(FORMATS[0].example, formats=["kimi-k2"]) == []
 
 
 @pytest.mark.parametrize(
@@ -132,12 +103,6 @@ def test_a_call_looks_like_its_format(text: str, seen: str) -> None:
     assert found[1] == "get_weather"
     if seen not in ("longcat-pairs", "tool-calls-list"):
         assert found[0] == seen
-
-
-def test_a_text_without_calls_looks_like_nothing() -> None:
-    """text-calls: A text says what it looks like."""
-    assert looks_like("It is sunny.", TOOLS) is None
-    assert looks_like("Use `<tool_call>`.", TOOLS) is None
 
 
 NOW: tuple[str, Any] = ("now", {})
@@ -306,17 +271,6 @@ def test_empty_markup_says_nothing(empty: str) -> None:
     assert (choice.text, choice.tool_calls) == ("Nothing to do.", None)
 
 
-def test_prefixes_that_a_text_chooses_are_matched_and_not_compiled() -> None:
-    """text-calls: Hostile text ends."""
-    call = '<{0}:invoke name="get_weather"><{0}:parameter name="city">{1}</{0}:parameter></{0}:invoke>'
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(re, "compile", None)
-        read = calls("".join(call.format(f"p{n}", "Paris") for n in range(300)))
-    assert read == PARIS * 300
-    inner = call.format("b", "x")
-    assert calls(call.format("a", inner)) == [("get_weather", {"city": inner})]
-
-
 def test_ids_that_models_write_are_kept() -> None:
     """text-calls: An id in the text is kept."""
     kimi = choice_from_text(BY_NAME["kimi-k2"].example, TOOLS).tool_calls
@@ -324,18 +278,6 @@ def test_ids_that_models_write_are_kept() -> None:
     assert kimi is not None
     assert other is not None
     assert (kimi[0].id, other[0].id) == ("functions.get_weather:0", "call_1")
-
-
-@pytest.mark.parametrize("end", ["</tool_call>", ""])
-def test_a_call_behind_one_whose_key_is_broken_is_read(end: str) -> None:
-    """text-calls: A broken call is a bad call with its raw text."""
-    broken = f"<tool_call>get_weather<arg_key>city<arg_value>Paris{end}"
-    read = choice_from_text(f"{broken}<tool_call>now</tool_call>", TOOLS).tool_calls
-    assert read is not None
-    assert [(call.name, call.args) for call in read] == [NOW]
-    assert [(call.name, call.arguments) for call in read.invalid] == [
-        ("get_weather", "<arg_key>city<arg_value>Paris")
-    ]
 
 
 LISTS = [{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}]
@@ -374,12 +316,3 @@ def test_what_gemma_writes_is_read_to_the_letter(written: str, want: Any) -> Non
         assert [len(str(call.args["l"])) for call in calls] == [2 * want]
     else:
         assert [call.args for call in calls] == [want]
-
-
-@pytest.mark.parametrize(
-    "written",
-    ["['get_weather(city='Paris')']", "[\"get_weather(city='Paris')\"]", "['get_weather(city=\"Paris\")']"],
-)
-def test_a_call_written_as_a_string_may_have_quotes_of_its_own(written: str) -> None:
-    """text-calls: What models leave out is tolerated."""
-    assert calls(written) == PARIS

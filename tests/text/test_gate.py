@@ -10,7 +10,7 @@ import dspy
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from internals import Layout, TextGate, read_text, text_read
+from internals import Layout, TextGate, text_read
 from support import ADAPTERS, CORPUS_TEXTS, May, get_weather, lm_of
 
 import sigadapt
@@ -107,15 +107,6 @@ def test_an_answer_behind_a_thinking_streams(mode: Any) -> None:
     assert len(heard["answer"]) > 5
 
 
-@pytest.mark.parametrize("mode", MODES, ids=["prompted", "recover"])
-def test_what_only_looked_like_a_call_is_shown_in_the_end(mode: Any) -> None:
-    """streaming: Held text that is no call is shown."""
-    text = 'Write `{"a": 1}` so:\n```json\n{"name": "other", "arguments": {}}\n```\nor <tool_call> as a word.'
-    heard, final = streamed(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
-    assert not final.calls
-    assert "".join(heard["answer"]).strip() == final.answer == text
-
-
 @pytest.mark.parametrize(
     ("text", "how"),
     [
@@ -168,20 +159,6 @@ def test_the_calls_of_an_object_of_fields_are_not_shown(before: str, indent: int
         assert "calls" not in shown
         assert LOOK in shown
         assert "".join((shown + gate.remaining(said)).split()) == "".join(said.split())
-
-
-@pytest.mark.parametrize("empty", ["null", "[]", '{"tool_calls": []}'])
-def test_a_field_behind_an_empty_calls_field_streams(empty: str) -> None:
-    """streaming: Held text that is no call is shown."""
-    layout = Layout("calls", '"{}"', ("answer", "source"))
-    gate = TextGate({"fetch": {}}, ("answer", "calls", "source"), undeclared=True, layout=layout)
-    text = f'{{"answer": "It is", "calls": {empty}, "source": "the wide sky'
-    assert "".join(map(gate.take, _cut(text, [4]))) == text
-
-
-def test_a_native_answer_streams_as_before() -> None:
-    heard, _ = streamed(sigadapt.ChatAdapter(tool_calling="native"), Answer(text=f"{LOOK}\n{CALL}", chunk=4))
-    assert "".join(heard["answer"]) == f"{LOOK}\n{CALL}"
 
 
 def test_without_listeners_the_chunks_are_the_providers() -> None:
@@ -260,20 +237,3 @@ def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
             retracted += 1  # a thinking that the prompt had opened; nobody can know before its end
             assert shown.strip().endswith(said.strip()), row["id"]
     assert retracted < len(rows) / 45
-
-
-@pytest.mark.slow
-def test_the_work_is_a_multiple_of_the_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    """streaming: Held text that is no call is shown."""
-    read = 0
-
-    def counting(text: str, *arguments: Any, **how: Any) -> Any:
-        nonlocal read
-        read += len(text)
-        return read_text(text, *arguments, **how)
-
-    monkeypatch.setattr("sigadapt.text.gate.read_text", counting)
-    gate, text = TextGate({}, ()), "<think>a > b\n" * 20_000
-    for piece in _cut(text, [10]):
-        gate.take(piece)
-    assert read < 30 * len(text)

@@ -63,35 +63,6 @@ def test_named_quoted_and_empty_markup_is_text(text: str) -> None:
     assert (choice.text or "") in (text, text.removesuffix("\n[TOOL_CALLS]"))
 
 
-@pytest.mark.parametrize(
-    ("text", "shape"),
-    [
-        (
-            "<tool_call>get_weather: Paris</tool_call>",
-            '{"name": "get_weather", "arguments": {"city": "..."}}',
-        ),
-        ("[TOOL_CALLS]now: yes", '[{"name": "now", "arguments": {"city": "..."}}]'),
-        (
-            "<iquest_tool_call>get_weather: P</iquest_tool_call>",
-            "<iquest_tool_call>get_weather\n<arg_key>city<",
-        ),
-    ],
-)
-def test_the_error_shows_the_form_of_the_model(text: str, shape: str) -> None:
-    """text-calls: Markup that can only be a call is a call or told."""
-    calls = choice_from_text(text, TOOLS).tool_calls
-    assert calls is not None
-    assert shape in calls.invalid[0].message
-
-
-def test_a_good_call_beside_half_a_call_is_kept() -> None:
-    """text-calls: Markup that can only be a call is a call or told."""
-    choice = choice_from_text(KIMI.format("functions.now:0") + KIMI.format("call_9d"), TOOLS)
-    assert choice.tool_calls is not None
-    assert [call.name for call in choice.tool_calls] == ["now"]
-    assert [call.name for call in choice.tool_calls.invalid] == ["call_9d"]
-
-
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_a_row_reads_its_example_alone(each: Any) -> None:
     """text-calls: Every format of the table is read."""

@@ -86,22 +86,6 @@ def test_many_calls_are_bounded(each: Any) -> None:
         assert "more calls than the 1,000" in calls.invalid[-1].message
 
 
-def test_depth_ends_in_a_bad_call() -> None:
-    """text-calls: Hostile text ends."""
-    deep = '{"a":' * 100_000
-    calls = choice_from_text(f'<tool_call>{{"name": "get_weather", "arguments": {deep}', TOOLS).tool_calls
-    assert calls is not None
-    assert [call.code for call in calls.invalid] == ["truncated"]
-
-
-def test_nested_sets_are_read_once() -> None:
-    """text-calls: Hostile text ends."""
-    deep = "{" * 90 + "1" + "}" * 90  # reading each level twice would take 2 to the power of 90 steps
-    calls = choice_from_text(f"[get_weather(city={deep})]", [{"name": "get_weather"}]).tool_calls
-    assert calls is not None
-    assert calls[0].arguments.count("[") == 90
-
-
 @pytest.mark.parametrize(
     ("text", "plain"),
     [

@@ -281,25 +281,6 @@ def test_a_budget_that_is_spent_says_so() -> None:
 @pytest.mark.skipif(CORPUS is None, reason="the answers are those of the corpus")
 def test_answers_of_public_models_are_read() -> None:
     """text-calls: Answers of public models are read."""
-    tallies, reasons, _ = measure(Path(str(CORPUS), "answers"))
+    tallies, reasons = measure(Path(str(CORPUS), "answers"))
     assert sum(reasons.values()) - reasons["reach"] < 0.02 * reasons["reach"]
     assert sum(each.calls for each in tallies) > 15_400
-
-
-CALL_ALONE = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
-
-
-def test_a_tag_around_the_answer_is_no_word_before_a_call() -> None:
-    """text-calls: Prose, code and examples are no calls."""
-    choice = choice_from_text(f"<answer>\n{CALL_ALONE}\n</answer>", TOOLS)
-    assert [call.args for call in choice.tool_calls or ()] == [{"city": "Paris"}]
-    assert choice.text is None
-    assert choice_from_text(f"<answer>I might write {CALL_ALONE}</answer>", TOOLS).tool_calls is None
-
-
-def test_a_late_thought_of_a_model_with_tokens_for_it() -> None:
-    """text-calls: Prose, code and examples are no calls."""
-    thought = f"<|plamo:begin_think:plamo|>Maybe {CALL_ALONE}<|plamo:end_think:plamo|>"
-    choice = choice_from_text(f"Sure. {thought}Done.", TOOLS)
-    assert (choice.tool_calls, choice.text) == (None, "Sure. Done.")
-    assert choice.reasoning == f"Maybe {CALL_ALONE}"

@@ -1,11 +1,10 @@
 """What is no call, whatever it looks like: prose, code, examples, quotes, JSON answers, declarations."""
 
-import gzip
 import json
 from typing import Any
 
 import pytest
-from support import CORPUS, CORPUS_TEXTS, RECORDINGS, recorded
+from support import CORPUS, RECORDINGS, recorded
 
 from sigadapt import ToolDecls
 from sigadapt.response import choice_from_text
@@ -84,43 +83,6 @@ def test_a_variable_or_an_expression_is_no_value(value: str) -> None:
         assert len(calls) == 0
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"You could ask. Let me look {TAGGED} now.",
-        f"Here is an example of what I find:\n{TAGGED}\nso far.",
-        f"I would look: {TAGGED}",
-        f"For example: {TAGGED} Done.",
-    ],
-)
-def test_words_around_a_call_do_not_unmake_it(text: str) -> None:
-    """text-calls: What is no call stays text."""
-    choice = choice_from_text(text, TOOLS)
-    assert [call.name for call in choice.tool_calls or ()] == ["get_weather"]
-    assert (choice.text or "").split() == text.replace(TAGGED, "").split()
-
-
-def test_a_call_in_a_closed_thinking_is_only_thought_of() -> None:
-    """text-calls: A call in closed thinking is only thought of."""
-    thought = f"Perhaps {TAGGED} then."
-    for text, starts in (
-        (f"<think>{thought}</think>No.", False),
-        (f"{thought}</think>No.", True),
-        (f"{thought}</think>No.", False),  # a closing tag behind the call shows that it was a thought
-    ):
-        choice = choice_from_text(text, TOOLS, starts_in_reasoning=starts)
-        assert (choice.tool_calls, choice.text, choice.reasoning) == (None, "No.", thought)
-
-
-def test_markup_inside_of_a_value_is_a_value() -> None:
-    """text-calls: Markup inside of a value is a value."""
-    inner = f"</think> {TAGGED} ```\n[TOOL_CALLS] <function=get_weather>"
-    written = json.dumps({"name": "write_file", "arguments": {"content": inner}})
-    choice = choice_from_text(f"<tool_call>\n{written}\n</tool_call>", TOOLS)
-    assert choice.tool_calls is not None
-    assert [(call.name, call.args) for call in choice.tool_calls] == [("write_file", {"content": inner})]
-
-
 @pytest.mark.skipif(CORPUS is None, reason="the texts are those of the corpus")
 def test_no_recorded_answers_text_is_a_call() -> None:
     """text-calls: No recorded answer of a provider is read as a call."""
@@ -136,17 +98,3 @@ def test_no_recorded_answers_text_is_a_call() -> None:
                 choice = choice_from_text(text, tools, starts_in_reasoning=starts)
                 assert choice.tool_calls is None, row["id"]
     assert texts > 200
-
-
-@pytest.mark.skipif(not CORPUS_TEXTS.is_dir(), reason="SIGADAPT_CORPUS names no folder with texts")
-def test_no_prose_of_the_corpus_is_a_call() -> None:
-    """text-calls: No recorded answer of a provider is read as a call."""
-    path = CORPUS_TEXTS / "cases.jsonl.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    prose = [row for row in rows if row["kind"] in ("prose", "reasoning_only")]
-    assert len(prose) > 200
-    for row in prose:
-        context: dict[str, Any] = row["context"] or {}
-        starts = bool(context.get("starts_in_reasoning"))
-        assert choice_from_text(row["text"], TOOLS, starts_in_reasoning=starts).tool_calls is None, row["id"]

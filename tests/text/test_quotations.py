@@ -123,20 +123,6 @@ def test_what_only_looks_quoted_is_a_call(text: str) -> None:
     assert calls.invalid == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"<think>a</think>\n<think>b {TAGGED}</think>Done.",
-        f"[THINK]a[/THINK][THINK]{TAGGED}[/THINK]Done.",
-        f"<think>a</think><thought>{TAGGED}</thought>\n\n<reasoning>{TAGGED}</reasoning>Done.",
-    ],
-)
-def test_calls_of_several_thinkings_are_only_thought_of(text: str) -> None:
-    """text-calls: A call in closed thinking is only thought of."""
-    choice = choice_from_text(text, TOOLS)
-    assert (choice.tool_calls, choice.text) == (None, "Done.")
-
-
 CONTENT = "<parameter=content>\n{}\n</parameter>"
 QWEN = f"<function=write_file>\n<parameter=path>\na\n</parameter>\n{CONTENT}\n</function>"
 INVOKE = (
@@ -210,18 +196,6 @@ def test_what_is_no_number_makes_a_bad_call(number: str) -> None:
         assert (list(calls), [call.code for call in calls.invalid]) == ([], ["invalid_json"])
 
 
-def test_one_bare_word_costs_no_call_beside_it() -> None:
-    """text-calls: A broken call is a bad call with its raw text."""
-    for text in (
-        "['get_weather(city=\"Paris\")', 'get_weather(city=Rome)']",
-        '[get_weather(city="Paris"), get_weather(city=Rome)]',
-    ):
-        calls = choice_from_text(text, TOOLS).tool_calls
-        assert calls is not None
-        assert [(call.name, call.args) for call in calls] == PARIS
-        assert [call.arguments for call in calls.invalid] == ["city=Rome"]
-
-
 PROSE = "The sun shines over the old town, and people walk along the river. It is warm.\n" * 4
 HARMLESS = [
     *("[1] A book.\n", "[docs](https://example.org/a) say so.\n", "{x} is a set.\n", '{"a": 1} is JSON.\n'),
@@ -260,15 +234,6 @@ def test_the_gate_and_the_reader_share_the_beginning_of_a_call(each: Any) -> Non
     for text in (each.example, json.loads(json.dumps(each.example)).replace("\n", "\r\n")):
         gate = TextGate({"get_weather": {}}, ("answer",))
         assert "".join(map(gate.take, text)) == ""
-
-
-def test_a_header_that_never_ends_is_read_soon() -> None:
-    """text-calls: Hostile text ends."""
-    # Found by the fuzzer: a pattern of words that could be divided in many ways.
-    text = "<|channel|>commentary to=functions.get_weather" + "Q" * 300 + '\x01{"id": "resp_1", ' * 20
-    for form in (text, "<tool_call>" * 2_000):
-        gate, said = TextGate(SCHEMAS, ("answer",)), read_text(form, SCHEMAS).text or ""
-        assert "".join(map(gate.take, form)) + gate.remaining(said) == said
 
 
 FENCE = "```tool_code\nget_weather(city='Paris')\n```"
@@ -341,14 +306,6 @@ def test_no_half_of_such_a_fence_streams(words: str, fence: str, size: int) -> N
     assert (passed + gate.remaining(read_text(text, SCHEMAS).text)).strip() == words.strip()
 
 
-def test_several_fences_end_an_answer() -> None:
-    """text-calls: A fence of calls ends an answer."""
-    calls = choice_from_text(f"I look twice.\n{FENCE}\n\n{FENCE}", TOOLS).tool_calls
-    assert [call.name for call in calls or ()] == ["get_weather", "get_weather"]
-    many = f"I look.\n{FENCE}\n" * 2_000
-    assert choice_from_text(f"{many}Done.", TOOLS).tool_calls is None
-
-
 BETWEEN_TAGS = [
     f"\ufeff{CALL}",
     f"\ufeff```json\n{CALL}\n```",
@@ -371,23 +328,3 @@ def test_what_stands_between_tags_says_nothing(text: str) -> None:
     assert (choice.tool_calls.invalid, choice.text) == ((), None)
     gate = TextGate(SCHEMAS, ["answer"])
     assert "".join(map(gate.take, text)) + gate.remaining(None) == ""
-
-
-def test_comments_hold_and_separate_calls() -> None:
-    """text-calls: What stands between tags says nothing."""
-    twice = choice_from_text(f"<tool_call>[{CALL}, <!-- a --> {CALL}]</tool_call>", TOOLS)
-    assert (len(twice.tool_calls or ()), twice.text) == (2, None)
-    assert choice_from_text(f"<!-- {TAGGED} -->", TOOLS).tool_calls is None
-    assert choice_from_text("\ufeffGood day.", TOOLS).text == "\ufeffGood day."
-    value = '<tool_call>{"name": "get_weather", "arguments": {"city": "<!-- a -->"}}</tool_call>'
-    calls = choice_from_text(value, TOOLS).tool_calls or ()
-    assert [call.args for call in calls] == [{"city": "<!-- a -->"}]
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_fence_that_closes_in_pieces_is_closed(size: int) -> None:
-    """text-calls: A fence of calls ends an answer."""
-    text = f"So:\n```python\nx = 1\n```\nand\n{TAGGED}"
-    gate = TextGate(SCHEMAS, ["answer"])
-    passed = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
-    assert passed.strip() == "So:\n```python\nx = 1\n```\nand"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import dspy
 import pytest
 from dspy.utils import DummyLM
-from test_dummy_agents import NAMES, PAIRS, Query, find, search
+from test_dummy_agents import NAMES, PAIRS, find, search
 
 from sigadapt.errors import InvalidHistory, InvalidSignature
 
@@ -272,24 +272,3 @@ def test_what_comes_out_otherwise_is_named(name: str, theirs: Any, ours: Any) ->
         assert isinstance(mine, expected)
     else:
         assert [(each["answer"], each["calls"]) for each in mine] == [expected]
-
-
-def test_each_exception_differs() -> None:
-    for name in EXCEPTIONS:
-        pairs = [(outputs(ASKS[name], t, t), outputs(ASKS[name], o, t)) for t, o in PAIRS]
-        assert any(
-            type(dspys) is not type(mine) or (isinstance(mine, list) and dspys != mine)
-            for dspys, mine in pairs
-        ), name
-
-
-def test_a_model_as_argument_is_one_for_the_tool() -> None:
-    """prompted-calling: DSPy's programs on a dummy model."""
-    call = {"name": "find", "args": {"query": {"text": "t", "limit": 1}}}
-    for theirs, ours in PAIRS:
-        lm = DummyLM([{"answer": "x", "calls": {"tool_calls": [call]}}], adapter=theirs())
-        with dspy.context(lm=lm, adapter=ours()):
-            out: Any = dspy.Predict(Many)(**TOOLS)
-        (made,) = out.calls.tool_calls
-        assert dspy.Tool(find)(**made.args) == f"{Query.__name__} t 1"
-        assert made.execute([find]) == f"{Query.__name__} t 1"

@@ -6,7 +6,7 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import LMError
-from support import PARIS, May, get_weather, lm_of
+from support import PARIS, May, get_weather
 
 import sigadapt
 from sigadapt import ToolDecls
@@ -86,42 +86,10 @@ def test_auto_decides_by_what_is_facts_of_a_model() -> None:
     assert mode_of("openai/gpt-4.1", tool_calling=named) == "native"
 
 
-def test_an_engine_says_itself_whether_it_calls_functions() -> None:
-    class Engine:
-        supports_function_calling = False
-
-        def complete(self, request: Any) -> Any:
-            asked.append([tool.name for tool in request.tools])
-            raise LMError("enough")
-
-    asked: list[list[str]] = []
-    lm = dspy.LM("mine/model", engine=Engine(), cache=False, num_retries=0)
-    for calls_functions in (False, True):
-        Engine.supports_function_calling = calls_functions
-        with pytest.raises(LMError, match="enough"):
-            ask(lm)
-    assert asked == [[], ["get_weather"]]
-
-
-def test_dspys_own_switch_is_honoured() -> None:
-    """prompted-calling: The mode of a model."""
-    assert sigadapt.ChatAdapter(use_native_function_calling=False).options.tool_calling == "prompted"
-    assert sigadapt.JSONAdapter().options.tool_calling == "auto"
-    explicit = sigadapt.ChatAdapter(use_native_function_calling=False, tool_calling="native")
-    assert explicit.options.tool_calling == "native"
-
-
 def test_native_calling_of_a_text_completion_model_is_refused() -> None:
     """adapter-plug-in: A model that cannot be sent tools is refused."""
     with pytest.raises(InvalidOption) as caught:
         ask(Completing("openai/x", model_type="text"), tool_calling="native")
-    assert caught.value.field == "tool_calling"
-
-
-@pytest.mark.parametrize("mode", ["nativ", {"openai/x": "text"}])
-def test_an_unknown_mode_is_refused(mode: Any) -> None:
-    with pytest.raises(InvalidOption) as caught:
-        sigadapt.ChatAdapter(tool_calling=mode)
     assert caught.value.field == "tool_calling"
 
 
@@ -179,58 +147,8 @@ def test_no_other_error_changes_the_mode(reason: str) -> None:
     assert len(provider.received) == 1
 
 
-def test_a_model_that_is_known_to_call_functions_is_not_asked_in_words() -> None:
-    with LoopbackProvider(lambda _: Failure(400, "x does not support tools")) as provider:
-        lm = lm_of(provider, cache=False, num_retries=0)
-        with (
-            dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()),
-            pytest.raises(LMError),
-        ):
-            dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
-    assert len(provider.received) == 1
-
-
-def test_another_model_is_not_prompted_for_the_refusal_of_one() -> None:
-    def policy(received: Received) -> Any:
-        refuses = received.model == "a" and "tools" in received.body
-        return Failure(400, "a does not support tools") if refuses else Answer(text=SAID, calls=[])
-
-    with LoopbackProvider(policy) as provider:
-        for name in ("a", "b"):
-            settings: Any = {**provider.lm_options("openai"), "model": f"openai/{name}", "cache": False}
-            lm = dspy.LM(**settings)
-            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(on_invalid="keep")):
-                dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
-    assert ["tools" in received.body for received in provider.received] == [True, False, True]
-
-
 def test_native_calls_need_no_reading_of_text() -> None:
     with LoopbackProvider([Answer(text=SAID, calls=[PARIS])]) as provider:
         out, _ = asked(provider, engine="auto", recover=True)
     assert [call.altered for call in out.calls] == [()]
     assert out.calls.text == SAID
-
-
-class Lenient(dspy.Signature):
-    """Answer, with calls as lenient as under DSPy's own adapters."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str = dspy.OutputField()
-    calls: dspy.ToolCalls = dspy.OutputField()
-
-
-def test_the_first_call_after_a_refusal_gives_what_later_ones_give() -> None:
-    """prompted-calling: The mode of a model."""
-
-    def policy(received: Received) -> Any:
-        return (
-            Failure(400, "this model does not support tools") if "tools" in received.body else Answer("Hi.")
-        )
-
-    with LoopbackProvider(policy) as provider:
-        settings: Any = {**provider.lm_options("openai"), "model": "openai/nobody-knows-this", "cache": False}
-        with dspy.context(lm=dspy.LM(**settings), adapter=sigadapt.ChatAdapter()):
-            ask: Any = dspy.Predict(Lenient)
-            calls: list[Any] = [ask(question="?", tools=ToolDecls([get_weather])).calls for _ in range(2)]
-    assert calls == [dspy.ToolCalls(tool_calls=[])] * 2

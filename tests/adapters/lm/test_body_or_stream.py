@@ -111,12 +111,6 @@ def test_a_stream_in_the_place_of_a_body(wire: str, end: str) -> None:
     assert said(out) == ([{"city": "Paris"}], "Let me look.")
 
 
-@pytest.mark.parametrize("wire", NATIVE)
-def test_lines_may_end_in_cr_alone(wire: str) -> None:
-    """streaming: A stream that DSPy's reader cannot read is read from its recording."""
-    assert said(ask(wire, sse(wire, events(wire), "\r"))) == ([{"city": "Paris"}], "Let me look.")
-
-
 @pytest.mark.parametrize("length", range(1, 9))
 def test_a_gateway_that_tries_again_begins_anew(length: int) -> None:
     """streaming: A gateway that tries again begins the message anew."""

@@ -79,22 +79,3 @@ def test_a_call_of_a_stream_that_just_ends_is_cut_off(wire: str, engine: str) ->
         assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [("truncated", kept)]
         assert len(choice.tool_calls) == 0
     assert streamed(wire, engine, b"".join(sent)).calls[0].args == {"city": "Paris"}
-
-
-@pytest.mark.litellm
-@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
-async def test_an_awaited_stream_that_just_ends_is_no_answer(wire: str) -> None:
-    """streaming: A stream that just ends is an error"""
-    sent = events(wire, Answer(text="It is sunny today."))
-    for end, fails in ((len(sent) // 2, True), (len(sent), False)):
-        with LoopbackProvider(lambda _, end=end: b"".join(sent[:end])) as provider:
-            lm = lm_of(provider, wire, "litellm", cache=False, num_retries=0)
-            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-                program: Any = dspy.streamify(dspy.Predict(May), is_async_program=True)
-                got: Any = None
-                try:
-                    async for item in program(question="q", tools=ToolDecls([get_weather])):
-                        got = item
-                except BaseException as error:  # noqa: BLE001  (a group of exceptions)
-                    got = _innermost(error)
-        assert isinstance(got, dspy.LMStreamAssemblyError) == fails

@@ -93,10 +93,3 @@ def test_a_failure_before_anything_came_is_dspys() -> None:
     limited: Json = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
     with pytest.raises(dspy.LMError, match="slow"):
         streamed("anthropic", sse(BEGUN[0], limited))
-
-
-def test_a_malformed_call_in_a_stream_is_a_bad_call() -> None:
-    """response-choice: A call that the provider could not read is a bad call."""
-    malformed = gemini(finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed: x")
-    calls = streamed("gemini", sse(gemini({"text": "Half"}), malformed), on_invalid="keep").calls
-    assert [(call.code, call.arguments) for call in calls.invalid] == [("malformed_call", "Malformed: x")]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from support import ENGINES, Must, get_weather, lm_of
+from support import ENGINES, Must, lm_of
 
 import sigadapt
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -66,21 +66,6 @@ def test_the_history_shows_tools_calls_and_results(engine: str, wire: str):
     roles = [message["role"] for message in mine["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "tool"]
     assert mine is dspy.clients.base_lm.GLOBAL_HISTORY[-3]
-
-
-def test_every_candidate_has_them_and_history_may_be_off():
-    """adapter-plug-in: The history shows tools, calls and results."""
-    calls = Answer(calls=[Call("get_weather", {"city": "Paris"})])
-    with LoopbackProvider([calls]) as provider:
-        lm: Any = lm_of(provider)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            config = {"n": 3, "temperature": 0.5}
-            dspy.Predict(Must)(question="?", tools=[get_weather], config=config)
-            assert [entry["kwargs"]["temperature"] for entry in lm.history] == [0.5] * 3
-            assert all(entry["kwargs"]["tools"] for entry in lm.history)
-            with dspy.context(disable_history=True):
-                dspy.Predict(Must)(question="??", tools=[get_weather])
-    assert len(lm.history) == 3
 
 
 def test_logging_is_quiet(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture):

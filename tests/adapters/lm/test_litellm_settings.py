@@ -132,29 +132,9 @@ def test_litellms_keywords_leave_as_under_dspys_adapter(
     assert sent(provider, ours, wire, engine, keywords) == sent(provider, dspys, wire, engine, keywords)
 
 
-@pytest.mark.parametrize(("wire", "keywords"), [KEYWORDS[7], KEYWORDS[25], KEYWORDS[31], KEYWORDS[42]])
-def test_an_awaited_call_sends_the_same(
-    provider: LoopbackProvider, wire: str, keywords: dict[str, Any]
-) -> None:
-    """adapter-plug-in: LiteLLM's keywords leave as under DSPy's adapter."""
-    ours = sigadapt.ChatAdapter(tool_calling="native")
-    assert sent(provider, ours, wire, "auto", keywords, is_async=True) == sent(
-        provider, ours, wire, "auto", keywords
-    )
-
-
 def ask(lm: dspy.LM, adapter: sigadapt.ChatAdapter | None = None, **config: Any) -> Any:
     with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter(tool_calling="native")):
         return dspy.Predict(Lists)(question="q", tools=[dspy.Tool(get_weather)], config=config)
-
-
-def test_a_setting_of_the_call_selects_the_engine_too() -> None:
-    """adapter-plug-in: LiteLLM's keywords leave as under DSPy's adapter."""
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        lm = lm_of(provider, cache=False)
-        ask(lm, min_p=0.1)
-        ask(lm)
-    assert [received.body.get("min_p") for received in provider.received] == [0.1, None]
 
 
 def test_what_only_litellm_takes_is_part_of_the_cache_key() -> None:
@@ -163,13 +143,6 @@ def test_what_only_litellm_takes_is_part_of_the_cache_key() -> None:
         for value in (0.125, 0.25, 0.125):
             ask(lm_of(provider, cache=True, min_p=value, temperature=0.7))
     assert [received.body["min_p"] for received in provider.received] == [0.125, 0.25]
-
-
-def test_values_that_litellm_changes_are_copied() -> None:
-    metadata = {"a": {"b": 1}}
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        ask(lm_of(provider, cache=False, extra_body=metadata))
-    assert metadata == {"a": {"b": 1}}
 
 
 def test_a_fixed_engine_refuses_what_it_cannot_send() -> None:
@@ -181,35 +154,3 @@ def test_a_fixed_engine_refuses_what_it_cannot_send() -> None:
             with pytest.raises(InvalidOption, match="top_p must be numeric"):
                 ask(lm_of(provider, engine=engine, cache=False, min_p=0.1), top_p="hot")
     assert not provider.received
-
-
-def test_a_forced_choice_while_claude_thinks_is_refused() -> None:
-    adapter = sigadapt.ChatAdapter(tool_calling="native", tool_choice="required")
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        with pytest.raises(InvalidOption, match="while thinking is on"):
-            ask(lm_of(provider, "anthropic", cache=False, thinking=BUDGET), adapter)
-        assert not provider.received
-        ask(lm_of(provider, "anthropic", cache=False, thinking={"type": "disabled"}), adapter)
-
-
-@pytest.mark.parametrize("place", ["model", "call"])
-@pytest.mark.parametrize("is_readable", [True, False])
-@pytest.mark.litellm
-def test_a_users_logger_of_litellm_is_called(place: str, is_readable: bool) -> None:
-    """adapter-plug-in: LiteLLM's keywords leave as under DSPy's adapter."""
-    seen: list[str] = []
-
-    def log(details: dict[str, Any]) -> None:
-        seen.append(details["log_event_type"])
-
-    reply: Any = Answer(text="Sunny.") if is_readable else b'{"choices": "none"}'
-    options: dict[str, Any] = {"logger_fn": log} if place == "model" else {}
-    config: dict[str, Any] = {"logger_fn": log} if place == "call" else {}
-    with LoopbackProvider([reply]) as provider:
-        lm = lm_of(provider, engine="litellm", cache=False, num_retries=0, **options)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            try:
-                dspy.Predict(Lists)(question="?", tools=[dspy.Tool(get_weather)], config=config)
-            except (dspy.LMError, sigadapt.SigadaptError):
-                assert not is_readable
-    assert {*seen} == {"pre_api_call", "post_api_call"}

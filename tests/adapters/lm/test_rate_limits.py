@@ -92,29 +92,3 @@ def test_a_rate_limit_in_an_answer_is_dspys_error(name: str, engine: str, stream
         pytest.skip("LiteLLM gives every error of Anthropic's streams status 500")
     error, requests = ask(wire, events if stream else body, engine=engine, stream=stream)
     assert (type(error), requests) == (dspy.LMRateLimitError, 1)
-
-
-def test_the_rate_limit_behind_half_an_answer_carries_it() -> None:
-    """tool-call-outputs: A rate limit inside of an answer is DSPy's rate-limit error."""
-    error, requests = ask("openai", LIMITS["behind half a text"][1], num_retries=2)
-    assert requests == 1  # half an answer is paid
-    assert isinstance(error.__cause__, sigadapt.errors.UnusableAnswer)
-    assert (error.__cause__.code, error.__cause__.choice.text) == ("failed", "Half")
-
-
-@pytest.mark.parametrize("name", ["in the choice", "Anthropic's"])
-def test_a_rate_limit_is_not_kept_in_the_cache(name: str) -> None:
-    """tool-call-outputs: A rate limit inside of an answer is DSPy's rate-limit error."""
-    wire, body, _ = LIMITS[name]
-    for _ in range(2):
-        error, requests = ask(wire, body, cache=True)
-        assert (type(error), requests) == (dspy.LMRateLimitError, 1)
-
-
-@pytest.mark.parametrize("wire", ["anthropic", "gemini"])
-def test_another_error_in_the_place_of_an_answer_is_told_once(wire: str) -> None:
-    """tool-call-outputs: A rate limit inside of an answer is DSPy's rate-limit error."""
-    body: Json = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    error, requests = ask(wire, whole(body))
-    assert (type(error), requests) == (dspy.LMServerError, 1)
-    assert "Overloaded" in str(error)

@@ -128,21 +128,3 @@ def test_every_event_of_a_call_has_the_id_of_the_call(wire: str, engine: str, id
     assert sorted(call.id for call in ready) == sorted(call.id for call in last.prediction.calls)
     assert len({call.id for call in ready}) == 3
     assert {key: json.loads(text) for key, text in texts.items()} == {call.id: call.args for call in ready}
-
-
-@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini"])
-def test_a_listener_gets_the_same_ids(wire: str) -> None:
-    """streaming: Every event of a call has the id of the call."""
-    body = sent(wire, "auto", "", mixed=False)
-    with LoopbackProvider(lambda _: body) as provider:
-        lm = lm_of(provider, wire, cache=False, num_retries=0)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            listeners: Any = [sigadapt.listeners.CallListener("calls", partial=True)]
-            program: Any = dspy.streamify(
-                dspy.Predict(May), stream_listeners=listeners, async_streaming=False
-            )
-            *items, prediction = program(question="?", tools=[get_weather])
-    chunks = [item.chunk for item in items if isinstance(item, dspy.streaming.StreamResponse)]
-    pieces = {chunk.id for chunk in chunks if not isinstance(chunk, sigadapt.ToolCalls)}
-    calls = [call.id for chunk in chunks if isinstance(chunk, sigadapt.ToolCalls) for call in chunk]
-    assert sorted(calls) == sorted(pieces) == sorted(call.id for call in prediction.calls)

@@ -77,30 +77,12 @@ def seen(answers: list[Answer], program: Any, *, on_adapter: bool = False, **opt
     return recorder.seen
 
 
-def test_callbacks_get_messages_and_tools():
-    """adapter-plug-in: DSPy's callbacks get what was sent and what came."""
-    (_, given), (_, asked), (_, values) = seen([Answer(calls=[GOOD], text="Hm.")], Must)
-    assert [row["role"] for row in given["messages"]] == ["system", "user"]
-    assert given["kwargs"]["tools"][0]["function"]["name"] == "get_weather"
-    assert given["prompt"] is None
-    assert asked["completion"] == "Hm."
-    assert values["calls"][0].args == {"city": "Paris"}
-
-
 @pytest.mark.parametrize("on_adapter", [False, True])
 def test_a_callback_sees_the_code_of_a_refused_call(on_adapter: bool):
     """adapter-plug-in: DSPy's callbacks get what was sent and what came."""
     events = seen([Answer(calls=[BAD])], Must, on_adapter=on_adapter)
     assert events[-1][0] == "parsed"
     assert events[-1][1].code == "schema_mismatch"
-
-
-def test_a_text_that_is_parsed_has_one_parse_event():
-    """adapter-plug-in: DSPy's callbacks fire."""
-    text = "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]"
-    events = seen([Answer(text=text)], May)
-    assert [name for name, _ in events] == ["lm", "parse", "parsed"]
-    assert events[-1][1] == {"answer": "Sunny."}
 
 
 def test_a_failed_parse_has_one_event_each():

@@ -1,14 +1,11 @@
 """The search for deferred tools that the adapter declares, answers and replays; the provider's beside it."""
 
 import asyncio
-import copy
 import json
-import pickle
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-import cloudpickle
 import dspy
 import pytest
 from budgets import share
@@ -20,7 +17,6 @@ from support import ENGINES, Talk, json_values, lm_of
 import sigadapt
 from sigadapt import Change, RequestContext, ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl, UnusableAnswer
-from sigadapt.listeners import CallListener
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 from sigadapt.trust import sign, untrusted_history
 
@@ -231,14 +227,6 @@ def test_a_provider_s_search_comes_with_the_flags(wire: str, model: str, engine:
     assert ("/tools", "lowered") in {change[:2] for change in asked.changes}
 
 
-@pytest.mark.parametrize(("wire", "model"), [("responses", "openai/gpt-5"), ("anthropic", "anthropic/other")])
-def test_a_model_without_that_search_gets_no_flag(wire: str, model: str):
-    """tool-search: Elsewhere the adapter declares a search and answers it."""
-    [body] = Asked(DONE, wire=wire, model=model).bodies
-    assert [tool["name"] for tool in body["tools"]] == ["now", SEARCH, CALL]
-    assert "defer_loading" not in json.dumps(body)
-
-
 @pytest.mark.parametrize(("wire", "model"), LATE)
 def test_what_a_search_of_the_user_s_finds_joins(wire: str, model: str):
     """
@@ -264,14 +252,6 @@ def test_what_a_search_of_the_user_s_finds_joins(wire: str, model: str):
     event = {"question": "Hm?", "results": ToolResults.of(one.out.calls, ["ok"]), "answer": "Done."}
     two = Asked(DONE, **how, inputs={"history": saved(dspy.History(messages=[event])), "question": "And?"})
     assert grows([*one.bodies, *two.bodies])
-
-
-def test_a_search_of_the_user_s_elsewhere_is_called_through():
-    """tool-search: A search of the user's is used with every provider."""
-    tools = [few(search=naming("pay_supplier")), Toolset("b", [{"name": "book"}]).deferred()]
-    asked = Asked(Answer(calls=[searching("book")]), DONE, tools=tools)
-    [answer] = [row["content"] for row in rows(asked.bodies[1]) if row["role"] == "tool"]
-    assert [each["name"] for each in json.loads(answer)] == ["pay_supplier", "book"]
 
 
 def broken(query: str, tools: object) -> Any:
@@ -362,16 +342,6 @@ def test_a_call_through_is_judged(arguments: str, good: Any, bad: Any):
     assert named(body) == [CALL]
 
 
-def test_arguments_that_were_encoded_twice_are_unwrapped_on_request():
-    """tool-search: A call through call_tool is one of the tool named."""
-    twice = Call(CALL, {"name": "find_invoice", "arguments": '{"id": "7"}'})
-    asked = Asked(Answer(calls=[twice]), unwrap=True)
-    assert asked.calls == [("find_invoice", {"id": "7"})]
-    assert asked.out.calls[0].altered == ("unwrapped",)
-    [body] = Asked(DONE, inputs={"results": ToolResults.of(asked.out.calls, ["ok"])}).bodies
-    assert '{"name":"find_invoice","arguments":{"id":"7"}}' in json.dumps(body).replace("\\", "")
-
-
 @settings(max_examples=share(30), deadline=None)
 @given(st.dictionaries(st.text(), json_values, max_size=3), st.sampled_from(INDENTS), st.booleans())
 def test_what_was_called_through_goes_back_as_it_came(args: Json, indent: int | None, is_ascii: bool):
@@ -436,42 +406,6 @@ def test_a_run_tells_the_call_alone(wire: str, engine: str, model: str | None, m
     assert (ready.call.name, ready.call.arguments) == ("find_invoice", '{"id":"7"}')
 
 
-async def test_a_listener_gets_the_call_alone():
-    """tool-search: Calls are told in a stream, searches are not."""
-    script = [Answer(calls=[searching()]), Answer(calls=[routed(), Call("now", {})])]
-    listener = CallListener("calls", partial=True)
-    chunks: list[Any] = []
-    with LoopbackProvider(script) as provider:
-        adapter = sigadapt.ChatAdapter(tool_calling="native")
-        with dspy.context(lm=lm_of(provider), adapter=adapter):
-            program: Any = dspy.streamify(dspy.Predict(Talk), stream_listeners=[listener])
-            async for item in program(question="q", tools=few()):
-                chunks += [item.chunk] if hasattr(item, "chunk") else []
-    whole = [call.name for chunk in chunks if isinstance(chunk, ToolCalls) for call in chunk]
-    partial = {chunk.name for chunk in chunks if not isinstance(chunk, ToolCalls)}
-    assert (sorted(whole), partial) == (["find_invoice", "now"], {"now"})
-
-
-def test_a_search_beside_a_call_is_answered_with_it():
-    """
-    tool-search: A search beside a call is answered with its results
-    tool-search: Searches are on record
-    """
-    one = Asked(Answer(calls=[searching(), Call("now", {}), searching("pay")]))
-    assert (one.calls, len(one.bodies)) == ([("now", {})], 1)
-    two = Asked(DONE, inputs={"results": ToolResults.of(one.out.calls, ["noon"])})
-    [body] = two.bodies
-    assert (named(body), unpaired(body)) == ([SEARCH, "now", SEARCH], [])
-    told = [row["content"] for row in rows(body) if row["role"] == "tool"]
-    assert [each["name"] for each in json.loads(told[0])][:1] == ["find_invoice"]
-    assert told[1] == "noon"
-    why = [change.why for change in two.changes if change.where.startswith("/messages/")]
-    assert why == [
-        "the adapter answered the search for 'find an invoice': find_invoice",
-        "the adapter answered the search for 'pay': pay_supplier",
-    ]
-
-
 def test_a_search_and_a_bad_call_are_asked_again():
     """tool-search: A search beside a call is answered with its results."""
     asked = Asked(
@@ -488,16 +422,6 @@ def test_a_search_and_a_bad_call_are_asked_again():
     assert named(body) == [SEARCH, "now", SEARCH, SEARCH, CALL]
 
 
-def test_searches_before_calls_that_are_all_bad_are_replayed():
-    """tool-search: The prompt keeps its beginning."""
-    answers = Answer(calls=[searching()]), Answer(calls=[routed(id=7)]), Answer(calls=[routed()])
-    asked = Asked(*answers, on_invalid="reask")
-    assert asked.calls == [("find_invoice", {"id": "7"})]
-    assert grows(asked.bodies)
-    [body] = Asked(DONE, inputs={"results": ToolResults.of(asked.out.calls, ["a"])}).bodies
-    assert named(body) == [SEARCH, CALL]
-
-
 def test_searches_before_words_are_replayed():
     """tool-search: Searches before an answer in words are kept."""
     asked = Asked(Answer(calls=[searching("qq zz")]), DONE)
@@ -507,22 +431,6 @@ def test_searches_before_words_are_replayed():
         then = Asked(DONE, inputs={"history": each, "question": "And?"})
         assert grows([*asked.bodies, *then.bodies])
         assert "No tool fits" in json.dumps(rows(then.bodies[0]))
-
-
-def test_a_conversation_moves_between_searches():
-    """tool-search: A conversation with searches moves to another route."""
-    own = Asked(Answer(calls=[searching()]), Answer(calls=[routed()]))
-    event = {"question": "q", "results": ToolResults.of(own.out.calls, ["12"]), "answer": "x"}
-    history = dspy.History(messages=[event])
-    [claude] = Asked(DONE, wire="anthropic", inputs={"history": history, "question": "?"}).bodies
-    blocks = [block for row in rows(claude) for block in row["content"]]
-    assert [block["name"] for block in blocks if block["type"] == "tool_use"] == [SEARCH, "find_invoice"]
-    reference = {"type": "tool_reference", "tool_name": "find_invoice"}
-    assert [reference] in [block.get("content") for block in blocks]
-    direct = Asked(Answer(calls=[Call("find_invoice", {"id": "7"})]), wire="anthropic")
-    event = {"question": "q", "results": ToolResults.of(direct.out.calls, ["12"]), "answer": "x"}
-    [chat] = Asked(DONE, inputs={"history": dspy.History(messages=[event]), "question": "?"}).bodies
-    assert (named(chat), unpaired(chat)) == ([CALL], [])
 
 
 def test_a_client_cannot_write_searches():
@@ -565,21 +473,6 @@ def test_each_search_is_a_paid_request():
     assert usage["total_tokens"] == 30
 
 
-def test_each_candidate_searches_for_itself():
-    """tool-search: Elsewhere the adapter declares a search and answers it."""
-
-    def script(r: Received) -> Answer:
-        is_answered = any(row["role"] == "tool" for row in rows(r.body))
-        return Answer(calls=[routed(id=str(r.number)) if is_answered else searching()])
-
-    with LoopbackProvider(script) as provider:
-        adapter = sigadapt.ChatAdapter(tool_calling="native")
-        with dspy.context(lm=lm_of(provider, temperature=1.0), adapter=adapter):
-            out: Any = dspy.Predict(Talk, n=2)(question="q", tools=few())
-        assert len(provider.received) == 4
-    assert [[call.name for call in calls] for calls in out.completions.calls] == [["find_invoice"]] * 2
-
-
 def test_a_tool_that_asks_first_is_found_and_waits():
     """tool-search: A call through call_tool is one of the tool named."""
     pay = ToolDecl.of(pay_supplier, requires_confirmation=True)
@@ -601,23 +494,6 @@ def test_a_tool_that_asks_first_is_found_and_waits():
         bodies = [each.body for each in provider.received]
     assert (out.answer, grows(bodies)) == ("ok", True)
     assert "paid 1 EUR to x" in json.dumps(bodies[-1])
-
-
-def test_the_search_travels_with_the_tools():
-    """toolsets: A toolset is pickled, or says why not."""
-    tools = few(search=naming("find_invoice"), max_searches=3)
-    for decls in (
-        cloudpickle.loads(cloudpickle.dumps(tools)).resolve(),
-        pickle.loads(pickle.dumps(tools.resolve())),  # noqa: S301  (our own bytes)
-        copy.deepcopy(tools).resolve(),
-        ToolDecls(tools.resolve().to_dspy()),
-    ):
-        search = decls["find_invoice"].search
-        assert search is not None
-        assert search.function is not None
-        assert (search.most, search.function("q", decls)) == (3, ["find_invoice"])
-        assert decls["now"].search is None
-        assert decls["pay_supplier"].search is search, "which is asked once, not once for each tool"
 
 
 def test_the_same_tools_are_deferred_once():

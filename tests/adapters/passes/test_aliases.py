@@ -62,25 +62,6 @@ def test_what_a_provider_refuses_gets_an_alias(odd: str):
     assert re.fullmatch("[a-zA-Z][a-zA-Z0-9_-]{0,63}", alias)
 
 
-GOLDEN = {
-    "files.read all": "files_read_all_b01ac34e",
-    "files..read": "files_read_dd4ae3a6",
-    "日本": "tool_cf2abf0c",
-    "9.lives": "t_9_lives_31ef3d6c",
-    "_.x.-": "x_bd6016f8",
-    "x" * 65: f"{'x' * 55}_9537c5fd",
-    "\ud800.a": "a_22f7d553",
-}
-
-
-def test_an_alias_is_the_same_in_every_release():
-    """request-shaping: A name has the same alias in every turn."""
-    for name, alias in GOLDEN.items():
-        assert aliases([name, "search", name]) == {name: alias}
-    assert aliases(["files.read"], with_longest(12)) == {"files.read": "fil_601e4eb6"}
-    assert aliases(["files.read"], with_longest(10)) == {"files.read": "f_601e4eb6"}
-
-
 def test_an_alias_that_is_taken_gets_more_digits_and_then_a_number():
     """request-shaping: No two names share an alias."""
     first, second, third = "files_read_601e4eb6", "files_read_601e4eb608f9175e", "fil_601e4eb6"
@@ -130,52 +111,6 @@ def ids_of(request: Request) -> list[list[str]]:
     return found
 
 
-def test_an_id_of_an_earlier_turn_is_sent_as_another_everywhere():
-    """conversations: An id that comes again in a later turn goes out under an alias."""
-    request = conversation(["a", "b"], ["b", "c"], ["b"])
-    before = repr(request)
-    changed, found = with_sendable_ids(request)
-    second, third = "b_cfaef02a", "b_533cbf72"
-    assert ids_of(changed) == [["a", "b"], ["a"], ["b"], [second, "c"], [second], ["c"], [third], [third]]
-    assert [change.where for change in found] == [f"/messages/{n}/tool_calls/0/id" for n in (4, 7)]
-    assert [change.why for change in found] == [
-        f"an earlier call has the id 'b'; it is sent as {sent!r}" for sent in (second, third)
-    ]
-    assert [row.get("content") for row in changed["messages"][2:4]] == ["a", "b"]
-    assert repr(request) == before, "the given request is not changed"
-
-
-def test_an_id_that_a_provider_refuses_is_sent_as_another_everywhere():
-    """conversations: Ids are mapped to what a provider accepts."""
-    changed, found = with_sendable_ids(conversation(["c:1", "c2"], ["c:1"]))
-    first, again = "c_1_7c9d3005", "c_1_069fab8b"
-    assert ids_of(changed) == [[first, "c2"], [first], ["c2"], [again], [again]]
-    assert [change.where for change in found] == [f"/messages/{n}/tool_calls/0/id" for n in (1, 4)]
-    assert [change.why for change in found] == [
-        f"the provider would refuse the id 'c:1'; it is sent as {first!r}",
-        f"an earlier call has the id 'c:1'; it is sent as {again!r}",
-    ]
-
-
-def test_what_is_no_call_and_no_result_of_one_stays_where_ids_change():
-    """conversations: Ids are mapped to what a provider accepts."""
-    request = conversation(["a"], ["a"])
-    lost = {"role": "tool", "tool_call_id": "lost", "name": "f", "content": "?"}
-    request["messages"].insert(1, lost)
-    changed, found = with_sendable_ids(request)
-    assert found
-    assert changed["messages"][0] is request["messages"][0]
-    assert changed["messages"][1] == lost
-
-
-def test_ids_that_all_can_be_sent_stay():
-    """conversations: Ids are mapped to what a provider accepts."""
-    request = conversation(["a", "b"], ["c"])
-    changed, found = with_sendable_ids(request)
-    assert changed == request
-    assert found == []
-
-
 def test_an_id_twice_in_one_turn_goes_to_its_results_in_order():
     """conversations: An id that comes again in a later turn goes out under an alias."""
     changed, found = with_sendable_ids(conversation(["a", "a"]))
@@ -185,20 +120,6 @@ def test_an_id_twice_in_one_turn_goes_to_its_results_in_order():
     request["messages"].append({"role": "tool", "tool_call_id": "a", "name": "f", "content": "more"})
     request["messages"].append({"role": "tool", "tool_call_id": "unknown", "name": "f", "content": "?"})
     assert ids_of(with_sendable_ids(request)[0])[-2:] == [[second], ["unknown"]]
-
-
-def test_a_name_that_fits_is_left_alone():
-    """request-shaping: A name that a provider takes goes out as it is."""
-    assert aliases(["search", "read-file_2", "x" * 64]) == {}
-    assert aliases(["files.read"], NATIVE["gemini"]) == {}
-
-
-def test_a_declared_name_that_looks_like_an_alias_keeps_its_own():
-    """request-shaping: No two names share an alias."""
-    (taken,) = aliases(["files.read"]).values()
-    table = aliases(["files.read", taken])
-    assert taken not in table
-    assert table["files.read"] != taken
 
 
 @given(names)
@@ -235,35 +156,6 @@ def test_names_are_changed_everywhere(given_names: list[str]):
     chosen = changed["tool_choice"]["allowed_tools"]["tools"]
     assert [one["function"]["name"] for one in chosen] == expected
     assert repr(request) == before, "the given request is not changed"
-
-
-def test_a_named_choice_and_every_turn_share_the_alias():
-    """request-shaping: Declarations, choice, history and results share the alias."""
-    said: list[dict[str, Any]] = [
-        {"role": "assistant", "content": None, "tool_calls": [made(call_id, name)]}
-        for call_id, name in (("1", "a.b"), ("2", "c"), ("3", "d.e"))
-    ]
-    result = {"role": "tool", "tool_call_id": "2", "name": "f.g", "content": ""}
-    rows = [{"role": "user", "content": "Hi."}, *said, result]
-    request: Any = {
-        "model": "m",
-        "messages": rows,
-        "tools": [{"type": "web_search"}, tool("c")],
-        "tool_choice": {"type": "function", "function": {"name": "a.b", "more": 1}},
-    }
-    sent = lower(request, CHAT)
-    changed: Any = sent.request
-    assert sent.names == aliases(["a.b", "d.e", "f.g"])
-    first, second, third = (sent.names[name] for name in ("a.b", "d.e", "f.g"))
-    assert changed["tool_choice"] == {"type": "function", "function": {"name": first, "more": 1}}
-    assert changed["tools"] == request["tools"]
-    question, *calls, answer = changed["messages"]
-    assert [row["tool_calls"][0]["function"]["name"] for row in calls] == [first, "c", second]
-    assert answer["name"] == third
-    assert question is rows[0]
-    plain: Any = {"model": "m", "messages": [*rows[:1], said[1]], "tools": [tool("c")]}
-    assert lower(plain, CHAT).request == plain
-    assert "tools" not in lower({"model": "m", "messages": [said[0]]}, CHAT).request
 
 
 def call_each(received: Received) -> Answer:

@@ -3,9 +3,7 @@
 from typing import Any
 
 import dspy
-import pytest
-from internals import BRIDGE
-from support import ENGINES, Turns
+from support import Turns
 
 import sigadapt
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -42,24 +40,6 @@ def roles(messages: list[Any]) -> list[str]:
     return [message["role"] for message in messages]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_question_behind_results_gets_a_bridge(engine: str) -> None:
-    """conversations: A bridge stands between results and a question"""
-    bodies, changes = conversation(engine, questions=3, bridge_results=True)
-    assert roles(bodies[1])[-2:] == ["assistant", "tool"]
-    assert roles(bodies[2])[-3:] == ["tool", "assistant", "user"]
-    assert bodies[2][-2]["content"] == BRIDGE
-    assert bodies[3][: len(bodies[2])] == bodies[2]
-    assert any("bridge_results" in why for why in changes)
-
-
-def test_without_the_option_there_is_none() -> None:
-    """conversations: A bridge stands between results and a question"""
-    bodies, changes = conversation("auto")
-    assert roles(bodies[2])[-2:] == ["tool", "user"]
-    assert not any("bridge_results" in why for why in changes)
-
-
 def test_an_attachment_is_one_message_with_the_question() -> None:
     """conversations: A bridge stands between results and a question"""
     bodies, _ = conversation("auto", picture, bridge_results=True)
@@ -82,20 +62,3 @@ def test_results_with_an_attachment_and_a_question_are_one_message() -> None:
     *_, attachment, question = messages[-1]["content"]
     assert attachment["type"] == "image_url"
     assert "two" in question["text"]
-
-
-def test_a_wire_without_templates_gets_none() -> None:
-    """conversations: A bridge stands between results and a question"""
-    answers = iter(
-        [
-            Answer(calls=[Call("clock", {"zone": "A"})]),
-            *[Answer(calls=[Call("submit", {"answer": "ok"})])] * 2,
-        ]
-    )
-    with LoopbackProvider(lambda _: next(answers)) as provider:
-        lm: Any = dspy.LM(**provider.lm_options("anthropic"))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(bridge_results=True)):
-            agent: Any = sigadapt.ReAct("question -> answer", tools=[clock])
-            agent(question="more", history=agent(question="one").history)
-        sent = str([received.body for received in provider.received])
-    assert BRIDGE not in sent

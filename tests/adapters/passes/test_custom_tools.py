@@ -1,6 +1,5 @@
 """Custom tools: declared, called with free text, answered and sent back, over both engines."""
 
-import copy
 import json
 from collections.abc import Callable
 from typing import Any
@@ -19,15 +18,6 @@ Json = dict[str, Any]
 
 GRAMMAR = {"type": "grammar", "syntax": "regex", "definition": "[a-z]+"}
 FLAT: Json = {"type": "custom", "name": "run", "description": "Run code.", "format": GRAMMAR}
-NESTED: Json = {
-    "type": "custom",
-    "custom": {
-        "name": "run",
-        "description": "Run code.",
-        "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-z]+"}},
-    },
-}
-SENT = {"openai": NESTED, "responses": FLAT}
 CODE = 'print("ä")\n{'
 WIRES = [(wire, engine) for wire in ("openai", "responses") for engine in ENGINES]
 
@@ -77,17 +67,6 @@ def ask(provider: LoopbackProvider, wire: str, engine: str, **inputs: Any) -> An
         return dspy.Predict(Turn)(question="Go.", **{"tools": [FLAT], **inputs})
 
 
-@pytest.mark.parametrize("shape", [FLAT, NESTED, json.dumps(FLAT)], ids=["flat", "nested", "text"])
-def test_both_shapes_declare_a_custom_tool(shape: Any):
-    """tool-declarations: A custom tool is declared in both of OpenAI's shapes."""
-    decl = ToolDecl.of(shape)
-    assert (decl.name, decl.description, decl.format) == ("run", "Run code.", GRAMMAR)
-    assert decl.to_openai() == NESTED
-    again = ToolDecls.model_validate_json(ToolDecls(shape).model_dump_json())
-    assert again == copy.deepcopy(ToolDecls(shape)) == ToolDecls(shape)
-    assert again.to_openai() == [NESTED]
-
-
 def test_a_custom_tool_may_say_nothing_of_its_form():
     """tool-declarations: A custom tool is declared in both of OpenAI's shapes."""
     bare = {"type": "custom", "name": "run"}
@@ -114,32 +93,6 @@ def test_a_custom_tool_that_contradicts_itself_is_refused(fields: Json):
 
 
 @pytest.mark.parametrize(("wire", "engine"), WIRES)
-def test_a_custom_tool_is_declared_called_answered_and_replayed(wire: str, engine: str):
-    """tool-call-outputs: A custom tool is called with text."""
-    with LoopbackProvider([ANSWERS[wire](CODE)]) as provider:
-        out = ask(provider, wire, engine)
-        [call] = out.calls
-        assert (call.id, call.name, call.args, call.arguments) == ("c1", "run", {"input": CODE}, CODE)
-        saved = ToolCalls.model_validate_json(out.calls.model_dump_json())
-        assert saved == out.calls
-        ask(provider, wire, engine, results=ToolResults.of(saved, ["ä"]))
-    first, second = (request.body for request in provider.received)
-    assert first["tools"] == [SENT[wire]]
-    if wire == "openai":
-        turn, result = second["messages"][-2:]
-        assert turn["tool_calls"] == [
-            {"id": "c1", "type": "custom", "custom": {"name": "run", "input": CODE}}
-        ]
-        assert result == {"role": "tool", "tool_call_id": "c1", "content": "ä"}
-    else:
-        turn, result = second["input"][-2:]
-        said = {key: turn[key] for key in ("type", "call_id", "name", "input")}
-        assert said == {"type": "custom_tool_call", "call_id": "c1", "name": "run", "input": CODE}
-        assert "arguments" not in turn
-        assert result == {"type": "custom_tool_call_output", "call_id": "c1", "output": "ä"}
-
-
-@pytest.mark.parametrize(("wire", "engine"), WIRES)
 @pytest.mark.parametrize("text", ["", " ", "{}", '{"input": 1}', "null", '"x"'])
 def test_any_text_is_a_good_call(wire: str, engine: str, text: str):
     """tool-call-outputs: A custom tool is called with text."""
@@ -150,15 +103,6 @@ def test_any_text_is_a_good_call(wire: str, engine: str, text: str):
         ]
         ask(provider, wire, engine, results=ToolResults.of(out.calls, ["ok"]))
     assert text in json.dumps(provider.received[1].body, ensure_ascii=False) or '\\"' in json.dumps(text)
-
-
-@pytest.mark.parametrize(("wire", "engine"), WIRES)
-def test_text_that_was_cut_off_is_a_bad_call(wire: str, engine: str):
-    """tool-call-outputs: The text of a custom call that was cut off is kept."""
-    with LoopbackProvider([ANSWERS[wire]("print(", finish=CUT[wire])]) as provider:
-        out = ask(provider, wire, engine)
-    assert len(out.calls) == 0
-    assert [(bad.code, bad.arguments) for bad in out.calls.invalid] == [("truncated", "print(")]
 
 
 @pytest.mark.parametrize(("wire", "engine"), WIRES)
@@ -183,17 +127,6 @@ def test_a_bad_custom_call_is_asked_again_in_its_own_form(wire: str, engine: str
     assert '"arguments"' not in again
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "gemini"])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_where_there_are_no_custom_tools_nothing_is_sent(wire: str, engine: str):
-    """request-shaping: A custom tool is refused where the provider has none."""
-    with LoopbackProvider([{}]) as provider, pytest.raises(InvalidToolDecl, match="custom") as caught:
-        ask(provider, wire, engine)
-    assert (caught.value.code, caught.value.tool) == ("not_portable", "run")
-    assert caught.value.fix
-    assert not provider.received
-
-
 @pytest.mark.parametrize(
     "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.client}-{route.wire}"
 )
@@ -215,28 +148,6 @@ def test_a_custom_call_of_the_past_goes_everywhere(route: Any):
         assert [(change.where, change.what) for change in sent.changes] == [
             ("/messages/1/tool_calls/0", "lowered")
         ]
-
-
-@pytest.mark.parametrize(("wire", "engine"), WIRES)
-def test_a_name_that_a_provider_refuses_travels_under_an_alias(wire: str, engine: str):
-    """request-shaping: Declarations, choice, history and results share the alias."""
-    named = {**FLAT, "name": "run.py"}
-    with LoopbackProvider(
-        lambda request: ANSWERS[wire]("1", name=_name(request.body["tools"][0]))
-    ) as provider:
-        out = ask(provider, wire, engine, tools=[named], options={"tool_choice": "run.py"})
-        assert [call.name for call in out.calls] == ["run.py"]
-        ask(provider, wire, engine, tools=[named], results=ToolResults.of(out.calls, ["1"]))
-    first, second = (request.body for request in provider.received)
-    alias = _name(first["tools"][0])
-    chosen = {"name": alias} if wire == "responses" else {"custom": {"name": alias}}
-    lowers = (wire, engine) == ("openai", "litellm")  # LiteLLM refuses the choice of a custom tool
-    assert first["tool_choice"] == ("required" if lowers else {"type": "custom", **chosen})
-    assert "run.py" not in json.dumps(second)
-
-
-def _name(tool: Json) -> str:
-    return tool.get("custom", tool)["name"]
 
 
 def run(input: str) -> str:  # noqa: A002
@@ -275,24 +186,6 @@ def test_a_stream_gives_the_same_call(wire: str, cut: bool):
     assert (call.id, call.name, call.arguments) == ("c1", "run", CODE)
     is_whole = not cut or wire == "responses"  # there the item itself has ended
     assert isinstance(call, ToolCall) is is_whole
-
-
-@pytest.mark.parametrize(
-    ("wire", "engine"),
-    [("openai", "auto"), ("openai", "litellm"), ("responses", "auto")],  # LiteLLM does not stream responses
-)
-async def test_a_streamed_custom_call_is_the_same(wire: str, engine: str):
-    """streaming: A custom call streams as any other."""
-    with LoopbackProvider([_stream(wire)]) as provider:
-        lm = lm_of(provider, wire, engine)
-        listener = sigadapt.listeners.CallListener("calls")
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")):
-            program: Any = dspy.streamify(dspy.Predict(Turn), stream_listeners=[listener])
-            chunks = [chunk async for chunk in program(question="Go.", tools=[FLAT])]
-    out = chunks[-1]
-    assert [(call.id, call.args, call.arguments) for call in out.calls] == [("c1", {"input": CODE}, CODE)]
-    heard = [call for chunk in chunks[:-1] for call in chunk.chunk]
-    assert [(call.id, call.arguments) for call in heard] == [("c1", CODE)]
 
 
 def _stream(wire: str) -> bytes:

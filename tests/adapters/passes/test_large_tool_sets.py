@@ -1,6 +1,5 @@
 """Large tool sets: a search for each request, deferred tools, and a budget that names the largest."""
 
-import asyncio
 import json
 import pickle
 from typing import Any
@@ -10,12 +9,12 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ADAPTERS, ENGINES, Ask, lm_of
+from support import ADAPTERS, Ask, lm_of
 
 import sigadapt
 from sigadapt import RequestContext, ToolCall, ToolCalls, ToolDecls, ToolResults, Toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, LoopbackProvider
 
 TOOLS = [{"name": f"tool_{n}", "description": f"Does {n}. " + "x" * n} for n in range(40)]
 WEB: dict[str, Any] = {"type": "web_search", "search_context_size": "low"}
@@ -30,11 +29,6 @@ OPENAIS = {
 def named(context: RequestContext, decls: ToolDecls) -> list[str]:
     """The tools that the question names."""
     return [decl.name for decl in decls if decl.name in context.inputs["question"].split()]
-
-
-async def named_later(context: RequestContext, decls: ToolDecls) -> list[str]:
-    await asyncio.sleep(0)
-    return named(context, decls)
 
 
 def ask(
@@ -53,52 +47,8 @@ def ask(
     return out, lm.history[-1].get("changes") or ()
 
 
-def sent(provider: LoopbackProvider, number: int = -1) -> list[str]:
-    return [tool["function"]["name"] for tool in provider.received[number].body["tools"]]
-
-
-def test_a_search_chooses_the_tools_of_a_request():
-    """toolsets: A search chooses the tools of a request."""
-    calls = [Call("tool_3", {}), Call("tool_4", {})]
-    with LoopbackProvider([Answer(calls=calls)]) as provider:
-        out, _ = ask(provider, Toolset("many", TOOLS).retrieved(named))
-    assert sent(provider) == ["tool_3", "tool_7"], "in the order of declaration"
-    assert [call.name for call in out.calls] == ["tool_3"]
-    assert [call.code for call in out.calls.invalid] == ["unknown_tool"]
-
-
-async def test_an_async_search_is_awaited():
-    """toolsets: A search chooses the tools of a request."""
-    tools = Toolset("many", TOOLS).retrieved(named_later)
-    with LoopbackProvider([Answer(text="Hm.")]) as provider:
-        with dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            await dspy.Predict(Ask).acall(question="tool_5 ?", tools=[tools, {"name": "always"}])
-        assert sent(provider) == ["tool_5", "always"]
-        with pytest.raises(InvalidToolDecl, match="has to be awaited"):
-            ask(provider, tools)
-        assert len(provider.received) == 1
-
-
 def saved_as_json(history: dspy.History) -> dspy.History:
     return dspy.History.model_validate_json(history.model_dump_json())
-
-
-def test_results_that_were_saved_as_json_keep_their_tools():
-    """toolsets: What the conversation has called stays declared."""
-    calls = ToolCalls([ToolCall(id="c1", name="tool_2", args={})])
-    turn = {"question": "q", "results": ToolResults.of(calls, ["2"]), "answer": "a"}
-    history = dspy.History(messages=[turn])
-    tools = Toolset("many", TOOLS).retrieved(named)
-
-    class Talk(Ask):
-        history: dspy.History = dspy.InputField()
-
-    with LoopbackProvider([Answer(text="[[ ## answer ## ]]\nHm.")]) as provider:
-        adapter = sigadapt.ChatAdapter(tool_calling="native")
-        for each in (history, saved_as_json(history)):
-            with dspy.context(lm=lm_of(provider, "openai", "auto"), adapter=adapter):
-                dspy.Predict(Talk)(question="What does tool_7 do?", tools=tools, history=each)
-            assert sent(provider) == ["tool_2", "tool_7"]
 
 
 def test_tools_of_earlier_turns_and_native_tools_stay():
@@ -158,55 +108,6 @@ def test_the_same_tools_give_the_same_request(names: list[str]):
     assert {decl.name for decl in decls} == set(names)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    ("wire", "model", "search"),
-    [
-        ("anthropic", "anthropic/claude-haiku-4-5", "tool_search_tool_bm25_20251119"),
-        ("responses", "openai/gpt-5.4", "tool_search"),
-    ],
-)
-def test_deferred_tools_come_with_a_search(wire: str, model: str, search: str, engine: str):
-    """toolsets: Deferred tools come with a search."""
-    many = Toolset("many", TOOLS[:3]).deferred("tool_1")
-    with LoopbackProvider([Answer(text="Hm.")]) as provider:
-        _, changes = ask(provider, many, wire, engine, model=model)
-    tools = provider.received[0].body["tools"]
-    flat = [each for tool in tools for each in tool.get("tools", [tool])]
-    late = {each.get("name"): bool(each.get("defer_loading")) for each in flat}
-    assert {name: late[name] for name in ("tool_0", "tool_1", "tool_2")} == {
-        "tool_0": True,
-        "tool_1": False,
-        "tool_2": True,
-    }
-    assert [tool.get("type") for tool in tools].count(search) == 1
-    assert "/tools" in {change.where for change in changes}
-
-
-def test_deferred_tools_keep_what_they_are():
-    """toolsets: Deferred tools come with a search."""
-
-    def tool(city: str) -> str:
-        """Look."""
-        return city
-
-    search = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
-    decls = (
-        Toolset("t", [search, tool, {"name": "b", "cache_control": {"type": "ephemeral"}}])
-        .deferred()
-        .resolve()
-    )
-    assert decls["tool"].func is tool
-    assert decls["tool"].flaw_of({"city": 1}) is not None
-    assert decls["b"].extras == {"cache_control": {"type": "ephemeral"}, "defer_loading": True}
-    assert decls.to_openai()[0] == search, "a search that is there stays, and is the only one"
-    assert len(decls.to_openai()) == 3
-    assert ToolDecls.model_validate_json(decls.model_dump_json()) == decls
-    assert ToolDecls([tool]).to_openai()[0].get("defer_loading") is None, (
-        "the declaration itself is as it was"
-    )
-
-
 @pytest.mark.parametrize("adapter", [*ADAPTERS, sigadapt.adapters.BAMLAdapter])
 @pytest.mark.parametrize("mode", ["native", "prompted"])
 def test_a_budget_names_the_largest_tools(adapter: Any, mode: str):
@@ -236,32 +137,6 @@ def test_an_alias_is_named_as_it_was_declared():
     with LoopbackProvider([Answer(text="Hm.")]) as provider, refused as caught:
         ask(provider, [{"name": "crm.find all"}], max_tool_bytes=10)
     assert caught.value.tool == "crm.find all"
-
-
-def test_deferred_tools_do_not_count():
-    """request-shaping: A budget of bytes refuses a large tool set."""
-    many = Toolset("many", TOOLS).deferred().resolve()
-    with LoopbackProvider([Answer(text="Hm.")]) as provider:
-        for _ in range(2):
-            ask(provider, many, "anthropic", max_tool_bytes=200)
-        for options in ({}, {"tool_calling": "prompted"}):
-            ask(provider, many, "openai", max_tool_bytes=1_000, **options)
-            with pytest.raises(InvalidToolDecl, match="max_tool_bytes is 200") as caught:
-                ask(provider, many, "openai", max_tool_bytes=200, **options)
-            assert "'call_tool'" in caught.value.reason
-    assert len(provider.received) == 4
-
-
-def test_a_hooks_tools_count():
-    """request-shaping: A budget of bytes refuses a large tool set."""
-
-    class Fewer:
-        def before_request(self, request: Any, context: Any) -> Any:
-            return {**request, "tools": request["tools"][:1]}
-
-    with LoopbackProvider([Answer(text="Hm.")]) as provider:
-        ask(provider, TOOLS, max_tool_bytes=200, hooks=[Fewer()])
-    assert sent(provider) == ["tool_0"]
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "100", True])

@@ -11,14 +11,13 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import OWN_ENGINE, Turn, assistant_message, lower, result_message, to_lm15
 from support import get_weather, start
 from test_result_content import Weather
 from wire_bodies import said_text, serving
 from wire_matrix import COLUMNS
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import ToolCalls, ToolDecls, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 mcp_types = pytest.importorskip("mcp.types")
@@ -177,51 +176,6 @@ def test_every_way_of_running_goes_on(way: str, name: str):
     """conversations: What no place takes becomes a short text, on record."""
     out, bodies, changes = run("anthropic", agent_with(MEDIA[name][0]), way=way, question="one")
     assert (out.answer, "is left out" in bodies[1], len(changes)) == ("done", True, 1)
-
-
-def test_an_object_says_it_in_the_place_of_the_name():
-    """conversations: What no place takes becomes a short text, on record."""
-    _, bodies, _ = run("gemini", agent_with({"all": [MEDIA["zip"][0]]}), question="one")
-    parts = [part for row in json.loads(bodies[1])["contents"] for part in row["parts"]]
-    [response] = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
-    words = "[file 1: a.zip (application/zip, 24 bytes) is left out: this provider takes none]"
-    assert words in json.dumps(response)
-
-
-def test_an_engine_of_ones_own_is_told_of_a_block():
-    """conversations: What no place takes becomes a short text, on record."""
-    calls = ToolCalls([{"id": "c", "name": "look", "args": {}}])
-    block = {"type": "block", "value": {"type": "search_result", "source": "x"}}
-    result = ToolResult(call_id="c", name="look", value=[block], is_content=True)
-    request: Any = {
-        "model": "m",
-        "messages": [assistant_message(calls, Turn(), None), result_message(result)],
-    }
-    lowered = lower(request, OWN_ENGINE)
-    part: Any = to_lm15(lowered.request, OWN_ENGINE).request.messages[-1].parts[0]
-    assert [each.text for each in part.content] == [
-        "[block 1 (search_result, 37 characters) is left out: this provider takes none]"
-    ]
-    assert len(lowered.changes) == 1
-
-
-def test_a_text_completion_model_reads_a_text():
-    """conversations: What no place takes becomes a short text, on record."""
-
-    class Completing(dspy.LM):
-        prompts: list[str]
-
-        def __call__(self, prompt: Any = None, **rest: Any) -> Any:
-            self.prompts = [prompt]
-            return ["[[ ## answer ## ]]\ndone"]
-
-    lm: Any = Completing("openai/davinci", model_type="text", api_key="x")
-    calls = ToolCalls([{"id": "c", "name": "get_weather", "args": {"city": "Paris"}}])
-    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-        results = ToolResults.of(calls, [["SPOKEN", MEDIA["png"][0]]])
-        dspy.Predict(Weather)(question="Weather?", tools=[get_weather], results=results)
-    assert "SPOKEN" in lm.prompts[0]
-    assert "[image 1 (image/png, 15 bytes) is left out" in lm.prompts[0]
 
 
 class Hear(dspy.Signature):

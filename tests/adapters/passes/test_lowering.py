@@ -3,17 +3,14 @@
 import copy
 from typing import Any
 
-import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import OWN_ENGINE, ROUTES, Request, Route, Turn, canonical_choice, lower
-from support import LITELLM, NATIVE, NATIVE_OLLAMA, Ask, lm_of
+from internals import ROUTES, Request, Route, Turn, canonical_choice, lower
+from support import LITELLM, NATIVE, NATIVE_OLLAMA
 
-import sigadapt
 from sigadapt import ToolDecls
 from sigadapt.errors import InvalidOption
-from sigadapt.testing import Answer, Call, LoopbackProvider
 
 PROFILES = {
     **{f"native-{name}": profile for name, profile in NATIVE.items()},
@@ -102,20 +99,6 @@ def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
         assert "reasoning_effort=None" in str(caught.value.fix)
 
 
-@pytest.mark.parametrize("effort", [None, "none", "off"])
-def test_a_forced_choice_with_thinking_off_leaves(effort: str | None):
-    """request-shaping: What a provider refuses in combination is refused."""
-    quiet: Any = {**chosen("required"), "reasoning_effort": effort}
-    assert lower(quiet, NATIVE["anthropic"]).changes == ()
-
-
-def test_a_free_choice_goes_with_thinking():
-    """request-shaping: What a provider refuses in combination is refused."""
-    for form in ("auto", "none"):
-        thinking: Any = {**chosen(form), "reasoning_effort": "high"}
-        assert lower(thinking, NATIVE["anthropic"]).changes == ()
-
-
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 def test_parallel_calls_get_through_or_are_recorded(profile: Route):
     """request-shaping: What a wire cannot take is recorded."""
@@ -133,18 +116,6 @@ def test_a_format_beside_tools_gets_through_or_is_recorded(profile: Route):
     assert whats(sent) == ([] if profile.choices.formats_beside_tools else [("/response_format", "dropped")])
     alone: Any = {key: value for key, value in request(response_format=form).items() if key != "tools"}
     assert lower(alone, profile).changes == ()
-
-
-def test_a_renamed_tool_is_recorded():
-    """request-shaping: A name that a provider would refuse goes out under an alias."""
-    odd = ToolDecls([{"name": "files.read", "parameters": EMPTY}])
-    sent = lower(request(tools=odd.to_openai()), NATIVE["anthropic"])
-    (change,) = sent.changes
-    (alias,) = sent.names.values()
-    assert (change.where, change.what) == ("/tools/0/function/name", "renamed")
-    assert "'files.read'" in change.why
-    assert f"'{alias}'" in change.why
-    assert names(sent) == [alias]
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -166,21 +137,6 @@ def test_foreign_state_is_recorded(dialect: str, profile: Route):
     assert all(dialect in change.why for change in sent.changes)
 
 
-def test_an_engine_of_the_users_own_gets_everything():
-    """request-shaping: An engine of the user's own gets the request as it is."""
-    odd = request(
-        tools=[{"type": "function", "function": {"name": "läs fil", "parameters": {}}}],
-        tool_choice="required",
-        parallel_tool_calls=False,
-        response_format={"type": "json_object"},
-    )
-    bare: Any = {"model": "m", "messages": [], "tool_choice": "auto"}
-    for given_request in (odd, bare):
-        sent = lower(given_request, OWN_ENGINE)
-        assert sent.request == given_request
-        assert (sent.names, sent.changes) == ({}, ())
-
-
 @given(st.sampled_from(sorted(CHOICES)), st.sampled_from(sorted(PROFILES)), st.booleans())
 def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool):
     """What was lowered fits its wire."""
@@ -190,44 +146,6 @@ def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool
     twice = lower(once.request, profile)
     assert twice.changes == ()
     assert twice.request == once.request
-
-
-def test_what_strict_mode_closes_is_on_record():
-    """request-shaping: An object that is closed is on record."""
-    text = {"type": "string"}
-    part = {"type": ["object", "null"], "properties": {"t": text}, "required": ["t"]}
-    parameters = {"type": "object", "properties": {"p": part}, "required": ["p"]}
-    closed = {**parameters, "properties": {"p": {**part, "additionalProperties": False}}}
-    tools: list[dict[str, Any]] = [
-        {"type": "function", "function": {"name": name, "parameters": schema, "strict": True}}
-        for name, schema in (("one", parameters), ("two", {**closed, "additionalProperties": False}))
-    ]
-    sent = lower(request(tools=tools), next(route for route in PROFILES.values() if route.tools.strict))
-    assert [tool["function"]["parameters"] for tool in sent.request.get("tools", ())] == [
-        {**closed, "additionalProperties": False}
-    ] * 2
-    assert whats(sent) == [("/tools/0/function/parameters", "lowered")]
-    assert "'', '/properties/p'" in sent.changes[0].why
-    assert tools[0]["function"]["parameters"] == parameters
-
-
-OWN_TOOL: Any = {"type": "web_search"}
-
-
-def test_a_tool_of_the_providers_own_stays_in_its_place():
-    """request-shaping: Each wire gets its own form."""
-    named = {"type": "function", "function": {"name": "files.read", "parameters": EMPTY}}
-    strict = {"type": "function", "function": {"name": "f", "parameters": EMPTY, "strict": True}}
-    route = next(route for route in PROFILES.values() if route.tools.strict)
-    sent = lower(request(tools=[OWN_TOOL, named, strict, OWN_TOOL]), route)
-    tools = sent.request.get("tools", [])
-    assert (tools[0], tools[3]) == (OWN_TOOL, OWN_TOOL)
-    assert tools[1]["function"] == {"name": sent.names["files.read"], "parameters": EMPTY}
-    assert tools[2]["function"]["parameters"]["additionalProperties"] is False
-    assert whats(sent) == [("/tools/2/function/parameters", "lowered"), ("/tools/1/function/name", "renamed")]
-    few: Any = {**chosen("named"), "tools": [OWN_TOOL, *DECLS.to_openai()]}
-    required = route._replace(choices=route.choices._replace(forms=frozenset({"required"})))
-    assert names(lower(few, required)) == ["two"]
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -294,24 +212,6 @@ def said_and_done(call_id: str, name: str = "one") -> list[dict[str, Any]]:
     ]
 
 
-def test_an_id_that_goes_out_as_another_is_recorded():
-    """conversations: Ids are mapped to what a provider accepts."""
-    chat = PROFILES["native-openai-chat"]
-    route = chat._replace(ids=chat.ids._replace(pattern="[a-z0-9_]+", longest=20))
-    rows = [*said_and_done("a"), *said_and_done("a"), *said_and_done("b:1"), *said_and_done("x" * 21)]
-    sent = lower(request(messages=rows), route)
-    found = [(change.where, change.what) for change in sent.changes if "/id" in change.where]
-    assert found == [(f"/messages/{number}/tool_calls/0/id", "renamed") for number in (2, 4, 6)]
-    repeated, refused, long = (change.why for change in sent.changes if "/id" in change.where)
-    out = [row["tool_calls"][0]["id"] for row in sent.request["messages"][::2]]
-    assert out[0] == "a"
-    assert [row["tool_call_id"] for row in sent.request["messages"][1::2]] == out
-    assert repeated == f"an earlier call has the id 'a'; it is sent as {out[1]!r}"
-    assert refused == f"the provider would refuse the id 'b:1'; it is sent as {out[2]!r}"
-    assert long == f"the provider would refuse the id '{'x' * 21}'; it is sent as {out[3]!r}"
-    assert all(len(each) <= 20 for each in out)
-
-
 def test_a_name_in_a_conversation_without_tools_goes_out_under_its_alias():
     """request-shaping: Declarations, choice, history and results share the alias."""
     rows = said_and_done("c", "files.read")
@@ -336,33 +236,3 @@ def test_half_a_surrogate_pair_is_recorded_in_every_text_and_replaced_in_questio
     assert (done[1], done[3]) == (rows[1], rows[3])
     said = [{"role": "assistant", "content": "no \udf27"}]
     assert lower(request(messages=said), PROFILES["native-openai-chat"]).request["messages"] == said
-
-
-def test_half_a_surrogate_pair_in_a_question_is_sent_as_a_question_mark_on_record():
-    """conversations: A question has half of a surrogate pair."""
-    asked: Request = {"model": "m", "messages": [{"role": "user", "content": "Z\ud83d?"}]}
-    sent = lower(asked, NATIVE["openai-chat"])
-    assert sent.request["messages"][0]["content"] == "Z??"
-    assert [(change.where, change.what) for change in sent.changes] == [("/messages/0/content", "lowered")]
-    assert asked["messages"][0]["content"] == "Z\ud83d?"
-
-
-@pytest.mark.parametrize("wire", ["gemini", "anthropic", "ollama"])
-def test_litellm_gets_schemas_of_its_own(wire: str):
-    """call-cost: What has changed is declared anew."""
-    node: Any = {"type": "object", "properties": {"n": {"type": ["integer", "null"]}}}
-    schema: Any = {
-        "type": "object",
-        "properties": {"node": {"$ref": "#/$defs/Node"}},
-        "$defs": {"Node": node},
-    }
-    decls = ToolDecls([{"name": "f", "parameters": schema}])
-    before = copy.deepcopy(decls.to_openai())
-    with LoopbackProvider([Answer(calls=[Call("f", {})])]) as provider:
-        lm = lm_of(provider, wire, "litellm", cache=False)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            for _ in range(2):
-                dspy.Predict(Ask)(question="?", tools=decls)
-    first, second = (request.body for request in provider.received)
-    assert first["tools"] == second["tools"]
-    assert decls.to_openai() == before

@@ -58,9 +58,3 @@ def test_ids_have_nine_signs_on_mistrals_models(model: str, engine: str, *, is_s
     assert all(NINE.fullmatch(each) for ids in made for each in ids)
     assert all(len({*ids}) == len(ids) for ids in made)
     assert any(f"the id '{GIVEN[0]}'" in why for why in changes)
-
-
-def test_ids_that_fit_stay() -> None:
-    """conversations: Mistral's models get ids of nine signs"""
-    made, _, _ = conversation("openai/mistral-large-latest", "auto", ("abcDEF001", "abcDEF002"), questions=1)
-    assert made[1] == ["abcDEF001", "abcDEF002"]

@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pytest
 from budgets import share
-from dspy.utils.dummies import DummyLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import (
@@ -19,9 +18,8 @@ from internals import (
     prompted_request,
     read_calls_in_text,
     result_message,
-    writers,
 )
-from support import ADAPTERS, MADE_ID, NATIVE, May, Must, Turns, get_weather, json_values, lm_of, place_or_id
+from support import ADAPTERS, MADE_ID, NATIVE, May, Must, Turns, get_weather, json_values, lm_of
 
 import sigadapt
 from sigadapt import ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResult, ToolResults
@@ -49,19 +47,6 @@ def ask(
     return out, provider.received[-1].body, lm
 
 
-@pytest.mark.parametrize("kind", ADAPTERS)
-def test_a_call_in_words_is_a_typed_call_marked_recovered(kind: Any) -> None:
-    """prompted-calling: A call in words."""
-    out, body, _ = ask(f"Let me look.\n{IN_PARIS}", adapter=kind(tool_calling="prompted"))
-    assert [(place_or_id(call), call.name, call.args, call.altered) for call in out.calls] == [
-        ("call_1", "get_weather", {"city": "Paris"}, ("recovered",))
-    ]
-    assert out.calls.text == "Let me look."
-    assert "tools" not in body
-    assert "response_format" not in body
-    assert '"name":"get_weather"' in body["messages"][0]["content"]
-
-
 FAULTS: list[tuple[str, str, str | None, str]] = [
     ("not JSON", hermes("{oops"), None, "invalid_json"),
     ("an array", hermes("[1, 2]"), None, "not_an_object"),
@@ -87,18 +72,6 @@ def test_a_faulty_call_has_the_code_that_it_has_natively(
     assert caught.value.code == code
 
 
-def test_a_good_call_beside_a_bad_one_is_kept() -> None:
-    out, _, _ = ask(IN_PARIS + hermes("{oops"))
-    assert [call.args for call in out.calls] == [{"city": "Paris"}]
-    assert [bad.code for bad in out.calls.invalid] == ["invalid_json"]
-
-
-def test_a_required_call_that_is_missing_is_an_error_with_the_text() -> None:
-    with pytest.raises(MissingToolCalls) as caught:
-        ask("I cannot.", signature=Must)
-    assert caught.value.choice.text == "I cannot."
-
-
 @pytest.mark.parametrize("kind", ADAPTERS)
 def test_fields_beside_calls_are_parsed_from_what_remains(kind: Any) -> None:
     """prompted-calling: Fields beside a call."""
@@ -110,12 +83,6 @@ def test_fields_beside_calls_are_parsed_from_what_remains(kind: Any) -> None:
     out, _, _ = ask(fields[kind] + IN_PARIS, adapter=kind(tool_calling="prompted"))
     assert [call.args for call in out.calls] == [{"city": "Paris"}]
     assert out.answer == "Soon."
-
-
-def test_thinking_in_the_text_is_reasoning() -> None:
-    out, _, _ = ask(f"<think>Weather.</think>\n{IN_PARIS}")
-    assert out.calls.reasoning == "Weather."
-    assert out.calls.text is None
 
 
 # The conversation
@@ -159,59 +126,7 @@ def test_a_conversation_may_change_its_mode_in_the_middle() -> None:
     assert last.answer == "Mild."
 
 
-def test_a_reask_says_the_error_in_words() -> None:
-    adapter = sigadapt.ChatAdapter(tool_calling="prompted", on_invalid="reask")
-    with (
-        LoopbackProvider([Answer(text=hermes('{"city": 42}')), Answer(text=IN_PARIS)]) as net,
-        dspy.context(lm=lm_of(net, cache=False), adapter=adapter),
-    ):
-        out: Any = dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather]))
-    assert [call.args for call in out.calls] == [{"city": "Paris"}]
-    again = net.received[1].body["messages"][-1]
-    assert again["role"] == "user"
-    assert "schema_mismatch" in again["content"]
-
-
-def test_few_shot_calls_are_shown_in_words() -> None:
-    demo = dspy.Example(
-        question="Rome?", calls=ToolCalls([ToolCall(id="x", name="get_weather", args={"city": "Rome"})])
-    )
-    with LoopbackProvider([Answer(text=IN_PARIS)]) as net:
-        predict = dspy.Predict(May)
-        predict.demos = [demo]
-        with dspy.context(lm=lm_of(net, cache=False), adapter=sigadapt.ChatAdapter(tool_calling="prompted")):
-            predict(question="weather?", tools=ToolDecls([get_weather]))
-    rows = net.received[0].body["messages"]
-    assert [row["role"] for row in rows] == ["system", "user", "assistant", "user"]
-    assert '"city":"Rome"' in rows[2]["content"]
-    assert "<tool_response>" in rows[3]["content"], "the result and the question are one message of the user"
-
-
 # Choices, and what cannot be enforced
-
-
-@pytest.mark.parametrize(
-    ("choice", "said"),
-    [
-        ("required", "You must call at least one tool now."),
-        ("get_weather", "You must call the tool 'get_weather' now"),
-        ("none", "Do not call any tool now."),
-    ],
-)
-def test_a_forced_choice_is_said_and_on_record(choice: str, said: str) -> None:
-    """prompted-calling: A forced choice."""
-    adapter = sigadapt.ChatAdapter(tool_calling="prompted", tool_choice=choice, on_invalid="keep")
-    text = "No." if choice == "none" else IN_PARIS
-    _, body, lm = ask(text, adapter=adapter)
-    assert said in body["messages"][0]["content"]
-    assert "/tool_choice" in [change.where for change in lm.history[-1]["changes"]]
-
-
-def test_a_forced_choice_that_is_not_obeyed_is_an_error() -> None:
-    """prompted-calling: A forced choice."""
-    adapter = sigadapt.ChatAdapter(tool_calling="prompted", tool_choice="required")
-    with pytest.raises(MissingToolCalls):
-        ask("[[ ## answer ## ]]\nNo.", adapter=adapter)
 
 
 def test_a_call_that_the_choice_does_not_allow_is_a_bad_one() -> None:
@@ -278,25 +193,6 @@ def test_a_text_completion_model_calls_tools() -> None:
     assert asked[0].endswith("weather?")
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (sigadapt.ChatAdapter, dspy.ChatAdapter),
-        (sigadapt.JSONAdapter, dspy.JSONAdapter),
-        (sigadapt.adapters.XMLAdapter, dspy.XMLAdapter),
-    ],
-)
-def test_a_dummy_model_answers_with_the_fields_of_its_adapter(ours: Any, theirs: Any) -> None:
-    """prompted-calling: The calls field in DSPy's text form."""
-    calls = {"tool_calls": [{"name": "get_weather", "args": {"city": "Paris"}}]}
-    lm = DummyLM([{"answer": "Soon.", "calls": calls}, {"answer": "Mild."}], adapter=theirs())
-    with dspy.context(lm=lm, adapter=ours()):
-        asked = (dspy.Predict(May)(question="weather?", tools=ToolDecls([get_weather])) for _ in range(2))
-        first, second = cast("Any", tuple(asked))
-    assert [call.args for call in first.calls] == [{"city": "Paris"}]
-    assert (first.answer, second.answer, second.calls) == ("Soon.", "Mild.", ToolCalls())
-
-
 # Properties
 
 names = st.sampled_from(["now", "get_weather", "files.read", "send-mail"])
@@ -323,15 +219,3 @@ def test_a_turn_written_into_a_prompt_is_read_back_as_it_was(calls: list[Any], t
     got: list[Any] = [(name, json.loads(args) if isinstance(args, str) else args or {}) for name, args in raw]
     assert got == [(name, args) for name, args in calls]
     assert (read.text or "") == text
-
-
-def test_every_form_that_can_be_said_is_named() -> None:
-    assert "hermes" in writers()
-    for form in writers():
-        request: Request = {
-            "model": "m",
-            "messages": [{"role": "user", "content": "hi"}],
-            "tools": [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}],
-        }
-        sent, _ = prompted_request(request, form, NATIVE["openai-chat"])
-        assert "tool_name" in sent["messages"][0]["content"]

@@ -231,50 +231,10 @@ def test_a_file_keeps_its_name_where_the_wire_has_a_place_for_it(wire: str, engi
 
 
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
-@pytest.mark.parametrize("medium", ["file", "audio"])
-def test_a_stream_sends_the_same(medium: str, engine: str):
-    """request-shaping: An input of DSPy's types goes out beside tools."""
-    provider, value = _provider(), MEDIA[medium](1)
-    signature = _signature(Cell("", "question", "openai", engine), type(value), ToolDecls, ToolCalls)
-    program = dspy.Predict(signature)
-    lm = dspy.LM(**provider.lm_options("openai", engine=engine))
-    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-        events: Any = sigadapt.stream_sync(program, question="What?", m=value, tools=[get_weather])
-        assert [*events]
-    assert provider.received[-1].body["stream"] is True
-    assert data_in(value) in json.dumps(provider.received[-1].body)
-
-
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
 def test_a_name_that_gemini_has_no_place_for_is_on_record(engine: str):
     """request-shaping: What of an input does not arrive is on record."""
     _, changes = _blocks("gemini", engine, _pdf(1, filename="a.pdf"))
     assert [change.why for change in changes if "a.pdf" in change.why]
-
-
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-@pytest.mark.parametrize("wire", ["anthropic"])
-def test_audio_for_claude_is_refused_before_the_request(wire: str, engine: str):
-    """request-shaping: An input that nobody can send is refused before the request."""
-    before = len(_provider().received)
-    with pytest.raises(InvalidHistory, match=r"input_audio data .audio/wav.*anthropic") as caught:
-        _blocks(wire, engine, MEDIA["audio"](1))
-    assert (caught.value.code, bool(caught.value.fix)) == ("unsendable_content", True)
-    assert len(_provider().received) == before
-
-
-def test_a_file_without_content_is_refused_with_what_to_do():
-    """request-shaping: An input that nobody can send is refused before the request."""
-    with pytest.raises(InvalidHistory, match="Give file_data or file_id") as caught:
-        _blocks("openai", "auto", dspy.File(filename="a.pdf"))
-    assert caught.value.code == "unsendable_content"
-
-
-def test_a_text_file_is_sent_as_text_where_files_do_not_arrive():
-    """request-shaping: What of an input does not arrive is on record."""
-    blocks, changes = _blocks("ollama", "litellm", dspy.File.from_bytes(b"a,b", "a.csv", "text/csv"))
-    assert "a.csv\na,b" in blocks
-    assert any("its text is sent" in change.why for change in changes)
 
 
 def _rows(content: Any) -> Any:
@@ -312,15 +272,4 @@ def test_a_block_that_a_hook_wrote_is_sent_or_refused(wire: str, content: Any):
         return
     with pytest.raises(InvalidHistory) as caught:
         lower(_rows(content), NATIVE[wire])
-    assert caught.value.code == "unsendable_content"
-
-
-def test_a_text_completion_model_refuses_an_image():
-    """request-shaping: An input that nobody can send is refused before the request."""
-    signature = _signature(Cell("", "question", "", ""), dspy.Image, ToolDecls, ToolCalls)
-    lm = dspy.LM(
-        "openai/gpt-3.5-turbo-instruct", model_type="text", api_base="http://127.0.0.1:1", api_key="k"
-    )
-    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()), pytest.raises(InvalidHistory) as caught:
-        dspy.Predict(signature)(question="What?", m=MEDIA["image"](1), tools=[get_weather])
     assert caught.value.code == "unsendable_content"

@@ -125,26 +125,6 @@ def test_lost_options() -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", ["native", "prompted"])
-def test_a_stand_in(mode: Any) -> None:
-    """server-tools: A stand-in takes the place of a missing tool."""
-    made = Answer(calls=[Call("my_search", {"query": "x"})])
-    if mode == "prompted":
-        made = Answer(text='<tool_call>\n{"name": "my_search", "arguments": {"query": "x"}}\n</tool_call>')
-    search = WebSearch(max_uses=3, local=my_search)
-    sent = Sent("openai", get_weather, search, answer=made, tool_calling=mode)
-    assert "Search with my own engine." in json.dumps(sent.body)
-    assert [result.value for result in sent.out.calls.run([search])] == ["found x"]
-    assert "your function 'my_search' is sent in its place, without max_uses" in str(sent.changes)
-
-
-def test_a_bad_call_of_a_stand_in() -> None:
-    """server-tools: A stand-in takes the place of a missing tool."""
-    made = Answer(calls=[Call("my_search", {"nothing": 1})])
-    sent = Sent("openai", WebSearch(local=my_search), answer=made, on_invalid="keep")
-    assert [call.code for call in sent.out.calls.invalid] == ["schema_mismatch"]
-
-
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
 def test_dropped(wire: str) -> None:
     """server-tools: Without a stand-in a missing tool is dropped on record."""
@@ -252,22 +232,3 @@ def test_a_token(engine: str, wire: str, tmp_path: Path) -> None:
     assert TOKEN in json.dumps(sent.body)
     assert TOKEN not in record.read_text("utf-8")
     assert TOKEN not in str(sent.changes) + str(sent.history) + repr(sent.out)
-
-
-def test_a_rotated_token_is_answered_from_the_cache() -> None:
-    """server-tools: A token is in the body alone."""
-    with (
-        LoopbackProvider([DONE]) as provider,
-        dspy.context(adapter=sigadapt.ChatAdapter(tool_calling="native")),
-    ):
-        lm = lm_of(provider, "responses", cache=True)
-        for token in ("one", "two"):
-            tools = [McpServer("docs", "https://rotated.test/", token=token)]
-            dspy.Predict(Question)(question="q", tools=tools, lm=lm)
-        assert len(provider.received) == 1
-
-
-def test_another_providers_own_server() -> None:
-    """server-tools: A provider's own words win."""
-    raw = {"type": "mcp", "server_label": "d", "server_url": "https://a.test/"}
-    assert Sent("anthropic", get_weather, raw).tools == [raw]

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import dspy
-import pytest
 from support import Talk, get_weather, lm_of
 
 import sigadapt
@@ -12,15 +11,9 @@ from sigadapt import ToolCalls, ToolResults
 from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
-ANEW = "the tools changed in this conversation; they are sent anew, and the provider's cache begins anew"
 THOUGHT: Json = {"type": "thinking", "thinking": "Weather.", "signature": "c2ln"}  # the provider's state
 CALL: Json = {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Paris"}}
 DONE: Json = {"type": "text", "text": "Done."}
-
-
-def query(sql: str) -> str:
-    """Run a query."""
-    raise AssertionError("a tool was executed")
 
 
 def claude(*blocks: Json) -> bytes:
@@ -47,19 +40,6 @@ def second_request(tools: list[Any], **options: Any) -> tuple[list[str], list[st
     ]
 
 
-@pytest.mark.parametrize("tools", [[get_weather, query], [query]], ids=["added", "replaced"])
-def test_a_changed_list_is_sent_anew_on_record(tools: list[Any]):
-    """conversations: Tools that change are sent anew, on record."""
-    assert second_request(tools) == ([tool.__name__ for tool in tools], [ANEW])
-
-
 def test_the_same_tools_are_no_change():
     """conversations: Tools that change are sent anew, on record."""
     assert second_request([get_weather]) == (["get_weather"], [])
-
-
-def test_a_prompt_has_no_list_that_changes():
-    """conversations: Tools that change are sent anew, on record."""
-    names, changes = second_request([get_weather, query], tool_calling="prompted")
-    assert not names
-    assert ANEW not in changes

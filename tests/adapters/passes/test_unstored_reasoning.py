@@ -9,12 +9,9 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import assistant_message, lower, to_lm15
-from support import NATIVE, start
+from support import start
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls
-from sigadapt.response import choices_from_response
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider, Received
 
 
@@ -91,14 +88,6 @@ def sent_by(models: list[dict[str, Any]]) -> tuple[list[Any], Any]:
     return [received.body for received in provider.received], lm
 
 
-class Ask(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
 UNKNOWN = {"model": "openai/my-own", "store": False}
 
 
@@ -117,60 +106,3 @@ def test_what_was_not_stored_stays_behind_later_too():
     assert [body.get("include") for body in bodies] == [None] * 4
     assert [len(reasoning_in(body)) for body in bodies] == [0, 0, 0, 1]
     assert any("stays behind" in change.why for change in lm.history[-1]["changes"])
-
-
-def test_what_was_stored_stays_behind_where_nothing_is():
-    """conversations: Reasoning that was not stored and is not encrypted stays behind."""
-    bodies, _ = sent_by([{}, {"store": False}])
-    sent = reasoning_in(bodies[-1])
-    assert [bool(item.get("encrypted_content")) for item in sent] == [True]
-    calls = [item for item in bodies[-1]["input"] if item.get("type") == "function_call"]
-    assert ["id" in call for call in calls] == [False, False, True], "which OpenAI would look up"
-
-
-@pytest.mark.parametrize("engine", ["auto", "lm15", "litellm"])
-def test_what_the_program_includes_is_sent_once(engine: str):
-    """conversations: Reasoning that was not stored goes back encrypted."""
-    given = ["message.output_text.logprobs", *([ENCRYPTED] if engine == "litellm" else [])]
-    bodies, _ = sent_by([{"engine": engine, "store": False, "include": given}])
-    assert [sorted(body["include"]) for body in bodies] == [["message.output_text.logprobs", ENCRYPTED]] * 2
-
-
-def test_a_setting_inside_of_the_body_counts():
-    """conversations: Reasoning that was not stored goes back encrypted."""
-    bodies, _ = sent_by([{"engine": "litellm", "extra_body": {"store": False}}])
-    assert [body["include"] for body in bodies] == [[ENCRYPTED]] * 2
-    assert [len(reasoning_in(body)) for body in bodies] == [0, 1]
-
-
-def test_a_model_that_reasons_by_its_settings_is_asked():
-    """conversations: Reasoning that was not stored goes back encrypted."""
-    bodies, _ = sent_by([{**UNKNOWN, "reasoning_effort": "low"}])
-    assert [body["include"] for body in bodies] == [[ENCRYPTED]] * 2
-
-
-@pytest.mark.parametrize("mode", ["native", "prompted"])
-def test_other_wires_and_prompts_are_asked_nothing(mode: Any):
-    """conversations: Reasoning that was stored goes back by its id."""
-    wire = "openai" if mode == "native" else "responses"
-    with LoopbackProvider([Answer(text="No.")]) as provider:
-        lm = dspy.LM(**provider.lm_options(wire, store=False))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling=mode)):
-            dspy.Predict(Ask)(question="?", tools=[get_weather])
-    assert "include" not in provider.received[-1].body
-
-
-def test_what_an_account_keeps_not_stays_behind():
-    """conversations: Reasoning that was not stored and is not encrypted stays behind."""
-    item: Any = {"type": "reasoning", "id": "rs_1", "summary": []}
-    call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "look", "arguments": "{}"}
-    body: Any = {"object": "response", "status": "completed", "store": False, "output": [item, call]}
-    [choice] = choices_from_response(body)
-    assert choice.tool_calls is not None
-    turn = choice.tool_calls.turn
-    assert turn.state is not None
-    assert turn.state["stored"] is False
-    request: Any = {"model": "openai/gpt-5", "messages": [assistant_message(choice.tool_calls, turn, None)]}
-    lowered = lower(request, NATIVE["openai-responses"])
-    rows = to_lm15(lowered.request, NATIVE["openai-responses"]).body.rows
-    assert [item["type"] for row in rows for item in row] == ["function_call"]

@@ -88,86 +88,8 @@ def chat(message: Json) -> Json:
 WEB: Json = {"type": "web_search_20250305", "name": "web_search"}
 LOOK: Json = {"type": "text", "text": "Let me look."}
 SEARCH: Json = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
-FOUND: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 SUNNY: Json = {"type": "text", "text": "Sunny."}
-USE: Json = {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Paris"}}
 PAUSED = claude(LOOK, SEARCH, stop="pause_turn")
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_paused_turn_goes_back_as_it_came(wired: Any, is_async: bool) -> None:
-    """conversations: A paused turn goes on."""
-    wire = wired("anthropic")
-    again = claude(FOUND, SEARCH, stop="pause_turn")
-    out = wire.ask(
-        PAUSED, again, claude(FOUND, SUNNY, stop="end_turn"), tools=[get_weather, WEB], is_async=is_async
-    )
-    assert out.answer == "Let me look.\n\nSunny."
-    first, second, third = wire.sent
-    assert first["tools"] == second["tools"] == third["tools"]
-    assert second["messages"][:-1] == third["messages"][:-1] == first["messages"]
-    assert second["messages"][-1] == {"role": "assistant", "content": [LOOK, SEARCH]}
-    assert third["messages"][-1] == {"role": "assistant", "content": [LOOK, SEARCH, FOUND, SEARCH]}
-    assert [why for why in wire.changes if "paused" in why][-1].endswith("(2)")
-
-
-def test_a_call_after_a_pause_keeps_every_block(wired: Any) -> None:
-    """conversations: A paused turn goes on."""
-    wire = wired("anthropic")
-    out = wire.ask(PAUSED, claude(FOUND, USE), tools=[get_weather, WEB])
-    calls = ToolCalls.model_validate_json(out.calls.model_dump_json())
-    wire.ask(
-        claude(SUNNY, stop="end_turn"), tools=[get_weather, WEB], results=ToolResults.of(calls, ["18 C"])
-    )
-    assert wire.sent[-1]["messages"][-2]["content"] == [LOOK, SEARCH, FOUND, USE]
-
-
-def streamed(stop: str, *blocks: Json) -> bytes:
-    head: Json = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []}
-    events: list[Json] = [{"type": "message_start", "message": {**head, "usage": {"input_tokens": 1}}}]
-    for index, block in enumerate(blocks):
-        text, sent = block.get("text"), block.get("input")
-        start: Json = {**block, **({"text": ""} if text else {}), **({"input": {}} if sent else {})}
-        events.append({"type": "content_block_start", "index": index, "content_block": start})
-        pieces = [{"type": "text_delta", "text": each} for each in (text or "").partition(" ") if each]
-        pieces += [{"type": "input_json_delta", "partial_json": json.dumps(sent)}] if sent else []
-        events += [{"type": "content_block_delta", "index": index, "delta": piece} for piece in pieces]
-        events.append({"type": "content_block_stop", "index": index})
-    events.append({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}})
-    events.append({"type": "message_stop"})
-    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events).encode()
-
-
-@pytest.mark.parametrize("has_call", [False, True])
-def test_the_parts_of_a_paused_turn_stream_as_one(has_call: bool) -> None:
-    """conversations: A paused turn goes on."""
-    rest = [FOUND, SUNNY, *([USE] if has_call else [])]
-    answers = [streamed("pause_turn", LOOK, SEARCH), streamed("tool_use" if has_call else "end_turn", *rest)]
-    listeners: list[Any] = [dspy.streaming.StreamListener("answer"), sigadapt.listeners.CallListener("calls")]
-    with LoopbackProvider(lambda _: answers.pop(0)) as provider:
-        lm = lm_of(provider, "anthropic", cache=False)
-        adapter = sigadapt.ChatAdapter(tool_calling="native")
-        with dspy.context(lm=lm, adapter=adapter, track_usage=True):
-            program: Any = dspy.streamify(
-                dspy.Predict(Ask), async_streaming=False, stream_listeners=listeners
-            )
-            *chunks, out = program(question="?", tools=ToolDecls([get_weather, WEB]))
-    texts = [chunk for chunk in chunks if chunk.signature_field_name == "answer"]
-    assert "".join(chunk.chunk for chunk in texts) == "Let me look.\n\nSunny."
-    assert [chunk.is_last_chunk for chunk in texts].count(True) == 1
-    assert texts[-1].is_last_chunk
-    calls = [chunk.chunk for chunk in chunks if chunk.signature_field_name == "calls"]
-    assert [call.args for each in calls for call in each] == [{"city": "Paris"}] * has_call
-    assert next(iter(out.get_lm_usage().values()))["completion_tokens"] == 10
-
-
-def test_the_usage_of_a_paused_turn_adds_up(wired: Any) -> None:
-    """conversations: A paused turn goes on."""
-    wire = wired("anthropic")
-    with dspy.context(track_usage=True):
-        out = wire.ask(PAUSED, claude(FOUND, SUNNY, stop="end_turn"), tools=[get_weather, WEB])
-    assert next(iter(out.get_lm_usage().values()))["total_tokens"] == 4
-    assert [entry["usage"]["total_tokens"] for entry in wire.lm.history] == [2, 2]
 
 
 @pytest.mark.parametrize("max_pauses", [0, 2])
@@ -182,31 +104,6 @@ def test_a_turn_that_pauses_for_ever_ends(wired: Any, max_pauses: int) -> None:
 
 
 # ---- tools that the program runs ----
-
-CLAUDE_TOOLS: list[tuple[Json, Json]] = [
-    ({"type": "bash_20250124", "name": "bash"}, {"command": "ls"}),
-    ({"type": "memory_20250818", "name": "memory"}, {"command": "view", "path": "/memories"}),
-    ({"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}, {"command": "view"}),
-    ({"type": "computer_20251124", "name": "computer"}, {"action": "screenshot"}),
-]
-
-
-@pytest.mark.parametrize(("tool", "args"), CLAUDE_TOOLS, ids=[tool["name"] for tool, _ in CLAUDE_TOOLS])
-def test_claudes_client_tools(wired: Any, tool: Json, args: Json) -> None:
-    """toolsets: A call of a client tool in a provider's own words."""
-    wire, use = wired("anthropic"), {"type": "tool_use", "id": "t1", "name": tool["name"], "input": args}
-    out = wire.ask(claude(use), tools=[get_weather, tool])
-    (call,) = out.calls
-    assert (call.name, call.args) == (tool["name"], args)
-    assert call.bind(ToolDecls([tool])) == args
-    wire.ask(
-        claude(SUNNY, stop="end_turn"), tools=[get_weather, tool], results=ToolResults.of(out.calls, ["ok"])
-    )
-    *_, turn, results = wire.sent[-1]["messages"]
-    assert turn["content"] == [use]
-    assert results["content"] == [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
-    undeclared = wire.ask(claude(use), tools=[get_weather])
-    assert [bad.code for bad in undeclared.calls.invalid] == ["unknown_tool"]
 
 
 SHOT = dspy.Image(url="data:image/png;base64,iVBORw0KGgo=")
@@ -308,16 +205,6 @@ def test_openais_client_tools(wired: Any, name: str) -> None:
     assert [bad.code for bad in undeclared.calls.invalid] == ["unknown_tool"]
 
 
-def test_a_failed_client_tool_says_so(wired: Any) -> None:
-    """toolsets: A call of a client tool in a provider's own words."""
-    for name, part in (("shell", '"exit_code": 1'), ("apply_patch", '"status": "failed"')):
-        tool, item, *_ = OPENAI_TOOLS[name]
-        wire = wired("responses")
-        out = wire.ask(responses(item), tools=[get_weather, tool])
-        wire.ask(responses(item), tools=[tool], results=ToolResults.of(out.calls, ["no"], errors=[True]))
-        assert part in json.dumps(wire.sent[-1]["input"][-1])
-
-
 MCP: Json = {"type": "mcp", "server_label": "x", "server_url": "https://x.test"}
 APPROVAL: Json = {
     "type": "mcp_approval_request",
@@ -381,16 +268,6 @@ def test_an_approval_that_nobody_declared_is_a_bad_call_and_answered_with_no(
     assert (answer["type"], answer["approve"]) == ("mcp_approval_response", False)
 
 
-FUNCTION_CALL: Json = {
-    "type": "function_call",
-    "id": "fc_1",
-    "call_id": "t1",
-    "name": "get_weather",
-    "arguments": '{"city":"Paris"}',
-    "status": "completed",
-}
-
-
 def test_what_a_provider_ran_itself_is_no_call() -> None:
     """toolsets: What a provider ran itself is no call."""
     in_container = {"type": "container_reference", "container_id": "cntr_1"}
@@ -402,21 +279,6 @@ def test_what_a_provider_ran_itself_is_no_call() -> None:
     ]
     choice = choice_from_response(responses(*items))
     assert choice.tool_calls is None
-
-
-def test_a_shell_with_its_output_was_run_by_openai(wired: Any) -> None:
-    """toolsets: What a provider ran itself is no call."""
-    shell: Json = {"type": "shell_call", "call_id": "s1", "action": {"commands": ["ls"]}}
-    output: Json = {"type": "shell_call_output", "call_id": "s1", "output": []}
-    items = [shell, output, FUNCTION_CALL]
-    wire = wired("responses")
-    out = wire.ask(responses(*items), tools=[get_weather])
-    assert [call.name for call in out.calls] == ["get_weather"]
-    done: Json = {"type": "message", "content": [{"type": "output_text", "text": "Done."}]}
-    wire.ask(responses(done), tools=[get_weather], results=ToolResults.of(out.calls, ["18 C"]))
-    *_, first, second, third, result = wire.sent[-1]["input"]
-    assert [first, second, third] == items
-    assert result["call_id"] == "t1"
 
 
 def test_tool_references_reach_claude(wired: Any) -> None:
@@ -445,26 +307,6 @@ def test_tool_references_reach_claude(wired: Any) -> None:
 
 
 # ---- tools beside tools ----
-
-
-MIXTURES: list[tuple[str, list[Any], str | None]] = [
-    ("gemini/gemini-3-pro-preview", [get_weather, {"googleSearch": {}}], "VALIDATED"),
-    ("gemini/gemini-3-pro-preview", [get_weather], None),
-    ("gemini/gemini-3-pro-preview", [{"googleSearch": {}}], None),
-    ("gemini/gemini-2.5-pro", [get_weather, {"googleSearch": {}}], None),
-]
-
-
-@pytest.mark.parametrize(("model", "tools", "mode"), MIXTURES)
-def test_geminis_mixtures_have_their_setting(wired: Any, model: str, tools: Any, mode: str | None) -> None:
-    """request-shaping: Gemini's own tools beside functions."""
-    body = {"candidates": [{"content": {"parts": [{"text": "Hi."}]}, "finishReason": "STOP"}]}
-    wire = wired("gemini", model=model)
-    wire.ask(body, tools=tools)
-    config = wire.sent[0].get("toolConfig", {})
-    assert config.get("includeServerSideToolInvocations", False) is (mode is not None)
-    assert config.get("functionCallingConfig", {}).get("mode") == mode
-    assert any("includeServerSideToolInvocations" in why for why in wire.changes) is (mode is not None)
 
 
 def test_a_forced_choice_stays_with_the_setting(wired: Any) -> None:

@@ -1,17 +1,15 @@
 """Asking again after bad calls, over real HTTP: what each further request says, and what comes out of it."""
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import dspy
 import pytest
-from internals import RefusedToolCall, messages_of, plan_of
+from internals import messages_of, plan_of
 from support import ADAPTERS, ENGINES, May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt import ToolCall, ToolCallParseError, ToolCalls, ToolResults
-from sigadapt.errors import MissingToolCalls
+from sigadapt import ToolCallParseError, ToolCalls, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 MODES = ("sync", "async")
@@ -224,54 +222,6 @@ async def test_what_cannot_be_replayed_is_quoted(wire: str, engine: str, sent: s
     assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Rome"}]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_input_that_is_no_object_is_quoted_where_the_wire_carries_objects(engine: str) -> None:
-    """tool-call-outputs: Undecodable arguments go back as none and are quoted."""
-    use = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": ["Paris", 3]}
-    body = {
-        "id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use",
-        "content": [{"type": "text", "text": "Hm."}, use], "usage": {"input_tokens": 1, "output_tokens": 1},
-    }  # fmt: skip
-    with LoopbackProvider([body, Answer(calls=[ROME])]) as provider:
-        out = await ask(provider, route=("anthropic", engine))
-    _, calls, (bad,) = turn(*reversed(provider.received))
-    assert calls == [("toolu_1", "get_weather", {})]
-    assert "not_an_object" in bad.text
-    assert "Paris" in bad.text
-    assert arguments(out.calls) == [{"city": "Rome"}]
-
-
-async def test_a_call_cut_off_at_the_limit_is_asked_for_again() -> None:
-    """tool-call-outputs: A failed result says what is wrong."""
-    cut = Answer(text="Hm.", calls=[PARIS, Call("get_weather", '{"city":"Ro')], finish="length")
-    with LoopbackProvider([cut, Answer(calls=[ROME])]) as provider:
-        out = await ask(provider)
-    _, _, (_, bad) = turn(*reversed(provider.received))
-    assert bad.text.startswith("ERROR: truncated: ")
-    assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Rome"}]
-
-
-async def test_an_unknown_tool_is_told_what_there_is() -> None:
-    """tool-call-outputs: A failed result says what is wrong."""
-    with LoopbackProvider([Answer(text="Hm.", calls=[Call("rm_rf")]), Answer(calls=[ROME])]) as provider:
-        out = await ask(provider)
-    _, calls, (bad,) = turn(*reversed(provider.received))
-    assert calls[0][1] == "rm_rf"
-    assert "unknown_tool" in bad.text
-    assert "'get_weather'" in bad.text
-    assert arguments(out.calls) == [{"city": "Rome"}]
-
-
-async def test_a_long_text_is_quoted_only_so_far() -> None:
-    """tool-call-outputs: Undecodable arguments go back as none and are quoted."""
-    long = Call("get_weather", '{"city":"' + "x" * 100_000)
-    with LoopbackProvider([Answer(text="Hm.", calls=[long]), Answer(calls=[ROME])]) as provider:
-        await ask(provider)
-    _, _, (bad,) = turn(*reversed(provider.received))
-    assert 'You sent: {"city":"xxx' in bad.text
-    assert len(bad.text) < 6_000
-
-
 # How often it asks
 
 
@@ -296,23 +246,6 @@ async def test_it_asks_again_at_most_so_often_and_then_raises(engine: str, mode:
     assert calls is not None
     assert arguments(calls) == [{"city": "Paris"}], "which each answer made again"
     assert [call.arguments for call in calls.invalid] == ['{"city":']
-
-
-async def test_one_reask_is_the_default() -> None:
-    """tool-call-outputs: A reask is made at most as often as allowed."""
-    with LoopbackProvider([Answer(calls=[WRONG])]) as provider, pytest.raises(ToolCallParseError):
-        await ask(provider)
-    assert len(provider.received) == 2
-
-
-async def test_a_good_answer_is_not_asked_for_again() -> None:
-    """tool-call-outputs: A reask is made at most as often as allowed."""
-    with LoopbackProvider([Answer(calls=[PARIS]), Answer(text="No.")]) as provider:
-        out = await ask(provider, max_reasks=5)
-        text = await ask(provider, May, max_reasks=5)
-    assert arguments(out.calls) == [{"city": "Paris"}]
-    assert text.answer == "No."
-    assert len(provider.received) == 2
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -365,26 +298,6 @@ async def test_positions_and_ids_are_unique_in_what_comes_out(wire: str, engine:
     assert unique(out.calls)
 
 
-async def test_an_id_that_was_used_in_an_earlier_answer_is_renumbered() -> None:
-    """tool-call-outputs: Ids and positions stay unique across reasks."""
-
-    def same_ids(calls: Sequence[Call]) -> Answer:
-        return Answer(
-            text="Hm.", calls=[Call(call.name, call.arguments, id=f"c{n}") for n, call in enumerate(calls)]
-        )
-
-    answers = [same_ids([PARIS, WRONG]), same_ids([OSLO, BROKEN]), same_ids([ROME])]
-    with LoopbackProvider(answers) as provider:
-        out = await ask(provider, max_reasks=2)
-    assert unique(out.calls)
-    assert [call.altered for call in out.calls] == [(), ("renumbered",), ("renumbered",)]
-    rows = provider.received[2].body["messages"]
-    made = [call["id"] for row in rows for call in row.get("tool_calls") or ()]
-    answered = [row["tool_call_id"] for row in rows if row["role"] == "tool"]
-    assert made == answered
-    assert len(set(made)) == 4, "a result must answer one call"
-
-
 async def test_positions_are_unique_in_the_error_too() -> None:
     """tool-call-outputs: Ids and positions stay unique across reasks."""
     answers = [Answer(calls=[BROKEN, PARIS]), Answer(calls=[OSLO, WRONG]), Answer(calls=[WRONG, ROME])]
@@ -398,27 +311,6 @@ async def test_positions_are_unique_in_the_error_too() -> None:
 
 
 # Candidates
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_candidates_are_asked_again_each_by_itself(mode: str) -> None:
-    """tool-call-outputs: Candidates are asked again each by itself."""
-    answers = [
-        Answer(text="A.", calls=[PARIS]),
-        Answer(text="B.", calls=[WRONG]),
-        Answer(text="C.", calls=[OSLO, BROKEN]),
-        Answer(text="B again.", calls=[ROME]),
-        Answer(text="C again.", calls=[weather("Bonn")]),
-    ]
-    with LoopbackProvider(answers) as provider:
-        out = await ask(provider, mode=mode, config={"n": 3, "temperature": 1.0})
-    assert [arguments(calls) for calls in out.completions.calls] == [
-        [{"city": "Paris"}],
-        [{"city": "Rome"}],
-        [{"city": "Oslo"}, {"city": "Bonn"}],
-    ]
-    first, *reasks = (provider.received[n] for n in (0, 3, 4))
-    assert [turn(request, first).text for request in reasks] == ["B.", "C."]
 
 
 async def test_candidates_that_went_wrong_alike_are_told_apart_by_the_cache() -> None:
@@ -512,42 +404,7 @@ class WithHistory(Goes):
     history: dspy.History | None = dspy.InputField(default=None)
 
 
-async def test_only_the_same_name_and_arguments_are_a_repeat() -> None:
-    """tool-call-outputs: A call made again after a reask comes out once."""
-    same, other = weather("Paris", days=3), [weather("Paris", days=True), weather("Paris", days=3.0)]
-    reordered = Call("get_weather", '{"days": 3, "city": "Paris"}')
-    answers = [Answer(calls=[same, same, WRONG]), Answer(calls=[reordered, *other])]
-    with LoopbackProvider(answers) as provider:
-        out = await ask(provider, validate_args=False, on_invalid="reask")
-        assert len(out.calls) == 3, "nothing was bad, and one answer may hold the same call twice"
-    with LoopbackProvider([Answer(calls=[same, same, BROKEN]), answers[1]]) as provider:
-        out = await ask(provider, validate_args=False)
-    assert [call.arguments for call in out.calls] == [same.text, same.text, *(each.text for each in other)]
-
-
 # A reask answered in text
-
-
-@pytest.mark.parametrize("signature", [Must, May, Theirs])
-async def test_text_after_good_calls_is_kept_with_them(signature: Any) -> None:
-    """tool-call-outputs: A reask answered in text keeps the text."""
-    answers = [Answer(text="One.", calls=[PARIS, WRONG]), Answer(text="That is all.")]
-    with LoopbackProvider(answers) as provider:
-        out = await ask(provider, signature)
-    assert arguments(out.calls.tool_calls) == [{"city": "Paris"}]
-    assert out.calls.text == "That is all."
-    assert out.calls.tool_calls[0].turn.text == "One."
-    assert len(provider.received) == 2
-
-
-async def test_text_in_place_of_a_bad_call_is_the_answer() -> None:
-    """tool-call-outputs: A reask answered in text keeps the text."""
-    with LoopbackProvider([Answer(calls=[WRONG]), Answer(text="It is sunny.")]) as provider:
-        out = await ask(provider, May)
-        assert (out.answer, out.calls) == ("It is sunny.", ToolCalls())
-        with pytest.raises(MissingToolCalls) as caught:
-            await ask(provider, Must)
-    assert caught.value.choice.text == "It is sunny."
 
 
 async def test_marked_text_fills_its_fields_after_a_reask() -> None:
@@ -574,22 +431,6 @@ async def test_every_adapter_and_field_type_asks_again(adapter: Any, signature: 
     assert len(turn(*reversed(provider.received)).results) == 2
 
 
-@pytest.mark.parametrize("signature", [Must, May])
-async def test_a_bad_call_raises_for_every_field_type(signature: Any) -> None:
-    """tool-call-outputs: What is bad after the last reask raises."""
-    with LoopbackProvider([Answer(calls=[BROKEN])]) as provider, pytest.raises(ToolCallParseError):
-        await ask(provider, signature, max_reasks=2)
-    assert len(provider.received) == 3
-
-
-async def test_what_is_bad_after_the_last_reask_is_handed_on_to_a_loop() -> None:
-    """tool-call-outputs: What is bad after the last reask raises."""
-    with LoopbackProvider([Answer(calls=[PARIS, BROKEN]), Answer(calls=[BROKEN])]) as provider:
-        out = await ask(provider, Theirs, max_reasks=2)
-    assert len(provider.received) == 3
-    assert [type(call) for call in out.calls.tool_calls] == [ToolCall, RefusedToolCall]
-
-
 async def test_nothing_is_salvaged_unless_it_is_asked_for() -> None:
     """asked-for-leniency: Nothing is salvaged unless it is asked for."""
     calls = [Call("get_weather", "{'city': 'Paris'}"), weather("Rome", days="3")]
@@ -612,21 +453,6 @@ async def test_what_was_salvaged_is_not_asked_for_again(engine: str) -> None:
     assert len(provider.received) == 1
 
 
-async def test_what_was_repaired_and_does_not_fit_is_asked_for_again() -> None:
-    """asked-for-leniency: A salvaged call is checked like any other."""
-    answers = [
-        Answer(text="Hm.", calls=[Call("get_weather", "{'city': 42}")]),
-        Answer(calls=[Call("get_weather", "{'city': 'Rome', 'days': '3'}")]),
-    ]
-    with LoopbackProvider(answers) as provider:
-        out = await ask(provider, repair=True, unwrap=True)
-    _, _, (bad,) = turn(*reversed(provider.received))
-    assert bad.text.startswith("ERROR: schema_mismatch at /city: ")
-    assert bad.text.endswith("You sent: {'city': 42}")
-    (call,) = out.calls
-    assert (call.args, call.altered) == ({"city": "Rome", "days": 3}, ("repaired", "unwrapped"))
-
-
 async def test_what_was_salvaged_goes_back_as_it_was_accepted() -> None:
     """asked-for-leniency: A salvaged call goes back as it was accepted."""
     salvaged = [Call("get_weather", "{'city': 'Paris'}"), Call("get_weather", json.dumps('{"city":"Oslo"}'))]
@@ -635,15 +461,6 @@ async def test_what_was_salvaged_goes_back_as_it_was_accepted() -> None:
     _, calls, results = turn(*reversed(provider.received))
     assert [args for _, _, args in calls] == [{"city": "Paris"}, {"city": "Oslo"}, {"city": 42}]
     assert [result.text.startswith("ERROR: ") for result in results] == [False, False, True]
-
-
-async def test_unchecked_arguments_that_are_no_json_are_still_asked_for_again() -> None:
-    """tool-call-outputs: Checking can be turned off."""
-    answers = [Answer(text="Hm.", calls=[WRONG, BROKEN]), Answer(calls=[ROME])]
-    with LoopbackProvider(answers) as provider:
-        out = await ask(provider, validate_args=False)
-    assert arguments(out.calls) == [{"city": 42}, {"city": "Rome"}]
-    assert len(provider.received) == 2
 
 
 # What only a hostile answer holds

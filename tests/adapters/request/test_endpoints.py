@@ -97,47 +97,12 @@ def test_what_a_gateway_carries_goes_back_to_it(server: Server, name: str, engin
         assert turn["tool_calls"][0]["provider_specific_fields"] == {"thought_signature": "CiQB"}
 
 
-@pytest.mark.parametrize("name", GATEWAYS)
-def test_what_a_gateway_carries_goes_nowhere_else(server: Server, name: str) -> None:
-    """conversations: What a gateway carries goes back to that gateway alone."""
-    sent, fields = GATEWAYS[name]
-    out, _ = server.ask(chat(**{"content": None, "tool_calls": [CALL], **sent}))
-    turn, changes = server.goes_on(out.calls, model="hosted_vllm/m")
-    assert fields.keys().isdisjoint(turn)
-    assert "__thought__" not in json.dumps(turn)
-    assert "provider_specific_fields" not in turn["tool_calls"][0]
-    assert any("openai@127.0.0.1" in why for why in changes)
-
-
 @pytest.mark.parametrize("model", ["hosted_vllm/m", "ollama_chat/llama3.1", "openrouter/m"])
 def test_reasoning_stays_with_its_server(server: Server, model: str) -> None:
     """conversations: Reasoning is not another server's own."""
     out, _ = server.ask(chat(content=None, reasoning_content="Hm.", tool_calls=[CALL]))
     turn, changes = server.goes_on(out.calls, model=model)
     assert not any(key.startswith(("reasoning", "thinking")) for key in turn)
-    assert any("reasoning" in why for why in changes)
-
-
-def test_a_user_may_send_reasoning_anywhere(server: Server) -> None:
-    """conversations: Reasoning is not another server's own."""
-    message = {"content": None, "reasoning": "Hm.", "reasoning_details": [DETAILS], "tool_calls": [CALL]}
-    out, _ = server.ask(chat(**message))
-    options = {"replay_reasoning": "reasoning_content"}
-    turn, changes = server.goes_on(out.calls, model="hosted_vllm/m", options=options)
-    assert turn["reasoning_content"] == "Hm."
-    assert "reasoning_details" not in turn
-    assert any("reasoning_details" in why for why in changes)
-
-
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-def test_a_server_that_wants_its_reasoning_gets_its_own(server: Server, engine: str) -> None:
-    """conversations: Reasoning is not another server's own."""
-    own, _ = server.ask(chat(content=None, reasoning_content="Hm.", tool_calls=[CALL]), "deepseek/m", engine)
-    turn, changes = server.goes_on(own.calls, model="deepseek/m", engine=engine)
-    assert (turn["reasoning_content"], changes) == ("Hm.", [])
-    other, _ = server.ask(chat(content=None, reasoning_content="Hm.", tool_calls=[CALL]))
-    turn, changes = server.goes_on(other.calls, model="deepseek/m", engine=engine)
-    assert turn.get("reasoning_content") in (None, "")
     assert any("reasoning" in why for why in changes)
 
 

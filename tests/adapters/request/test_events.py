@@ -150,16 +150,6 @@ def test_an_event_sends_what_its_turn_sent(
     assert rows_of(*saved.messages, **inputs) == rows
 
 
-def test_a_result_of_one_call_is_never_given_to_another():
-    """conversations: An event of a continuing turn sends its round."""
-    with pytest.raises(InvalidHistory) as caught:
-        rows_of({**Q, "results": R_ONE, "calls": TWO})  # both of call_0, and nothing answers the second
-    assert caught.value.code == "unknown_call"
-    with pytest.raises(InvalidHistory) as caught:
-        rows_of({**Q, "calls": ONE}, {"results": R_TWO, "answer": "25."})
-    assert (caught.value.code, "'call_0'" in str(caught.value)) == ("unanswered_call", True)
-
-
 UNREADABLE: list[Any] = [
     {"results": {"rounds": 3}},
     {"results": {"rounds": [{}]}},
@@ -190,13 +180,6 @@ def test_an_example_of_a_continuing_turn_sends_its_round():
         *["user", "calls demo_1_0 Paris", "demo_1_0 gave 18 C"],
         "calls demo_1_1 Rome",
     ]
-
-
-def test_an_example_of_data_sends_its_calls():
-    """A labeled example has its calls as dicts; without them, it would teach the model to call nothing."""
-    call = {"name": "get_weather", "args": {"city": "Paris"}}
-    for expected in (call, [call]):
-        assert told(rows_of(demos=[{**Q, "calls": expected}]))[:2] == ["user", "calls demo_0_0 Paris"]
 
 
 @pytest.mark.parametrize("calls", ["get_weather(Paris)", [{"name": "get_weather", "arg": {}}], 5], ids=str)
@@ -291,20 +274,6 @@ def test_any_ids_go_out_unique_and_come_back_paired(
     assert len(changed) == sum(new != old for new, old in back.items()), "on record"
     assert json.dumps(rows, default=str) == before, "the given request is not changed"
     assert to_lm15(sent.request, route).body.rows
-
-
-def test_an_alias_stays_the_same_from_turn_to_turn():
-    """conversations: An id that comes again in a later turn goes out under an alias."""
-    rounds = [ToolResults.of(calls_of(city), ["fine"]) for city in ("Paris", "Rome", "Oslo")]
-    route = NATIVE["anthropic"]
-    two = lower(request_of(rows_of(**Q, results=rounds[0] + rounds[1])), route)
-    three = lower(request_of(rows_of(**Q, results=rounds[0] + rounds[1] + rounds[2])), route)
-    before, after = two.request["messages"], three.request["messages"]
-    assert after[: len(before)] == before, "or no provider's prompt cache would hold"
-    change = two.changes[0]
-    assert (change.where, change.what) == ("/messages/4/tool_calls/0/id", "renamed")
-    assert "'call_0'" in change.why
-    assert ids_out(before)[1] in change.why
 
 
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])

@@ -32,8 +32,6 @@ from wire_matrix import COLUMNS, REASONING, declared
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
-from sigadapt.errors import InvalidHistory
-from sigadapt.testing import Answer, LoopbackProvider
 
 
 class Chat(dspy.Signature):
@@ -350,60 +348,6 @@ def names_of(form: str, sent: dict[str, Any]) -> list[str]:
 
 
 # ---- what no provider would take ----
-
-CALLS = ToolCalls(
-    tool_calls=[
-        ToolCall(id="call_a", name="get_weather", args={"city": "Paris"}, index=0),
-        ToolCall(id="call_b", name="get_weather", args={"city": "Rome"}, index=1),
-    ]
-)
-
-
-def refused(**inputs: Any) -> InvalidHistory:
-    with LoopbackProvider([Answer(text="never")]) as provider:
-        with pytest.raises(InvalidHistory) as caught:
-            ask(dspy.LM(**provider.lm_options("openai")), **inputs)
-        assert provider.received == ()
-    return caught.value
-
-
-def test_a_call_without_a_result_is_refused():
-    """conversations: A call without its result is refused before the request."""
-    error = refused(history=dspy.History(messages=[{"question": "Weather?", "calls": CALLS}]))
-    assert error.code == "unanswered_call"
-    assert "call_a" in str(error)
-    one = dspy.ToolCallResults.from_tool_calls_and_values(CALLS[:1], ["sunny"])  # pyright: ignore[reportArgumentType]
-    answered = CALLS.model_copy(update={"tool_call_results": one})
-    error = refused(history=dspy.History(messages=[{"question": "Weather?", "calls": answered}]))
-    assert (error.code, "call_b" in str(error)) == ("unanswered_call", True)
-
-
-def test_a_result_without_a_call_is_refused():
-    """conversations: A result without its call is refused before the request."""
-    other = ToolCalls(tool_calls=[ToolCall(id="call_z", name="get_weather", args={})])
-    results = ToolResults.of(other, ["sunny"])
-    error = refused(
-        history=dspy.History(messages=[{"question": "Weather?", "calls": CALLS, "results": results}])
-    )
-    assert (error.code, "call_z" in str(error)) == ("unknown_call", True)
-
-
-def test_a_call_can_be_marked_as_not_answered():
-    """conversations: A call can be marked as not answered."""
-    results = ToolResults.of(CALLS, ["sunny", ToolResult.unanswered(CALLS[1])])
-    event = {"question": "Weather?", "calls": CALLS, "results": results}
-    with LoopbackProvider([Answer(text="[[ ## answer ## ]]\nFine.")]) as provider:
-        ask(dspy.LM(**provider.lm_options("anthropic")), history=dspy.History(messages=[event]))
-    (last,) = (row for row in provider.received[0].body["messages"] if "tool_result" in json.dumps(row))
-    assert last["content"][1]["is_error"] is True
-
-
-def test_the_words_of_a_turn_come_before_what_the_user_asks_next():
-    """conversations: Results follow the calls they answer."""
-    results = ToolResults.of(CALLS, ["sunny", "rainy"])
-    rows = request_of([{"question": "Weather?", "calls": CALLS, "results": results}])["messages"]
-    assert [row["role"] for row in rows] == ["system", "user", "assistant", "tool", "tool", "user"]
-    assert "And now?" in rows[-1]["content"]
 
 
 # ---- what a tool gave, as text ----

@@ -76,48 +76,6 @@ def test_a_call_without_a_result_gets_a_failed_one(wire: str) -> None:
     assert "not finished" in record[2]
 
 
-def test_prompted_calls_are_healed_too() -> None:
-    """conversations: A call without a result is healed."""
-    body, record = sent(CRASHED, mode="prompted")
-    assert json.dumps(body).count("This call was not answered.") == 2
-    assert len(record) == 3
-
-
-def test_the_order_is_what_providers_want() -> None:
-    """conversations: A call without a result is healed."""
-    body, _ = sent(CRASHED)
-    assert roles(body) == ["user", "assistant", "tool", "tool", "assistant", "user"]
-    body, _ = sent(CRASHED, question=None)
-    assert roles(body) == ["user", "assistant", "tool", "tool"]
-
-
-@pytest.mark.parametrize("saved", [False, True])
-def test_half_of_the_results_are_made_whole(saved: bool) -> None:
-    """conversations: A call without a result is healed."""
-    half = {
-        "rounds": [
-            {
-                "calls": BOTH.model_dump(),
-                "results": [ToolResult(call_id="t2", name="look_up", value="rain").model_dump()],
-            }
-        ]
-    }
-    events: list[Any] = [{"question": "first?", "calls": BOTH.model_dump() if saved else BOTH}]
-    body, record = sent(events, question=None, results=half)
-    assert roles(body) == ["user", "assistant", "tool", "tool"]
-    assert [row["content"] for row in body["messages"][-2:]] == ["ERROR: This call was not answered.", "rain"]
-    assert len(record) == 1
-
-
-def test_a_stray_result_is_dropped() -> None:
-    """conversations: A stray result is dropped."""
-    body, record = sent(STRAY)
-    assert "18 C" not in json.dumps(body)
-    assert roles(body) == ["user", "assistant", "user"]
-    assert len(record) == 1
-    assert "t1" in record[0]
-
-
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
@@ -134,36 +92,11 @@ def test_a_result_of_another_call_is_dropped(result: ToolResult, reason: str) ->
     assert body["messages"][-1]["content"] == "ERROR: This call was not answered."
 
 
-def test_results_of_other_calls_are_not_those_that_wait() -> None:
-    """conversations: A stray result is dropped."""
-    one, two = ToolCalls(tool_calls=[ONE]), ToolCalls(tool_calls=[TWO])
-    stray = ToolResults.of(two, ["rain"])
-    body, record = sent([{"question": "first?", "calls": one}, {"results": stray, "answer": "Mild."}])
-    assert roles(body) == ["user", "assistant", "tool", "assistant", "user"]
-    assert ["t1" in record[0], "t2" in record[1]] == [True, True]
-    body, record = sent([{"question": "first?", "calls": one}], question=None, results=stray)
-    assert roles(body) == ["user", "assistant", "tool"]
-    assert "rain" not in json.dumps(body)
-
-
 def test_a_question_that_was_never_answered_is_closed() -> None:
     """conversations: A turn that was never finished is closed."""
     body, record = sent([{"question": "first?"}, {"question": "second?"}])
     assert roles(body) == ["user", "assistant", "user", "assistant", "user"]
     assert len(record) == 2
-
-
-def test_a_whole_conversation_is_sent_as_it_is() -> None:
-    """conversations: A whole conversation is not healed."""
-    events = [
-        {"question": "first?", "calls": BOTH},
-        {"results": ToolResults.of(BOTH, ["18 C", "rain"]), "answer": "Mild."},
-        {"question": "and?", "answer": "Dry."},
-    ]
-    plain, _ = sent(events, orphans="raise")
-    body, record = sent(events)
-    assert body == plain
-    assert record == []
 
 
 def test_the_given_history_is_not_changed() -> None:

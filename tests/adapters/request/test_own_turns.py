@@ -1,6 +1,5 @@
 """A turn goes back whole: exact JSON on the wire both ways, through the real dspy.LM, per provider."""
 
-import copy
 import json
 import pickle
 from collections.abc import Generator, Iterator
@@ -239,16 +238,6 @@ def test_a_chat_message_goes_back_as_it_came(chat: Wire, kind: str) -> None:
     assert chat.turn(saved) == [message]
 
 
-def test_a_chat_message_goes_back_over_litellm() -> None:
-    """conversations: Fields of a chat message that its server wants back."""
-    for kind in ("reasoning_details", "signed call"):
-        message: Json = copy.deepcopy({"role": "assistant", **CHAT[kind]})
-        with wired("openai", "litellm") as served:
-            [sent] = served.turn(served.calls(message))
-            assert {key: sent.get(key) for key in message} == message, kind
-            assert served.changes == []
-
-
 def assert_streams_as_whole(deltas: list[Json], message: Json) -> None:
     chunks: list[Json] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
     chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
@@ -256,19 +245,6 @@ def assert_streams_as_whole(deltas: list[Json], message: Json) -> None:
     assert streamed.tool_calls is not None
     assert whole.tool_calls is not None
     assert streamed.tool_calls.turn == whole.tool_calls.turn
-
-
-def test_streamed_reasoning_details_are_joined() -> None:
-    """conversations: A streamed turn goes back as the whole one."""
-    message = CHAT["reasoning_details"]
-    pieces = [
-        {"type": "reasoning.text", "text": "H", "format": "f", "index": 0},
-        {"type": "reasoning.text", "text": "m.", "signature": "S", "format": "f", "index": 0},
-        message["reasoning_details"][1],
-    ]
-    deltas: list[Json] = [{"reasoning_details": [piece]} for piece in pieces]
-    deltas += [{"content": "Hi."}, {"tool_calls": [{"index": 0, **message["tool_calls"][0]}]}]
-    assert_streams_as_whole(deltas, message)
 
 
 def test_streamed_thinking_parts_are_joined() -> None:
@@ -308,25 +284,6 @@ def _plain_chat() -> Json:
 # ---- what the program changed ----
 
 
-@pytest.mark.parametrize("name", list(BLOCKS))
-def test_a_call_taken_out_is_left_out_and_a_new_one_comes_last(name: str) -> None:
-    """conversations: A turn that the program changed."""
-    kinds = {"anthropic": "call with a caller", "responses": "call of a namespace", "gemini": "unsigned call"}
-    others = {"anthropic": "server_tool_use", "responses": "web_search_call", "gemini": "executableCode"}
-    first, second = BLOCKS[name]["call"], BLOCKS[name][kinds[name]]
-    other = BLOCKS[name][others[name]]
-    with wired(name) as served:
-        calls = served.calls([other, first, second])
-        assert served.turn(ToolCalls([calls[1]])) == [other, second]
-        new = calls[0].model_copy(
-            update={"id": "t9", "args": {"city": "Oslo"}, "arguments": '{"city":"Oslo"}'}
-        )
-        turn = served.turn(ToolCalls([*calls, new]))
-        assert turn[:3] == [other, first, second]
-        assert "t9" in json.dumps(turn[3])
-        assert "Oslo" in json.dumps(turn[3])
-
-
 def test_thinking_that_led_to_a_call_taken_out_goes_with_it() -> None:
     """conversations: A turn that the program changed."""
     blocks = BLOCKS["responses"]
@@ -337,21 +294,6 @@ def test_thinking_that_led_to_a_call_taken_out_goes_with_it() -> None:
         assert "reasoning" in served.changes[0]
         assert served.turn(calls) == heard
         assert served.changes == []
-
-
-@pytest.mark.parametrize("name", list(BLOCKS))
-def test_calls_go_back_under_todays_ids(name: str) -> None:
-    """conversations: A turn that the program changed."""
-    kinds = {"anthropic": "server_tool_use", "responses": "web_search_call", "gemini": "executableCode"}
-    heard = [BLOCKS[name][kinds[name]], BLOCKS[name]["call"]]
-    with wired(name) as served:
-        calls = served.calls(heard)
-        again = served.calls(heard)
-        both = ToolResults.of(calls, ["a"]) + ToolResults.of(again, ["b"])
-        served.ask(said_text(served.form), results=both)
-        sent = json.dumps(served.provider.received[-1].body)
-        assert sent.count('"t1"') == 2  # the first turn's call, and its result
-        assert len(served.changes) == 1
 
 
 def test_results_answer_their_calls_in_their_form() -> None:
@@ -411,39 +353,6 @@ def test_another_provider_gets_text_and_calls_and_the_rest_is_on_record(name: st
         assert [why for why in served.changes if kinds[name] in why]
 
 
-def test_litellms_chat_door_says_what_it_has_no_place_for() -> None:
-    """conversations: Foreign state stays behind and is recorded."""
-    blocks = BLOCKS["anthropic"]
-    heard = [blocks["thinking"], blocks["server_tool_use"], blocks["web_search_tool_result"], blocks["call"]]
-    with wired("anthropic") as served:
-        calls = served.calls(heard)
-    with wired("anthropic", "litellm") as served:
-        turn = served.turn(calls)
-        assert [block["type"] for block in turn] == ["thinking", "tool_use"]
-        assert ["server_tool_use, web_search_tool_result" in why for why in served.changes] == [True]
-
-
-def test_blocks_that_litellm_took_apart_are_on_record() -> None:
-    """conversations: Blocks that LiteLLM takes apart are on record."""
-    blocks = BLOCKS["anthropic"]
-    kinds = ("thinking", "server_tool_use", "web_search_tool_result", "cited text", "call")
-    with wired("anthropic", "litellm") as served:
-        calls = served.calls([blocks[kind] for kind in kinds])
-        turn = served.turn(calls)
-        assert [block["type"] for block in turn] == ["thinking", "text", "tool_use"]
-        [why] = served.changes
-    assert "server_tool_use, web_search_tool_result, citations" in why
-
-
-def test_litellms_responses_door_takes_the_whole_turn() -> None:
-    """conversations: Blocks of a provider's own tools go back."""
-    blocks = BLOCKS["responses"]
-    heard = [blocks[kind] for kind in ("reasoning", "web_search_call", "commentary", "call")]
-    with wired("responses", "litellm") as served:
-        assert served.turn(served.calls(heard)) == heard
-        assert served.changes == []
-
-
 def nested(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):
@@ -477,32 +386,6 @@ def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:
             served.ask(said_text(served.form), results=ToolResults.of(calls, ["x"]))
         assert caught.value.code == "unreadable_state"
         assert not served.provider.received
-
-
-def test_an_empty_block_that_cannot_be_sent_costs_nothing_else() -> None:
-    """conversations: A block that cannot be sent stays behind."""
-    odd: list[Json] = [{"\ud83d": ""}, BLOCKS["gemini"]["unsigned call"]]
-    calls = choice_from_response(body("gemini", odd)).tool_calls
-    assert calls is not None
-    assert [call.id for call in calls] == ["t2"]
-
-
-def test_fields_that_are_none_are_refused() -> None:
-    """conversations: A saved turn is read, or refused with the reason."""
-    held: Json = {"dialect": "anthropic", "blocks": [{"type": "tool_use"}], "ids": ["t1"]}
-    call = {"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}
-    bad: list[Any] = [5, {"container": float("nan")}]
-    for fields in bad:
-        state = {**held, "fields": fields}
-        calls = ToolCalls([call], turn=Turn(state=state))
-        with wired("anthropic") as served, pytest.raises(InvalidHistory):
-            served.ask(said_text(served.form), results=ToolResults.of(calls, ["x"]))
-    state = {**held, "fields": {"model": "other", "container": 5}}
-    with wired("anthropic") as served:
-        served.sent_back(ToolCalls([call], turn=Turn(state=state)))
-        sent = served.provider.received[-1].body
-        assert "other" not in sent["model"]
-        assert "container" not in sent
 
 
 def test_a_block_that_cannot_be_sent_stays_behind_on_record() -> None:

@@ -95,17 +95,6 @@ def test_the_template_is_dspys_text(adapter: Any, inputs: dict[str, Any]) -> Non
     assert said == adapter.format_user_message_content(Ask, dict(inputs)).rstrip()
 
 
-def test_a_method_of_the_users_own_is_asked_each_time() -> None:
-    """request-shaping: The values are shown as DSPy shows them."""
-
-    class Counting(sigadapt.ChatAdapter):
-        def format_user_message_content(self, signature: Any, inputs: Any, *rest: Any, **more: Any) -> str:
-            return f"{len(inputs['question'])} letters"
-
-    assert asked(Counting(), Ask, {"question": "abc"}) == "3 letters"
-    assert asked(Counting(), Ask, {"question": "abcd"}) == "4 letters"
-
-
 @pytest.mark.parametrize("adapter", [CHAT, JSON, XML])
 def test_descriptions_and_constraints_are_said_once(adapter: Any) -> None:
     """request-shaping: Descriptions and constraints are said once."""
@@ -116,11 +105,6 @@ def test_descriptions_and_constraints_are_said_once(adapter: Any) -> None:
     assert "`question`" not in system, "a text with a name has nothing to say"
 
 
-def test_a_text_input_with_nothing_to_say_is_not_listed() -> None:
-    """request-shaping: Descriptions and constraints are said once."""
-    assert system_of(CHAT, Go) == "Go."
-
-
 @pytest.mark.parametrize(
     ("adapter", "form"),
     [(CHAT, '"people": {"type": "integer"'), (JSON, "people"), (XML, "<people>"), (BAML, "people: int")],
@@ -128,15 +112,6 @@ def test_a_text_input_with_nothing_to_say_is_not_listed() -> None:
 def test_the_form_of_a_type_is_shown(adapter: Any, form: str) -> None:
     """request-shaping: The text outputs keep their format."""
     assert form in system_of(adapter, Typed)
-
-
-@pytest.mark.parametrize(
-    ("adapter", "form"), [(CHAT, "[[ ## note ## ]]"), (JSON, "JSON object"), (XML, "<note>")]
-)
-def test_the_form_of_texts_is_said_once(adapter: Any, form: str) -> None:
-    """request-shaping: The text outputs keep their format."""
-    assert system_of(adapter, Told).count(form) == 1
-    assert not prompt_of(adapter, Told).reminds
 
 
 class Maybe(dspy.Signature):
@@ -163,21 +138,6 @@ def test_an_optional_text_is_told_as_a_text(adapter: Any) -> None:
     assert rest_of(texts_alone).output_fields["answer"].annotation == str | None
 
 
-def test_an_adapter_with_words_of_its_own_says_them() -> None:
-    """request-shaping: An adapter with words of its own says them."""
-
-    class Mine(sigadapt.ChatAdapter):
-        def format_task_description(self, signature: Any) -> str:
-            return "Hear, hear."
-
-        def user_message_output_requirements(self, signature: Any) -> str:
-            return "Answer in rhyme."
-
-    assert "Hear, hear.\n\nTools: what there is to call" in system_of(Mine(), Told)
-    assert asked(Mine(), Told, {"question": "q"}).endswith("Tool calls aside, answer in rhyme.")
-    assert system_of(Mine(), Go) == "Hear, hear."
-
-
 def test_a_system_message_of_its_own_is_sent() -> None:
     """request-shaping: An adapter with words of its own says them."""
 
@@ -189,42 +149,3 @@ def test_a_system_message_of_its_own_is_sent() -> None:
         assert system_of(Polite(), signature).startswith("Be polite.\nYour input fields are:")
     assert "Tools: what there is to call" in system_of(Polite(), Told)
     assert "Tool calls aside, respond" in asked(Polite(), Told, {"question": "q"})
-
-
-def test_a_form_of_its_own_is_the_form_asked_for() -> None:
-    """request-shaping: An adapter with words of its own says them."""
-
-    class Marked(sigadapt.ChatAdapter):
-        def format_field_with_value(self, fields_with_values: Any) -> str:
-            return "\n".join(f"### {field.name}\n{value}" for field, value in fields_with_values.items())
-
-    assert "### note\n{note}" in system_of(Marked(), Told)
-
-
-def test_words_that_change_are_said_as_they_are_now() -> None:
-    """request-shaping: An adapter with words of its own says them."""
-
-    class Speaking(sigadapt.ChatAdapter):
-        language = "French"
-
-        def format_task_description(self, signature: Any) -> str:
-            return f"Think in {self.language}."
-
-        def user_message_output_requirements(self, signature: Any) -> str:
-            return f"Answer in {self.language}."
-
-    adapter: Any = Speaking()
-    assert "Think in French." in system_of(adapter, Told)
-    adapter.language = "German"
-    assert "Think in German." in system_of(adapter, Told)
-    assert asked(adapter, Told, {"question": "q"}).endswith("answer in German.")
-    plain: Any = sigadapt.ChatAdapter()
-    plain.format_task_description = lambda signature: "On the instance."  # pyright: ignore[reportUnknownLambdaType]
-    assert "On the instance." in system_of(plain, Told)
-
-
-def test_a_prompt_is_compiled_once_an_adapter() -> None:
-    """call-cost: What does not change from call to call is compiled once."""
-    rest = rest_of(Told)
-    assert prompt_of(CHAT, rest) is prompt_of(CHAT, rest)
-    assert prompt_of(JSON, rest) != prompt_of(CHAT, rest)

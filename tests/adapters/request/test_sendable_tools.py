@@ -2,7 +2,6 @@
 
 import copy
 import importlib
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,14 +10,13 @@ import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import BY_WIRE, Request, Route, lower, sendable
 from internals import ROUTES as ROUTES_OF_ALL
+from internals import Request, Route, lower, sendable
 from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
 from tables import table
 
 import sigadapt
 from sigadapt import ToolDecl, ToolDecls
-from sigadapt.commands import main
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, LoopbackProvider
 
@@ -205,16 +203,6 @@ def test_extras_do_not_take_the_declaration_s_place(key: str):
     assert caught.value.code == "invalid_field"
 
 
-def test_extras_are_a_snapshot():
-    """tool-declarations: Further fields are kept as written."""
-    mark = {"type": "ephemeral"}
-    decl = ToolDecl.of({"name": "f", "input_schema": SCHEMA, "cache_control": mark})
-    mark["type"] = "other"
-    decl.to_openai()["cache_control"]["type"] = "third"
-    assert decl.to_openai()["cache_control"] == {"type": "ephemeral"}
-    assert ToolDecls.model_validate_json(ToolDecls(decl).model_dump_json()) == ToolDecls(decl)
-
-
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
 def test_strict_is_sent_as_it_was_said(wire: str, strict: bool):
@@ -243,17 +231,6 @@ def test_each_provider_s_strict_mode_has_its_own_rules(schema: Json, refused: st
         lower(tools, NATIVE["anthropic"])
     assert caught.value.code == "not_strict"
     assert (caught.value.path or "").endswith(refused)
-
-
-def test_every_field_of_a_route_is_one_that_its_provider_writes():
-    """A field that a route names and the provider's own words left out would be lost without a record."""
-    for route in (route for route in ROUTES.values() if route.tools.fields and not route.as_chat):
-        provider = BY_WIRE.get(route.wire)
-        assert provider is not None
-        fields = {key: {"name": "n"} if key == "namespace" else 1 for key in route.tools.fields}
-        [tool] = provider.tools([{**ToolDecl("f").to_openai(), **fields}])
-        tool = (tool.get("functionDeclarations") or tool.get("tools") or [tool])[0]
-        assert {key for key in fields if key in tool or key == "namespace"} == set(fields)
 
 
 ROOT: Json = {
@@ -302,18 +279,3 @@ def test_keywords_at_the_root_of_a_schema(client: str):
     assert (change.where, change.what) == ("/tools/0/function/parameters", "lowered")
     assert f"leaves out {', '.join(lost)} at the root" in change.why
     assert not lower(request({"name": "f", "parameters": ROOT}), NATIVE["anthropic"]).changes
-
-
-WITH_ROOT = {"name": "f", "description": "F.", "parameters": ROOT}
-
-
-def test_the_check_tells_them(capsys: Any):
-    """tool-check: Keywords that are lost at a schema's root are told."""
-    assert main(["show", "--tools", f"{__name__}:WITH_ROOT", "--json"]) == 0
-    at_root = [
-        finding
-        for finding in json.loads(capsys.readouterr().out)["findings"]
-        if "at the root" in finding["why"]
-    ]
-    told = {wire for finding in at_root for wire in finding["wires"]}
-    assert told == {"litellm/anthropic", "litellm/bedrock-converse", "litellm/azure"}

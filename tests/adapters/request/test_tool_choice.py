@@ -10,7 +10,7 @@ from support import LITELLM, NATIVE, Ask, lm_of
 import sigadapt
 from sigadapt import ToolDecls
 from sigadapt.errors import InvalidOption, MissingToolCalls
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]
 
@@ -178,35 +178,3 @@ def test_words_for_a_forced_call(mode: Any, choice: Any):
     ):
         dspy.Predict(Ask)(question="q", tools=tools)
     assert caught.value.choice.text == "No."
-
-
-@pytest.mark.parametrize(
-    ("choice", "told"), [("one", "'one'"), (["one", "two"], "'one' or 'two'"), ("none", "no")]
-)
-def test_a_call_of_another_tool(choice: Any, told: str):
-    """tool-call-outputs: An answer that breaks the tool choice is told in every mode."""
-    adapter = sigadapt.ChatAdapter(tool_calling="native", tool_choice=choice, on_invalid="keep")
-    tools = [{"name": "one"}, {"name": "two"}, {"name": "three"}]
-    with (
-        LoopbackProvider([Answer(calls=[Call("three", {})])]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=adapter),
-    ):
-        out: Any = dspy.Predict(Ask)(question="q", tools=tools)
-    (bad,) = out.calls.invalid
-    assert (bad.code, f"allows {told}" in bad.message) == ("unknown_tool", True)
-
-
-def test_what_the_model_was_not_told_is_not_held_against_it():
-    """tool-call-outputs: An answer that breaks the tool choice is told in every mode."""
-    for model, tools, choice in (
-        ("ollama", [{"name": "one"}], "required"),  # the wire has no tool choice
-        ("anthropic", [{"name": "one"}, SEARCH], "required"),  # the provider may have searched
-        ("anthropic", [{"name": "one"}, SEARCH], "web_search"),
-    ):
-        adapter = sigadapt.ChatAdapter(tool_calling="native", tool_choice=choice)
-        with (
-            LoopbackProvider([Answer(text="Found.")]) as provider,
-            dspy.context(lm=lm_of(provider, model), adapter=adapter),
-        ):
-            out: Any = dspy.Predict(Ask)(question="q", tools=tools)
-        assert (bool(out.calls), out.calls.text) == (False, "Found.")

@@ -22,7 +22,7 @@ from wire_cases import samples
 import sigadapt
 from sigadapt import Choice, choice_from_response
 from sigadapt.providers.usage import AnswerUsage, Usage
-from sigadapt.response import choice_from_stream, choice_from_text, choices_from_response
+from sigadapt.response import choice_from_stream, choice_from_text
 from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]
@@ -84,73 +84,7 @@ def test_a_new_usage_is_a_usage() -> None:
     assert hash(usage)
 
 
-def test_anthropic_counts_at_the_start_and_at_the_end() -> None:
-    start: Json = {"input_tokens": 6, "cache_read_input_tokens": 64, "output_tokens": 1}
-    events: list[Json] = [
-        {"type": "message_start", "message": {"type": "message", "content": [], "usage": start}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Yes."}},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 10}},
-    ]
-    usage = choice_from_stream(events).usage
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (70, 10, 64)
-    assert usage.raw == {**start, "output_tokens": 10}
-
-
-CHUNKS: list[Json] = [{"choices": [{"delta": {"content": "Yes."}}]}, {"choices": [{"finish_reason": "stop"}]}]
 COUNTED: Json = {"prompt_tokens": 90, "completion_tokens": 10}
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        [{"choices": [], "usage": COUNTED}],
-        [{"choices": [], "usage": COUNTED}, {"choices": [], "usage": None}],
-        [{"choices": [], "x_groq": {"id": "1", "usage": COUNTED}}],
-    ],
-)
-def test_the_counts_of_a_chat_stream(end: list[Json]) -> None:
-    usage = choice_from_stream([*CHUNKS, *end]).usage
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, usage.raw) == (90, 10, COUNTED)
-    text = "".join(f"data: {json.dumps(event)}\n\n" for event in [*CHUNKS, *end])
-    assert choice_from_stream(text).usage == usage
-    assert choice_from_stream(iter([text[:50].encode(), text[50:].encode()])).usage == usage
-
-
-@pytest.mark.parametrize(
-    ("counts", "written", "cached", "cost"),
-    [
-        ({"completion_tokens": 10, "prompt_cache_hit_tokens": 64}, 10, 64, None),  # DeepSeek
-        ({"completion_tokens": 10, "cached_tokens": 64}, 10, 64, None),  # Moonshot
-        ({"completion_tokens": 10, "cost": 0.002}, 10, None, 0.002),  # OpenRouter
-        (  # xAI
-            {
-                "completion_tokens": 3,
-                "total_tokens": 100,
-                "completion_tokens_details": {"reasoning_tokens": 7},
-            },
-            10,
-            None,
-            None,
-        ),
-    ],
-)
-def test_the_counts_of_other_servers(
-    counts: Json, written: int, cached: int | None, cost: float | None
-) -> None:
-    body = {"choices": [{"message": {"content": "Yes."}}], "usage": {"prompt_tokens": 90, **counts}}
-    usage = choice_from_response(body).usage
-    assert usage == AnswerUsage(input_tokens=90, output_tokens=written, cached_tokens=cached, cost=cost)
-
-
-def test_a_part_of_the_counts() -> None:
-    gemini: Json = {"candidates": [{"content": {"parts": [{"text": "Yes."}]}}], "usageMetadata": {}}
-    assert choice_from_response(gemini).usage is None
-    gemini["usageMetadata"] = {"promptTokenCount": 9}  # of which Google leaves out what is 0
-    assert figures(choice_from_response(gemini)) == (9, 0, None)
-    ollama = {"done": True, "message": {"content": "Yes."}, "eval_count": 10}
-    assert figures(choice_from_response(ollama)) == (None, 10, None)
 
 
 def test_usage_of_sdk_objects() -> None:
@@ -198,27 +132,6 @@ def test_usage_of_what_counts_nothing() -> None:
     assert Choice("Yes.").usage is None
     for text in ("Yes.", '{"choices": [', "data: x", ""):
         assert choice_from_text(text, []).usage is None
-
-
-def test_usage_of_an_engine_of_the_users() -> None:
-    message = lm15.Message.assistant((lm15.TextPart(text="Yes."),))
-    counted = lm15.Usage(input_tokens=90, output_tokens=10, cache_read_tokens=64)
-    response = lm15.Response(id=None, model="m", message=message, finish_reason="stop", usage=counted)
-    choice = choice_from_response(response)
-    assert figures(choice) == (90, 10, 64)
-    assert choice.usage is not None
-    assert choice.usage.raw == {
-        "input_tokens": 90,
-        "output_tokens": 10,
-        "total_tokens": 100,
-        "cache_read_tokens": 64,
-    }
-
-
-def test_candidates_of_one_response_share_its_usage() -> None:
-    body = {"choices": [{"message": {"content": text}} for text in ("Yes.", "No.")], "usage": COUNTED}
-    first, second = choices_from_response(body)
-    assert first.usage == second.usage is not None
 
 
 JUNK = st.recursive(

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import json
 import math
-import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -19,13 +18,13 @@ from google.genai import types as google
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from internals import PROVIDERS
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat import ChatCompletion
 from openai.types.responses import Response as OpenAIResponse
 from support import RECORDINGS, recorded
 from tables import table
 from wire_cases import ARGUMENTS, SAID, THOUGHT, ZURICH, samples
 
-from sigadapt import Choice, ToolCall, ToolCalls, choice_from_response
+from sigadapt import Choice, ToolCalls, choice_from_response
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.response import choice_from_stream, choices_from_response
 
@@ -184,47 +183,6 @@ def test_an_sdk_object_reads_as_its_body(wire: str) -> None:
         assert choice == choice_from_response(BODIES[wire])  # what the provider wants back is the same too
 
 
-def test_litellm_objects_read_as_their_bodies() -> None:
-    """response-choice: An SDK's object reads as its body"""
-    litellm: Any = pytest.importorskip("litellm")
-    assert same(choice_from_response(litellm.ModelResponse(**BODIES["openai-chat"])))
-    responses = litellm.ResponsesAPIResponse(**BODIES["openai-responses"])
-    assert same(choice_from_response(responses))
-
-
-def sdk_events(wire: str) -> Iterator[Any]:
-    for event in STREAMS[wire]:
-        if wire == "openai-chat":
-            yield ChatCompletionChunk.model_validate(event)
-        elif wire == "gemini":
-            yield google.GenerateContentResponse.model_validate(event)
-        elif wire == "anthropic":
-            kinds = {
-                "message_start": anthropic.types.RawMessageStartEvent,
-                "message_delta": anthropic.types.RawMessageDeltaEvent,
-                "message_stop": anthropic.types.RawMessageStopEvent,
-                "content_block_start": anthropic.types.RawContentBlockStartEvent,
-                "content_block_delta": anthropic.types.RawContentBlockDeltaEvent,
-                "content_block_stop": anthropic.types.RawContentBlockStopEvent,
-            }
-            yield kinds[event["type"]].model_validate(event)
-
-
-@pytest.mark.parametrize("wire", ["openai-chat", "anthropic", "gemini"])
-def test_a_stream_of_sdk_objects(wire: str) -> None:
-    """response-choice: A stream may come as events, SDK objects or SSE text"""
-    choice = choice_from_stream(sdk_events(wire))
-    assert same(choice)
-    assert len(choice.raw) == len(STREAMS[wire])
-
-
-def test_litellm_chunks() -> None:
-    """response-choice: A stream may come as events, SDK objects or SSE text"""
-    litellm: Any = pytest.importorskip("litellm")
-    chunks = [litellm.ModelResponseStream(**event) for event in STREAMS["openai-chat"]]
-    assert same(choice_from_stream(chunks))
-
-
 # DSPy's forms
 
 
@@ -238,34 +196,6 @@ def lm15_response(finish: Any = "tool_call", body: Json | None = None, *parts: A
     return lm15.Response(
         id="r", model="m", message=message, finish_reason=finish, usage=lm15.Usage(), provider_data=body
     )
-
-
-def test_an_lm15_response_is_read_from_the_providers_body() -> None:
-    """response-choice: An lm15 Response is read from the provider's body"""
-    response = lm15_response("tool_call", BODIES["openai-chat"])
-    choice = choice_from_response(response)
-    assert same(choice)
-    assert choice.raw is response
-    body = copy.deepcopy(BODIES["openai-chat"])
-    body["choices"][0]["finish_reason"] = "length"
-    body["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = '{"city": "Zü'
-    part = lm15.ToolCallPart(id="c1", name="get_weather", input={"partial_json": '{"city": "Zü'})
-    choice = choice_from_response(lm15_response("tool_call", body, lm15.TextPart(SAID), part))
-    assert choice.finish_reason == "length"
-    assert choice.tool_calls is not None
-    assert choice.tool_calls.invalid[0].code == "truncated"
-
-
-def test_an_lm15_response_without_a_body_is_read_from_its_parts() -> None:
-    """response-choice: An lm15 Response is read from the provider's body"""
-    assert same(choice_from_response(lm15_response()))
-    raw = lm15.ToolCallPart(id="c1", name="get_weather", input={"partial_json": "not json"})
-    asked = lm15.ToolCallPart(id="c2", name="get_weather", input={"partial_json": '{"a": 1}'})
-    choice = choice_from_response(lm15_response("tool_call", None, lm15.RefusalPart("No."), raw, asked))
-    assert choice.text == "No."
-    assert choice.tool_calls is not None
-    assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [("invalid_json", "not json")]
-    assert [call.args for call in choice.tool_calls] == [{"partial_json": '{"a": 1}'}]
 
 
 LAST_EVENTS: dict[str, tuple[Json, str]] = {
@@ -293,13 +223,6 @@ def test_an_lm15_response_that_was_streamed_keeps_only_the_last_event(body: Json
     assert choice.tool_calls is not None
     code = "truncated" if finish == "length" else "invalid_json"
     assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [(code, '{"city"')]
-
-
-def test_an_lm15_text_cut_at_a_stop_sequence_stays_cut() -> None:
-    """response-choice: An lm15 Response is read from the provider's body"""
-    body = {"choices": [{"message": {"content": "One. STOP Two."}, "finish_reason": "stop"}]}
-    choice = choice_from_response(lm15_response("stop", body, lm15.TextPart("One. ")))
-    assert choice.text == "One. "
 
 
 def test_dspys_own_outputs_are_read() -> None:
@@ -418,34 +341,6 @@ def test_an_answer_that_was_not_streamed_is_read_all_the_same(wire: str) -> None
 # Choice itself
 
 
-def test_a_choice_is_frozen_and_survives_copying() -> None:
-    """response-choice: Text and reasoning are kept beside calls"""
-    choice = choice_from_response(BODIES["anthropic"])
-    for same in (
-        pickle.loads(pickle.dumps(choice)),  # noqa: S301
-        copy.copy(choice),
-        copy.deepcopy(choice),
-        dataclasses.replace(choice),
-    ):
-        assert same == choice
-        assert same.raw == BODIES["anthropic"]
-    assert repr(choice_from_response(BODIES["cohere"])) == repr(EXPECTED)
-    assert choice.tool_calls is choice.tool_calls
-    assert dataclasses.replace(choice, text="x").text == "x"
-    assert choice != dataclasses.replace(choice, text="x")
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        choice.text = "x"  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def test_a_choice_of_ones_own() -> None:
-    """response-choice: Text and reasoning are kept beside calls"""
-    calls = ToolCalls(tool_calls=[ToolCall(id="a", name="now", args={})])
-    choice = Choice(tool_calls=calls)
-    assert choice.tool_calls is calls
-    assert Choice(text="Hi.").tool_calls is None
-    assert copy.copy(choice) == choice
-
-
 # Any input at all
 
 json_values = st.recursive(
@@ -559,18 +454,6 @@ def test_a_stream_cut_anywhere_holds_no_call_that_the_whole_one_does_not(wire: s
         before = choice.text or ""
         assert SAID.startswith(before)
     assert before == SAID
-
-
-def test_a_long_stream_that_repeats_the_name_ends() -> None:
-    """response-choice: A stream gives the Choice of the whole answer"""
-    piece = {"function": {"name": "f", "arguments": '"x",'}}
-    pieces = [
-        {"function": {"name": "f", "arguments": '{"a":['}},
-        *[piece] * 50_000,
-        {"function": {"arguments": "1]}"}},
-    ]
-    choice = choice_from_stream([{"choices": [{"delta": {"tool_calls": [call]}}]} for call in pieces])
-    assert [len(args["a"]) for _, _, args in good(choice)] == [50_001]
 
 
 # Recorded traffic

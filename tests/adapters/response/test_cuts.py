@@ -12,7 +12,6 @@ Positions are tried all where an answer is small, else as many as a budget of ch
 on every run. The answers are recorded ones (SIGADAPT_CORPUS) and the loopback provider's.
 """
 
-import copy
 import json
 import random
 from collections import Counter
@@ -22,10 +21,10 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from budgets import share
-from internals import PROVIDERS, events_of
+from internals import events_of
 from support import RECORDINGS, recorded
 
-from sigadapt import Choice, SigadaptError, ToolCalls, choice_from_response
+from sigadapt import Choice, SigadaptError, ToolCalls
 from sigadapt.response import choice_from_stream
 from sigadapt.testing import WIRES, Answer, Call, Received
 
@@ -168,7 +167,6 @@ def sample_of(row: Json) -> Sample:
 
 
 SAMPLES = [*own(), *(sample_of(row) for path in RECORDINGS for row in recorded(path))]
-BODIES = [(sample, sample.body) for sample in SAMPLES if sample.body is not None]
 STREAMS = [sample for sample in SAMPLES if sample.events]
 
 
@@ -185,29 +183,6 @@ def at(value: Any, *way: str | int) -> Any:
     return value
 
 
-LISTS: dict[str, tuple[str | int, ...]] = {
-    "openai-chat": ("choices", 0, "message", "tool_calls"),
-    "openai-responses": ("output",),
-    "anthropic": ("content",),
-    "gemini": ("candidates", 0, "content", "parts"),
-    "gemini-interactions": ("steps",),
-    "ollama": ("message", "tool_calls"),
-    "bedrock-converse": ("output", "message", "content"),
-    "cohere": ("message", "tool_calls"),
-}
-HOLDERS: dict[str, Callable[[Json], tuple[Any, str]]] = {
-    "openai-chat": lambda item: (at(item, "function"), "arguments"),
-    "openai-responses": lambda item: (
-        item if item.get("type") == "function_call" or item.get("execution") == "client" else None,
-        "arguments",
-    ),
-    "anthropic": lambda item: (item if item.get("type") == "tool_use" else None, "input"),
-    "gemini": lambda item: (at(item, "functionCall"), "args"),
-    "gemini-interactions": lambda item: (item if item["type"] == "function_call" else None, "arguments"),
-    "ollama": lambda item: (at(item, "function"), "arguments"),
-    "bedrock-converse": lambda item: (at(item, "toolUse"), "input"),
-    "cohere": lambda item: (at(item, "function"), "arguments"),
-}
 PIECES: dict[str, Callable[[Json], list[tuple[Any, str]]]] = {
     "openai-chat": lambda event: [
         (at(call, "function"), "arguments")
@@ -225,61 +200,6 @@ PIECES: dict[str, Callable[[Json], list[tuple[Any, str]]]] = {
         [(event, "arguments")] if event["type"] == "function.call.delta" else []
     ),
 }
-
-
-LIMITS = {
-    "anthropic": ("stop_reason", "max_tokens"),
-    "bedrock-converse": ("stopReason", "max_tokens"),
-    "cohere": ("finish_reason", "MAX_TOKENS"),
-    "ollama": ("done_reason", "length"),
-}
-
-
-def ended_at_limit(body: Json, dialect: str) -> None:
-    """Make a body say that it ended at the length limit, in its wire's word."""
-    if dialect == "openai-chat":
-        body["choices"][0]["finish_reason"] = "length"
-    elif dialect == "openai-responses":
-        body |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    elif dialect == "gemini-interactions":
-        body["status"] = "incomplete"
-    elif dialect == "gemini":
-        body["candidates"][0]["finishReason"] = "MAX_TOKENS"
-    else:
-        key, word = LIMITS[dialect]
-        body[key] = word
-
-
-class Place(NamedTuple):
-    """A call in a body: the place of its item in the list of items, and what it sent."""
-
-    number: int
-    sent: Any
-
-
-def calls_in(body: Json, dialect: str) -> list[Place]:
-    found: list[Place] = []
-    for number, item in enumerate(at(body, *LISTS[dialect]) or []):
-        holder, key = HOLDERS[dialect](item)
-        if holder is not None:
-            found.append(Place(number, holder.get(key)))
-    return found
-
-
-def with_arguments(body: Json, dialect: str, place: Place, sent: Any) -> Json:
-    """The body with other arguments in one of its calls."""
-    body = copy.deepcopy(body)
-    holder, key = HOLDERS[dialect](at(body, *LISTS[dialect])[place.number])
-    holder[key] = sent
-    return body
-
-
-def ending_in(body: Json, dialect: str, place: Place, sent: Any) -> Json:
-    """The body of an answer that ended inside a call: part of its arguments, and nothing after it."""
-    body = with_arguments(body, dialect, place, sent)
-    del at(body, *LISTS[dialect])[place.number + 1 :]
-    ended_at_limit(body, dialect)
-    return body
 
 
 # What must hold
@@ -343,77 +263,6 @@ def size(thing: Any) -> int:
 # Whole bodies
 
 
-def test_the_tables_of_this_file_know_every_call() -> None:
-    for sample, body in BODIES:
-        found = [place.sent for place in calls_in(body, sample.dialect)]
-        assert len(found) == len(every(choice_from_response(body))), sample.name
-    assert {sample.dialect for sample, _ in BODIES} == set(LISTS)
-    assert {sample.dialect for sample in STREAMS} == {provider.name for provider in PROVIDERS}
-
-
-def test_a_body_cut_inside_a_call_invents_nothing() -> None:
-    """response-choice: A cut answer holds no call that the whole one does not.
-
-    response-choice: A cut or altered answer loses no text.
-    """
-    rng = seeded()
-    for sample, body in BODIES:
-        whole = good(choice_from_response(body))
-        for place in calls_in(body, sample.dialect):
-            for left in parts(place.sent, size(body), rng):
-                cut = ending_in(body, sample.dialect, place, left)
-                choice = read(choice_from_response, cut, "bodies cut")
-                assert choice is not None
-                assert all(call in whole for call in good(choice)), (sample.name, cut)
-                if isinstance(left, str):
-                    assert every(choice)[-1].arguments == left
-
-
-def parts(sent: Any, cost: int, rng: random.Random) -> Iterator[Any]:
-    """What may be left of arguments that were cut: of a text its prefixes, of an object its first members."""
-    if isinstance(sent, str):
-        yield from (sent[:end] for end in positions(len(sent) + 1, cost, rng))
-    elif isinstance(sent, dict):
-        members = list(cast("Json", sent).items())
-        yield from (dict(members[:end]) for end in positions(len(members) + 1, cost, rng))
-
-
-def test_text_that_breaks_off_is_no_call_even_where_the_answer_says_it_is_whole() -> None:
-    """response-choice: A cut answer holds no call that the whole one does not."""
-    rng = seeded()
-    for sample, body in BODIES:
-        for place in calls_in(body, sample.dialect):
-            if not isinstance(place.sent, str):
-                continue
-            whole = good(choice_from_response(body))
-            for end in positions(len(place.sent), size(body), rng):
-                left = place.sent[:end]
-                if not left.strip():
-                    continue  # no text at all is what providers send for a call without arguments
-                cut = with_arguments(body, sample.dialect, place, left)
-                choice = read(choice_from_response, cut, "bodies cut, finish unchanged")
-                assert choice is not None
-                assert all(call in whole for call in good(choice)), (sample.name, left)
-                assert left in [call.arguments for call in every(choice)]
-
-
-def test_altered_arguments_are_what_their_text_is() -> None:
-    """response-choice: A cut or altered answer loses no text."""
-    rng = seeded()
-    for sample, body in BODIES:
-        for number, place in enumerate(calls_in(body, sample.dialect)):
-            if not isinstance(place.sent, str):
-                continue
-            for text in altered(place.sent, 2 * size(body), rng):
-                choice = read(
-                    choice_from_response, with_arguments(body, sample.dialect, place, text), "bodies altered"
-                )
-                assert choice is not None
-                whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-                assert every(choice)[number].arguments == whole
-                assert is_what_its_text_is(choice.tool_calls), (sample.name, text)
-
-
 def altered(text: str, cost: int, rng: random.Random) -> Iterator[str]:
     """A text with one character replaced, taken out, put in or doubled, at many places."""
     for place in positions(len(text) + 1, cost, rng):
@@ -421,20 +270,6 @@ def altered(text: str, cost: int, rng: random.Random) -> Iterator[str]:
         before, here, after = text[:place], text[place : place + 1], text[place + 1 :]
         ways = [f"{before}{odd}{after}", f"{before}{after}", f"{before}{odd}{here}{after}", before + text]
         yield rng.choice(ways)
-
-
-def test_a_body_altered_anywhere_raises_nothing_else() -> None:
-    """response-choice: Any JSON gives a Choice or UnreadableResponse."""
-    rng = seeded()
-    for _, body in BODIES:
-        text = json.dumps(body, ensure_ascii=False)
-        for changed in altered(text, 4 * len(text), rng):
-            try:
-                thing = json.loads(changed)
-            except ValueError:
-                continue  # an SDK never gives such a body
-            choice = read(choice_from_response, thing, "bodies altered anywhere")
-            assert choice is None or is_what_its_text_is(choice.tool_calls)
 
 
 # Streams
@@ -450,24 +285,6 @@ def test_a_stream_cut_between_its_events_invents_and_loses_nothing() -> None:
         whole = choice_from_stream(sample.events)
         for end in positions(len(sample.events) + 1, size(sample.events) // 2, rng):
             check_cut(sample, sample.events[:end], whole, "streams cut at an event")
-
-
-def test_a_stream_cut_inside_an_events_text_invents_and_loses_nothing() -> None:
-    """response-choice: A cut answer holds no call that the whole one does not.
-
-    response-choice: A cut or altered answer loses no text.
-    """
-    rng = seeded()
-    for sample in STREAMS:
-        whole = choice_from_stream(sample.events)
-        found = list(argument_pieces(sample.events, sample.dialect))
-        cuts = [(piece, end) for piece, (_, _, text) in enumerate(found) for end in range(len(text))]
-        for chosen in positions(len(cuts), size(sample.events) // 2, rng):
-            piece, end = cuts[chosen]
-            events = copy.deepcopy(sample.events[: found[piece].number + 1])
-            _, (holder, key), text = list(argument_pieces(events, sample.dialect))[piece]
-            holder[key] = text[:end]
-            check_cut(sample, events, whole, "streams cut inside an event")
 
 
 class Piece(NamedTuple):
@@ -504,23 +321,8 @@ def check_cut(sample: Sample, events: list[Json], whole: Choice, what: str) -> N
         assert "".join(call.arguments for call in calls) == sent, (sample.name, len(events))
 
 
-def test_a_stream_cut_at_any_byte_invents_nothing() -> None:
-    """response-choice: A cut answer holds no call that the whole one does not."""
-    rng = seeded()
-    for sample in STREAMS:
-        whole = choice_from_stream(sample.events)
-        for stream in (sse(sample.events), json_lines(sample.events)):
-            for end in positions(len(stream), len(stream) // 2, rng):
-                choice = read(choice_from_stream, stream[:end], "streams cut at a byte")
-                assert choice is None or all(call in good(whole) for call in good(choice)), (sample.name, end)
-
-
 def sse(events: list[Json]) -> bytes:
     return "".join(f"data: {json.dumps(event, ensure_ascii=False)}\n\n" for event in events).encode()
-
-
-def json_lines(events: list[Json]) -> bytes:
-    return "\n".join(json.dumps(event, ensure_ascii=False) for event in events).encode()
 
 
 def test_a_stream_altered_anywhere_raises_nothing_else() -> None:
@@ -532,20 +334,4 @@ def test_a_stream_altered_anywhere_raises_nothing_else() -> None:
             odd = bytes([rng.choice(b'{}[]",:\\ \n\r0-.eNu\x00\xff\xc3')])
             for changed in (stream[:place] + odd + stream[place + 1 :], stream[:place] + stream[place + 1 :]):
                 choice = read(choice_from_stream, changed, "streams altered at a byte")
-                assert choice is None or is_what_its_text_is(choice.tool_calls), (sample.name, place)
-
-
-def test_events_lost_doubled_or_out_of_order_raise_nothing_else() -> None:
-    """response-choice: Any JSON gives a Choice or UnreadableResponse."""
-    rng = seeded()
-    for sample in STREAMS:
-        for place in positions(len(sample.events), size(sample.events), rng):
-            before, here, after = (
-                sample.events[:place],
-                sample.events[place : place + 1],
-                sample.events[place + 1 :],
-            )
-            shuffled = rng.sample(sample.events, len(sample.events))
-            for events in ([*before, *after], [*before, *here, *here, *after], shuffled):
-                choice = read(choice_from_stream, events, "streams out of order")
                 assert choice is None or is_what_its_text_is(choice.tool_calls), (sample.name, place)

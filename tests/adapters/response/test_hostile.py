@@ -1,9 +1,7 @@
 """Hostile answers and schemas: each ends in an error or a bad call, soon, and without a word in the logs."""
 
-import itertools
 import json
 import logging
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,14 +15,12 @@ from support import ENGINES, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt import (
-    SigadaptError,
     ToolCallParseError,
     ToolCalls,
     ToolDecls,
     ToolResults,
     choice_from_response,
 )
-from sigadapt.errors import InvalidToolDecl
 from sigadapt.response import choice_from_stream
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -96,47 +92,6 @@ def test_hostile_depth_is_a_bad_call(levels: int) -> None:
         (call,) = survives_everything(calls_of(body), decls(f=ANY)).invalid
         assert (call.code, call.arguments) == ("invalid_json", text)
         assert len(call.message) < 400
-
-
-def test_depth_that_json_has_is_taken() -> None:
-    """response-choice: Arguments come out as they were sent."""
-    (call,) = survives_everything(calls_of(chat(json.dumps(nested(150)))), decls(f=ANY))
-    assert call.args == nested(150)
-
-
-@pytest.mark.parametrize("levels", [1_000, 100_000])
-def test_a_stream_of_hostile_depth_is_refused_or_tagged(levels: int) -> None:
-    """response-choice: Hostile depth and size end in a tagged bad call."""
-    deep = "[" * levels + "]" * levels
-    with pytest.raises(SigadaptError):  # an event that is none
-        choice_from_stream(f'data: {{"choices":{"[" * 100_000}')
-    delta = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": deep}}]}
-    calls = choice_from_stream(
-        [{"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}]
-    ).tool_calls
-    assert calls is not None
-    assert [call.arguments for call in calls.invalid] == [deep]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_depth_through_the_adapters(engine: str) -> None:
-    """response-choice: Hostile depth and size end in a tagged bad call."""
-    deep = Call("get_weather", '{"city":' + "[" * 900)
-    with LoopbackProvider([Answer(calls=[deep])]) as provider, pytest.raises(ToolCallParseError) as caught:
-        ask(provider, engine)
-    assert caught.value.choice.tool_calls is not None
-    assert [call.arguments for call in caught.value.choice.tool_calls.invalid] == [deep.text]
-
-
-def test_hostile_size_is_read() -> None:
-    """response-choice: Hostile depth and size end in a tagged bad call."""
-    long = json.dumps({"a": "x" * 10_000_000})
-    good, bad = calls_of(chat(long)), calls_of(chat(long[:-1]))
-    assert good[0].arguments == long
-    assert bad.invalid[0].arguments == long[:-1]
-    assert len(bad.invalid[0].message) < 400
-    assert len(good.validated(decls(f=INTEGERS)).invalid[0].message) < 400
-    assert len(calls_of(chat(*["{}"] * 20_000))) == 20_000
 
 
 @pytest.mark.parametrize(
@@ -330,20 +285,6 @@ def test_no_log_record_carries_whole_arguments(
     assert MARK not in "".join(capfd.readouterr())
 
 
-@pytest.mark.parametrize(
-    "calls",
-    [[Call("get_weather", "{")] * 2_000, [Call("x" * 100_000)], [Call("get_weather", "{", id="x" * 100_000)]],
-    ids=["many", "name", "id"],
-)
-def test_the_error_of_a_hostile_answer_can_be_read(calls: list[Call]) -> None:
-    """tool-call-outputs: An error's sentence has a readable length."""
-    with LoopbackProvider([Answer(calls=calls)]) as provider, pytest.raises(ToolCallParseError) as caught:
-        ask(provider, "auto")
-    assert caught.value.choice.tool_calls is not None
-    assert len(caught.value.choice.tool_calls.invalid) == len(calls)
-    assert len(str(caught.value)) < 5_000
-
-
 # Schemas
 
 PATTERNS = [r"^(a+)+$", r"^(a|aa)+$", r"^(a|a?)+b$", r"(x+x+)+y", r"^(a|aa)+(?<!b)\1$", r"^(?=(a+)+$)b"]
@@ -356,43 +297,3 @@ def test_a_pattern_that_blows_up_ends_in_a_verdict(pattern: str) -> None:
     calls = calls_of(chat(json.dumps({"a": "a" * 5_000 + "!"}))).validated(tools)
     (bad,) = calls.invalid
     assert (bad.code, bad.path) == ("schema_mismatch", "/a")
-
-
-def test_a_hostile_schema_is_refused() -> None:
-    """tool-declarations: A schema of hostile depth or size is refused."""
-    deep: Json = {"type": "string"}
-    for _ in range(100_000):
-        deep = {"properties": {"a": deep}}
-    wide = {f"p{n}": {"type": "string"} for n in range(200_000)}
-    loop = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
-    doubling = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"} for _ in "ab"]} for n in range(60)}
-    several = {"$ref": "#/$defs/d0", "$defs": {**doubling, "d60": {}}}
-    shared: Json = {"type": "string"}
-    for _ in range(60):  # one Python object in two places is two schemas in JSON
-        shared = {"allOf": [shared] * 2}
-    twice = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)}
-    once = {"$ref": "#/$defs/d0", "$defs": {**twice, "d60": {}}}
-    for schema in (deep, {"properties": wide}, loop, several, shared, once):
-        with pytest.raises(InvalidToolDecl):
-            decls(f={"type": "object", **schema})
-
-
-def test_a_reference_is_never_fetched() -> None:
-    """tool-declarations: A remote reference is refused and never fetched."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0.2)
-        address = f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"
-        keywords = ("$ref", "$dynamicRef", "$recursiveRef")
-        holders: list[Callable[[Json], Json]] = [
-            lambda part: {"properties": {"a": part}},
-            lambda part: {"$id": "http://127.0.0.1/own.json", "properties": {"a": part}},
-            lambda part: {"properties": {"a": {"items": {"anyOf": [part]}}}},
-        ]
-        for keyword, holder in itertools.product(keywords, holders):
-            with pytest.raises(InvalidToolDecl) as caught:
-                decls(f={"type": "object", **holder({keyword: f"{address}#/$defs/a"})})
-            assert caught.value.code == "remote_ref"
-        own = {"$schema": address, "$id": address, "type": "object", "properties": {"a": {"$ref": "#"}}}
-        assert calls_of(chat('{"a":{}}')).validated(decls(f=own))
-        with pytest.raises(TimeoutError):
-            server.accept()

@@ -125,19 +125,6 @@ def test_sources(engine: str, wire: str) -> None:
     assert not out.files
 
 
-@pytest.mark.parametrize(
-    "adapter", [sigadapt.JSONAdapter, sigadapt.adapters.XMLAdapter, sigadapt.adapters.BAMLAdapter]
-)
-def test_sources_under_other_adapters(adapter: Any) -> None:
-    """server-tools: Fields of type Sources and Files take them."""
-    text = "<answer>So.</answer>" if adapter is sigadapt.adapters.XMLAdapter else '{"answer": "So."}'
-    if adapter is sigadapt.adapters.BAMLAdapter:
-        text = '{"answer": "So."}'
-    with LoopbackProvider([anthropic(USE, FOUND, {**CITED, "text": text})]) as provider:
-        out = ask(provider, "anthropic", adapter=adapter(tool_calling="native"))
-    assert (out.answer, len(out.sources), out.calls) == ("So.", 1, ToolCalls())
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_files_alone(engine: str) -> None:
     """server-tools: An answer of files alone is an answer."""
@@ -220,19 +207,6 @@ def test_events(wire: str) -> None:
     names = [type(event).__name__ for event in events]
     assert {name: names.count(name) for name in expected} == expected
     assert names[-1] == "Ended"
-
-
-def test_events_of_a_cached_answer() -> None:
-    """server-tools: They are told while a run streams."""
-    with LoopbackProvider([responses(IMAGE, SAID)]) as provider:
-        lm = lm_of(provider, "responses", cache=True)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            told: list[list[str]] = []
-            for _ in range(2):
-                run = sigadapt.stream_sync(dspy.Predict(Question), question="cached", tools=[get_weather])
-                told.append([type(event).__name__ for event in run if type(event).__name__ != "Used"])
-        assert len(provider.received) == 1
-    assert {"ServerCall", "SourceReady", "FileReady"} <= {*told[1]}
 
 
 def test_a_saved_turn() -> None:

@@ -8,11 +8,10 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import FORMATS, read_text
+from internals import FORMATS
 from support import CORPUS_TEXTS
 
-import sigadapt
-from sigadapt import Choice, ToolDecls
+from sigadapt import ToolDecls
 from sigadapt.response import choice_from_text
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -26,39 +25,6 @@ TEXT = """<think>Weather.</think>Let me look.
 </function>
 </tool_call>
 One moment."""
-
-
-def test_a_text_becomes_a_choice() -> None:
-    """text-calls: Calls in a text are typed calls."""
-    choice = choice_from_text(TEXT, TOOLS)
-    assert choice.tool_calls is not None
-    assert [(call.id, call.name, call.args, call.index) for call in choice.tool_calls] == [
-        ("call_1", "get_weather", {"city": "Zürich"}, 0),
-        ("call_2", "now", {}, 1),
-    ]
-    assert {call.altered for call in choice.tool_calls} == {("recovered",)}
-    assert choice.tool_calls[0].arguments == '{"city": "Zürich"}'
-    assert choice.text == "Let me look.\n\n\nOne moment."
-    assert choice.tool_calls.text == choice.text
-    assert choice.reasoning == choice.tool_calls.reasoning == "Weather."
-    assert (choice.finish_reason, choice.raw) == (None, TEXT)
-
-
-def test_the_calls_can_be_saved_and_checked() -> None:
-    """text-calls: Calls in a text are typed calls."""
-    calls = choice_from_text(
-        '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>', TOOLS
-    ).tool_calls
-    assert calls is not None
-    assert sigadapt.ToolCalls.model_validate_json(calls.model_dump_json()) == calls
-    bad = calls.validated(TOOLS).invalid[0]
-    assert (bad.code, bad.altered) == ("schema_mismatch", ("recovered",))
-
-
-@pytest.mark.parametrize("text", ["", "It is sunny.", "  spaces \n", "a < b"])
-def test_a_text_without_markup_is_itself(text: str) -> None:
-    """text-calls: What is no call stays text."""
-    assert choice_from_text(text, TOOLS) == Choice(text=text or None)
 
 
 @pytest.mark.parametrize(
@@ -104,19 +70,6 @@ def test_a_broken_call_is_a_bad_call_with_its_text(text: str, code: str, argumen
     assert (bad.code, bad.name, bad.altered) == (code, "get_weather", ("recovered",))
     assert arguments is None or bad.arguments == arguments
     assert bad.arguments in text or bad.arguments == arguments
-
-
-def test_a_bad_call_does_not_cost_the_good_ones() -> None:
-    """text-calls: A broken call is a bad call with its raw text."""
-    text = (
-        '<tool_call>{"name": "get_weather", "arguments": {city}}</tool_call>'
-        '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
-        '<tool_call>{"name": "get_weather", "arguments": {"city"'
-    )
-    calls = choice_from_text(text, TOOLS).tool_calls
-    assert calls is not None
-    assert [(call.name, call.index) for call in calls] == [("now", 1)]
-    assert [(bad.code, bad.index) for bad in calls.invalid] == [("invalid_json", 0), ("truncated", 2)]
 
 
 @pytest.mark.parametrize(
@@ -196,11 +149,3 @@ def test_any_beginning_of_a_text_of_the_corpus_is_read() -> None:
         for end in range(0, len(text), max(1, len(text) // 5)):
             calls = choice_from_text(text[:end], tools).tool_calls
             assert calls is None or {call.name for call in calls} <= names, row["id"]
-
-
-def test_an_undeclared_call_in_markup_is_read() -> None:
-    """text-calls: Only declared tools are called."""
-    text = '<tool_call>{"name": "later", "arguments": {}}</tool_call>'
-    [(name, call)] = read_text(text, {"now": {}}).calls
-    assert (name, call.name) == ("hermes", "later")
-    assert read_text('{"name": "Anna", "arguments": {}}', {"now": {}}).calls == []

@@ -211,22 +211,6 @@ def test_calls_before_the_limit_stay_good() -> None:
     assert [call.code for call in out.calls.invalid] == ["truncated"]
 
 
-CUT: dict[str, Json] = {
-    "anthropic": anthropic(
-        {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Par"}}, stop="max_tokens"
-    ),
-    "gemini": gemini({"functionCall": {"name": "get_weather", "args": {"city": "Par"}}}, finish="MAX_TOKENS"),
-}
-
-
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-@pytest.mark.parametrize("wire", CUT)
-def test_a_call_that_was_closed_at_the_limit_is_cut_off(wire: str, engine: str) -> None:
-    """response-choice: A call cut off at the length limit is truncated."""
-    out, requests = ask(wire, CUT[wire], engine=engine, on_invalid="keep")
-    assert ([call.code for call in out.calls.invalid], requests) == (["truncated"], 1)
-
-
 @pytest.mark.parametrize(
     ("adapter", "text"),
     [
@@ -242,22 +226,6 @@ def test_a_complete_answer_at_its_limit_is_an_answer(adapter: Any, text: str) ->
         with dspy.context(lm=lm_of(provider, cache=False), adapter=adapter(tool_calling="native")):
             out: Any = program(question="weather?", tools=[get_weather])
     assert out.answer == "Sunny."
-
-
-MALFORMED = gemini(
-    finish="MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call: get_weather(city="
-)
-
-
-def test_a_call_that_the_provider_could_not_read_is_a_bad_call() -> None:
-    """response-choice: A call that the provider could not read is a bad call."""
-    error, requests = ask("gemini", MALFORMED)
-    assert (type(error), error.code, requests) == (sigadapt.ToolCallParseError, "malformed_call", 1)
-    out, _ = ask("gemini", MALFORMED, on_invalid="keep")
-    assert out.calls.invalid[0].arguments == "Malformed function call: get_weather(city="
-    good = {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}}
-    out, requests = ask("gemini", MALFORMED, gemini(good, finish="STOP"), on_invalid="reask")
-    assert ([call.args for call in out.calls], requests) == ([{"city": "Paris"}], 2)
 
 
 THINKING: Json = {"type": "thinking", "thinking": "I will look it up.", "signature": "s"}
@@ -314,13 +282,6 @@ def test_an_agent_goes_on_after_a_call_that_did_not_come(case: str) -> None:
     assert "You sent" not in told
 
 
-@pytest.mark.litellm
-def test_litellm_keeps_the_word_of_a_malformed_call() -> None:
-    """response-choice: A call that the provider could not read is a bad call."""
-    out, requests = ask("gemini", MALFORMED, engine="litellm", on_invalid="keep")
-    assert ([call.code for call in out.calls.invalid], requests) == (["malformed_call"], 1)
-
-
 def test_a_gateway_reports_no_call_twice() -> None:
     """response-choice: A call that the provider could not read is a bad call."""
     call = {"id": "c1", "type": "function", "function": {"name": "rm_rf", "arguments": "{}"}}
@@ -328,19 +289,6 @@ def test_a_gateway_reports_no_call_twice() -> None:
     choice = sigadapt.choice_from_response(chat({"content": None, "tool_calls": [call]}, **native))
     assert choice.tool_calls is not None
     assert [call.id for call in choice.tool_calls.in_order()] == ["c1"]
-
-
-ANSWER = "[[ ## answer ## ]]\nSunny.\n\n[[ ## completed ## ]]"
-
-
-@pytest.mark.parametrize("text", [ANSWER, "Sunny."], ids=["fields", "plain"])
-def test_the_final_message_is_the_answer(text: str) -> None:
-    """response-choice: Commentary is told from the answer."""
-    body = responses(message("I look it up.", "commentary"), message(text, "final_answer"))
-    out, requests = ask("responses", body)
-    assert (out.answer, requests) == ("Sunny.", 1)
-    choice = sigadapt.choice_from_response(body)
-    assert (choice.commentary, choice.text) == ("I look it up.", text)
 
 
 def test_commentary_beside_a_call_is_its_text() -> None:
@@ -358,33 +306,3 @@ def test_separate_texts_are_paragraphs() -> None:
     texts = [{"type": "text", "text": text} for text in ("Let me look:", "It is ", "sunny.")]
     choice = sigadapt.choice_from_response(anthropic(texts[0], search, texts[1], texts[2], stop="end_turn"))
     assert choice.text == "Let me look:\n\nIt is sunny."
-
-
-def test_errors_name_the_field_and_the_tool() -> None:
-    """tool-call-outputs: A turn that ended without an answer says why."""
-    asked: list[Any] = [
-        ([Answer(text="Par", finish="length")], (None, None)),
-        ([Answer(calls=[Call("get_weather", {"city": 5})])], ("calls", "get_weather")),
-    ]
-    for answers, told in asked:
-        with (
-            LoopbackProvider(answers) as provider,
-            dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-            pytest.raises((sigadapt.errors.UnusableAnswer, sigadapt.ToolCallParseError)) as caught,
-        ):
-            dspy.Predict(Must if told[1] else May)(question="q", tools=[get_weather])
-        error: Any = caught.value
-        assert (error.field, error.tool) == told
-        assert error.choice is not None
-
-
-@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini"])
-def test_a_body_that_is_not_json_is_quoted(wire: str) -> None:
-    """tool-call-outputs: A turn that ended without an answer says why."""
-    with (
-        LoopbackProvider([b"<html>Bad gateway</html>"]) as provider,
-        dspy.context(lm=lm_of(provider, wire), adapter=sigadapt.ChatAdapter()),
-        pytest.raises(dspy.LMError, match="<html>Bad gateway</html>"),
-    ):
-        dspy.Predict(Must)(question="q", tools=[get_weather])
-    assert len(provider.received) == 1

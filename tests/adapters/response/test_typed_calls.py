@@ -1,18 +1,16 @@
 """Ids, codes and the typed objects of calls, read from answers and asked for again."""
 
 import json
-import pickle
 from typing import Any
 
 import dspy
 import pytest
-from internals import Turn
-from support import MADE_ID, Ask, May, lm_of
+from support import May, lm_of
 
 import sigadapt
-from sigadapt import InvalidToolCall, ToolCall, ToolCallParseError, ToolCalls, ToolDecl, choice_from_response
+from sigadapt import ToolCall, ToolCalls, choice_from_response
 from sigadapt.response import choice_from_stream
-from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+from sigadapt.testing import Answer, Call, LoopbackProvider
 
 Json = dict[str, Any]
 
@@ -152,94 +150,10 @@ def test_a_call_without_a_name(name: Any, sent: Any, text: str) -> None:
     assert len(calls) == 0
 
 
-def test_the_objects_are_those_that_validation_makes() -> None:
-    """response-choice: Text and reasoning are kept beside calls"""
-    made = typed(
-        ("a", "now", '{"x": 1}'), ("a", "now", {}), ("c", "now", "{"), text="Hi.", reasoning_content="Hm."
-    )
-    turn = Turn(text="Hi.", reasoning="Hm.", state=made.turn.state)
-    bad = made.invalid[0]
-    validated = ToolCalls(
-        tool_calls=[
-            ToolCall(id="a", name="now", args={"x": 1}, arguments='{"x": 1}', index=0, turn=turn),
-            ToolCall(
-                id="call_2", name="now", args={}, arguments="{}", index=1, altered=("renumbered",), turn=turn
-            ),
-        ],
-        invalid=(
-            InvalidToolCall(
-                id="c", name="now", arguments="{", index=2, code="invalid_json", message=bad.message
-            ),
-        ),
-        turn=turn,
-    )
-    for ours, theirs in [
-        (made, validated),
-        (made[0], validated[0]),
-        (bad, validated.invalid[0]),
-        (made.turn, turn),
-    ]:
-        assert ours == theirs
-        assert repr(ours) == repr(theirs)
-        assert ours.model_dump() == theirs.model_dump()
-        assert ours.model_dump_json() == theirs.model_dump_json()
-        assert ours.model_copy(deep=True) == theirs
-        assert pickle.loads(pickle.dumps(ours)) == theirs  # noqa: S301
-        assert type(ours).model_validate(json.loads(ours.model_dump_json())) == theirs
-    with pytest.raises(ValueError, match="frozen"):
-        made[0].name = "other"
-
-
-def test_ids_of_the_conversation_are_not_made_again() -> None:
-    """response-choice: A missing id is synthesised"""
-    body = chat((None, "now", "{}"), ("call_9", "now", "{}"), ("b", "now", "{"))
-    numbered = choice_from_response(body).tool_calls
-    assert numbered is not None
-    assert [call.id for call in numbered.in_order()] == ["call_1", "call_9", "b"]
-    first = chat(("b", "f", "{}"), ("call_9", "f", "{"))
-    with pytest.raises(ToolCallParseError) as caught:
-        asked(first, chat((None, "f", '{"x": 1}'), ("call_9", "f", '{"x": 2}'), ("b", "f", "{")))
-    calls = caught.value.choice.tool_calls
-    assert calls is not None
-    accepted, *later = calls.in_order()
-    assert accepted.id == "b"
-    assert all(MADE_ID.fullmatch(call.id) for call in later)
-    assert len({call.id for call in later}) == 3
-    assert [call.altered for call in later] == [(), ("renumbered",), ("renumbered",)]
-
-
 def test_a_candidate_without_calls_has_none() -> None:
     """response-choice: Text and reasoning are kept beside calls"""
     body = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}]}
     assert choice_from_response(body).tool_calls is None
-
-
-def test_what_was_said_beside_calls_is_on_each_of_them() -> None:
-    """response-choice: Text and reasoning are kept beside calls"""
-    calls = [("a", "now", "{}"), ("a", "now", "{")]
-    for text, reasoning in [("Hi.", None), (None, "Hm."), (None, None)]:
-        made = typed(*calls, text=text, reasoning_content=reasoning)
-        assert (made.text, made.reasoning) == (text, reasoning)
-        assert made[0].turn is made.turn
-    block: Json = {"type": "tool_use", "name": "now", "input": {}, "id": "a"}
-    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
-    body = claude({}) | {"content": [thinking, block, {**block, "input": 3}]}
-    before = json.dumps(body)
-    made = choice_from_response(body).tool_calls
-    assert made is not None
-    assert made[0].turn is made.turn
-    assert made.turn.state is not None
-    assert made.turn.state["ids"] == ["a", "call_2"]
-    assert json.dumps(body) == before
-
-
-def test_a_bad_call_says_what_was_sent() -> None:
-    """response-choice: A call without a name is tagged"""
-    (bad,) = typed(("a", None, '{"x": 1}')).invalid
-    assert (bad.message, bad.path) == ('the call has no name; its arguments: {"x": 1}', None)
-    (cut,) = typed(("a", "now", {"x": "y" * 200}), finish="length").invalid
-    end = "y" * 118 + '"}'
-    assert cut.message == f"the answer was cut off in this call: …{end} (208 characters)"
 
 
 def f(x: Any = None, y: Any = None) -> str:
@@ -264,70 +178,6 @@ def asked(*answers: Answer | Json, **options: Any) -> Any:
     return out
 
 
-def test_a_call_is_what_it_asks_for() -> None:
-    """conversations: A reask inside a run keeps the good calls."""
-    first = Call("f", {"x": 1, "y": [{"x": 1, "y": 2}]})
-    same = Call("f", {"y": [{"y": 2, "x": 1}], "x": 1})
-    out = asked(Answer(calls=[first, BAD]), Answer(calls=[same]))
-    assert [(call.args, call.altered) for call in out.calls] == [(first.arguments, ("repeated",))]
-    others = [Call("f", {}), Call("g", {}), Call("f", {"x": 1}), Call("f", {"x": "1"})]
-    scripts = [Answer(calls=[each, BAD]) for each in others]
-    out = asked(*scripts, Answer(calls=[Call("g", {"x": 1})]), max_reasks=4)
-    assert [(call.name, call.args) for call in out.calls][:4] == [
-        (each.name, each.arguments) for each in others
-    ]
-    assert [call.altered for call in out.calls] == [()] * 5
-
-
-def test_a_later_answers_calls_stand_behind_the_accepted_ones() -> None:
-    """conversations: A reask inside a run keeps the good calls."""
-    accepted = Answer(calls=[Call("f", {"x": 1}), BAD, Call("f", {"x": 2})])
-    later = Answer(calls=[Call("f", {"x": 3}), BAD, Call("f", {"x": 4})])
-    with pytest.raises(ToolCallParseError) as caught:
-        asked(accepted, later, max_reasks=1)
-    whole = caught.value.choice.tool_calls
-    assert whole is not None
-    assert [(each.index, each.args) for each in whole] == [
-        (0, {"x": 1}),
-        (2, {"x": 2}),
-        (3, {"x": 3}),
-        (5, {"x": 4}),
-    ]
-    assert [(each.index, each.code) for each in whole.invalid] == [(4, "invalid_json")]
-    assert [each.id for each in whole.in_order()] == ["call_1", "call_3", "call_4", "call_5", "call_6"]
-    assert whole.turn.repeats == ()
-    assert {each.altered for each in whole} == {()}
-
-
-def test_a_call_made_again_is_marked_once_and_goes_back_with_its_turn() -> None:
-    """conversations: A reask inside a run keeps the good calls."""
-    accepted = Answer(
-        calls=[Call("f", {"x": 1}), Call("f", {"x": 2}), Call("f", {"x": 2}), BAD, Call("f", {"x": 3})]
-    )
-    again = Answer(calls=[Call("f", {"x": 3}), BAD])
-    last = Answer(
-        text="Again.",
-        calls=[Call("f", '{"x": 2}'), Call("f", {"x": 9}), Call("f", "{x: 2}"), Call("f", {"x": 3})],
-    )
-    out = asked(accepted, again, last, max_reasks=2, repair=True)
-    calls = out.calls
-    assert [(each.index, each.args, each.altered) for each in calls] == [
-        (0, {"x": 1}, ()),
-        (1, {"x": 2}, ("repeated",)),
-        (2, {"x": 2}, ()),
-        (4, {"x": 3}, ("repeated",)),
-        (8, {"x": 9}, ()),
-    ], "the first of two alike, and once"
-    assert calls.turn.text == "Again."
-    first, third = calls[1].id, calls[3].id
-    assert [(each.name, each.arguments, each.index, each.of) for each in calls.turn.repeats] == [
-        ("f", '{"x": 2}', 7, first),
-        ("f", '{"x":2}', 9, first),
-        ("f", '{"x":3}', 10, third),
-    ]
-    assert calls[-1].turn == calls.turn
-
-
 def test_an_answer_without_calls_leaves_the_earlier_ones() -> None:
     """conversations: A reask inside a run keeps the good calls."""
     said = "[[ ## answer ## ]]\nDone."
@@ -339,18 +189,3 @@ def test_an_answer_without_calls_leaves_the_earlier_ones() -> None:
     out = asked(Answer(calls=[BAD]), Answer(text="So.", calls=[Call("f", {"x": 1})]))
     assert [(call.args, call.altered) for call in out.calls] == [({"x": 1}, ())]
     assert out.calls.text == "So."
-
-
-def test_declared_names_come_back_in_the_calls_that_have_an_alias() -> None:
-    """request-shaping: A call by an alias comes back under the declared name."""
-
-    def answer(received: Received) -> Answer:
-        alias, plain = (each["function"]["name"] for each in received.body["tools"])
-        assert alias != "f.1"
-        return Answer(calls=[Call(alias, {}), Call(plain, {}), Call(alias, "{")])
-
-    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
-    with LoopbackProvider(answer) as provider, dspy.context(lm=lm_of(provider), adapter=adapter):
-        out: Any = dspy.Predict(Ask)(question="?", tools=[ToolDecl("f.1"), ToolDecl("g")])
-    assert [each.name for each in out.calls.in_order()] == ["f.1", "g", "f.1"]
-    assert [each.name for each in out.calls.invalid] == ["f.1"]

@@ -68,21 +68,3 @@ def test_each_function_stands_in_one_namespace(
     assert not spaces.keys() & {*deferred, *loaded}
     told = {tool["name"]: tool["description"] for tool in grouped if tool["type"] == "namespace"}
     assert all(", ".join(space) in told[name] for name, space in spaces.items())
-
-
-def test_names_that_begin_alike_stand_together(sent: Callable[[ToolDecls], list[Json]]):
-    """tool-search: OpenAI's deferred functions stand in namespaces."""
-    many = [f"crm_{act}_{thing}" for act in ("find", "get") for thing in "abcdefg"]
-    spaces = spaces_of(sent(deferred_of([*many, "now"], [])))
-    assert {name: len(space) for name, space in spaces.items()} == {"crm": 10, "crm_to_now": 5}
-
-
-def test_a_namespace_of_the_user_s_stays(sent: Callable[[ToolDecls], list[Json]]):
-    """tool-search: OpenAI's deferred functions stand in namespaces."""
-    late: Json = {"type": "function", "name": "f", "description": "F.", "parameters": {"type": "object"}}
-    late["defer_loading"] = True
-    mine = {"type": "namespace", "name": "crm", "description": "Customers.", "tools": [late]}
-    other: Json = {"name": "crm_find", "defer_loading": True, "input_schema": {}}
-    grouped = sent(ToolDecls([mine, other, SEARCH]))
-    assert grouped[0] == mine
-    assert [*spaces_of(grouped)] == ["crm", "crm_find_2"]

@@ -56,15 +56,6 @@ def test_a_token_changes_no_fingerprint_and_no_pin() -> None:
     assert TOKEN not in str(pins_of([before]))
 
 
-def test_a_stand_in_is_a_declaration() -> None:
-    """server-tools: A stand-in takes the place of a missing tool."""
-    decls = ToolDecls([ALL[0]])
-    assert [decl.name for decl in decls] == ["my_search"]
-    assert decls["my_search"].func is my_search
-    assert decls.flaw_of("my_search", {"query": "x"}) is None
-    assert [tool.name for tool in decls.to_dspy()] == ["my_search"]
-
-
 WRONG: dict[str, Callable[[], Any]] = {
     "a text for a list": lambda: WebSearch(allowed_domains="a.test"),
     "a stand-in that is no tool": lambda: WebSearch(local=3),

@@ -67,8 +67,6 @@ def chat(message: Any, **body: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"content": "So.", **message}, "finish_reason": "stop"}], **body}
 
 
-USE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
-CHAT_USE = {"id": "srvtoolu_1", "function": {"name": "web_search", "arguments": '{"query":"q"}'}}
 CALLS: dict[str, tuple[dict[str, Any], list[Any]]] = table(__file__, "CALLS")
 
 
@@ -78,86 +76,6 @@ def test_calls_by_hand(name: str) -> None:
     body, expected = CALLS[name]
     (call,) = choice_from_response(body).server_calls
     assert [call.kind, call.status, call.input] == expected
-
-
-SOURCES: dict[str, tuple[dict[str, Any], list[Source]]] = {
-    "found, then cited twice": (
-        anthropic(
-            {
-                "type": "web_search_tool_result",
-                "tool_use_id": "s",
-                "content": [
-                    {"type": "web_search_result", "url": "https://a.test/", "title": "A"},
-                    {"type": "web_search_result", "url": "https://b.test/", "title": "B"},
-                ],
-            },
-            {
-                "type": "text",
-                "text": "So.",
-                "citations": [
-                    {"url": "https://a.test/", "cited_text": quote} for quote in ("one", "two", "one")
-                ],
-            },
-        ),
-        [
-            Source(url="https://a.test/", title="A", cited=True, quotes=("one", "two")),
-            Source(url="https://b.test/", title="B"),
-        ],
-    ),
-    "a fetched page, cited by its title": (
-        anthropic(
-            {
-                "type": "web_fetch_tool_result",
-                "tool_use_id": "s",
-                "content": {
-                    "type": "web_fetch_result",
-                    "url": "https://a.test/",
-                    "content": {"title": "A"},
-                },
-            },
-            {
-                "type": "text",
-                "text": "So.",
-                "citations": [{"type": "char_location", "document_title": "A", "cited_text": "x"}],
-            },
-        ),
-        [Source(url="https://a.test/", title="A", cited=True, quotes=("x",))],
-    ),
-    "Perplexity's": (
-        chat(
-            {},
-            citations=["https://a.test/"],
-            search_results=[{"url": "https://a.test/", "title": "A", "snippet": "x"}],
-        ),
-        [Source(url="https://a.test/", title="A", cited=True, quotes=("x",))],
-    ),
-    "a document of a store": (
-        gemini(
-            {"groundingMetadata": {"groundingChunks": [{"retrievedContext": {"title": "A", "text": "x"}}]}}
-        ),
-        [Source(title="A", quotes=("x",))],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SOURCES)
-def test_sources_by_hand(name: str) -> None:
-    """server-tools: Recorded answers give calls, sources and files."""
-    body, expected = SOURCES[name]
-    assert list(choice_from_response(body).sources) == expected
-
-
-def test_files_by_hand() -> None:
-    """server-tools: Recorded answers give calls, sources and files."""
-    url = {"image_url": {"url": "data:image/webp;base64,SGku"}}
-    (image,) = choice_from_response(chat({"content": None, "images": [url]})).files
-    assert (image.media_type, image.content()) == ("image/webp", b"Hi.")
-    (hosted,) = choice_from_response(
-        responses({"type": "image_generation_call", "result": "https://a.test/x.png"})
-    ).files
-    assert (hosted.url, hosted.content()) == ("https://a.test/x.png", None)
-    thought = {"inlineData": {"mimeType": "image/png", "data": "SGku"}, "thought": True}
-    assert not choice_from_response(gemini({"content": {"parts": [thought, {"text": "So."}]}})).files
 
 
 KEYS = st.sampled_from(

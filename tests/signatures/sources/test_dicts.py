@@ -86,37 +86,6 @@ def test_gemini_s_words_are_translated_in_any_shape(shape: str):
     assert facts.parameters == SCHEMA
 
 
-def test_strict_returns_and_what_stands_beside_are_kept():
-    chat = {
-        "type": "function",
-        "cache_control": {"type": "ephemeral"},
-        "function": {**NAMED, "strict": True, "x": 1},
-    }
-    facts = ToolDecl.of(chat)
-    assert (facts.strict, facts.extras) == (True, {"cache_control": {"type": "ephemeral"}, "x": 1})
-    facts = ToolDecl.of({**NAMED, "input_schema": SCHEMA, "strict": False, "defer_loading": True})
-    assert (facts.strict, facts.extras) == (False, {"defer_loading": True})
-    facts = ToolDecl.of({**NAMED, "inputSchema": SCHEMA, "outputSchema": SCHEMA, "title": "S"})
-    assert (facts.returns, facts.extras) == (SCHEMA, {"outputSchema": SCHEMA, "title": "S"})
-    facts = ToolDecl.of({"functionDeclarations": [{**NAMED, "response": {"type": "STRING"}}]})
-    assert facts.returns == {"type": "string"}
-
-
-def test_a_saved_declaration_is_read_back():
-    """tool-declarations: Declarations survive JSON."""
-    saved = {
-        **NAMED,
-        "parameters": SCHEMA,
-        "returns": {"type": "string"},
-        "strict": True,
-        "long_running": True,
-        "requires_confirmation": True,
-        "extras": {"a": 1},
-    }
-    facts = ToolDecl.of(saved)
-    assert {key: getattr(facts, key) for key in saved} == saved
-
-
 def test_a_given_schema_replaces_the_dict_s():
     given_schema = {"type": "object"}
     assert ToolDecl.of(SHAPES["mcp"], parameters=given_schema).parameters == given_schema
@@ -147,10 +116,6 @@ def test_what_declares_no_function_is_refused(source: dict[str, Any], seen: str)
     error = refusal(source)
     assert error.code == "unknown_source"
     assert seen in str(error)
-
-
-def test_a_near_miss_is_named():
-    assert refusal({"name": "x", "paramters": {}}).fix == "Did you mean 'parameters'?"
 
 
 def test_hostile_depth_in_gemini_s_words_is_refused():

@@ -77,10 +77,6 @@ def test_three_styles_say_the_same(text: str):
     }
 
 
-def test_epydoc_is_read_too():
-    assert descriptions(declared("Book.\n\n@param room: Its number.")) == {"room": "Its number."}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -94,16 +90,6 @@ def test_epydoc_is_read_too():
 def test_a_docstring_without_sections_is_all_description(text: str):
     decl = declared(text)
     assert (decl.description, descriptions(decl)) == (text, {})
-
-
-def test_no_docstring_is_no_description():
-    decl = declared(None)
-    assert (decl.description, descriptions(decl)) == ("", {})
-
-
-def test_a_docstring_of_sections_only_has_no_description():
-    decl = declared("\nArgs:\n    a: An a.")
-    assert (decl.description, descriptions(decl)) == ("", {"a": "An a."})
 
 
 lines = st.sampled_from(

@@ -1,9 +1,7 @@
 """Fingerprints: a source that changes is declared anew; what can change unseen is read each time."""
 
 import dataclasses
-import gc
 import typing
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from enum import Enum
@@ -179,24 +177,6 @@ def test_functions_of_defaults_that_are_known_are_kept(default: Any):
     assert kept(function).get(function) == "value"
 
 
-class Clock:
-    def now(self, zone: str = "UTC") -> str:
-        """Tell the time."""
-        return zone
-
-    def bare(self, zone: str) -> str:
-        return zone
-
-
-def test_a_method_and_its_function_are_told_apart():
-    one, another = Clock(), Clock()
-    cache = kept(one.now)
-    assert cache.get(another.now) == "value"
-    assert cache.get(Clock.now) is None
-    assert [decl.func for decl in ToolDecls([another.now])] == [another.now]
-    assert kept(one.bare).get(one.bare) is None, "its docstring may be inherited"
-
-
 def mcp_tool(**parts: Any) -> Any:
     schema = {"type": "object", "properties": {"a": {"type": "integer", "default": 1}}}
     return mcp.types.Tool.model_validate({"name": "then", "inputSchema": schema, **parts})
@@ -228,19 +208,6 @@ def test_an_mcp_tool_that_was_changed_is_declared_as_it_is_now(change: Callable[
     assert ToolDecls([tool]).tools[0].extras == ToolDecls([fresh]).tools[0].extras
 
 
-def test_a_declaration_made_again_is_its_own():
-    """call-cost: Tools that say the same are looked at and not read."""
-    function, tool = made(), mcp_tool(annotations={"title": "Now"}, outputSchema={"type": "object"})
-    ToolDecls([function, tool])
-    one, another = ToolDecls([function, tool]), ToolDecls([function, tool])
-    assert one == another
-    assert one.tools[0].func is function
-    assert one.tools[1].func is None
-    assert all(first is not second for first, second in zip(one, another, strict=True))
-    with pytest.raises(AttributeError):
-        one.tools[0].nothing  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: B018
-
-
 @pytest.mark.parametrize("part", ["parameters", "returns", "extras"])
 def test_a_part_of_a_declaration_is_a_copy(part: str):
     """tool-declarations: What is sent and what calls are checked by are one snapshot."""
@@ -249,14 +216,3 @@ def test_a_part_of_a_declaration_is_a_copy(part: str):
     getattr(decl, part)["edited"] = True
     assert getattr(decl, part) == before
     assert decl.to_openai() == sent
-
-
-def test_a_kept_declaration_keeps_nothing_alive():
-    """call-cost: Caches are bounded and weak."""
-    function, tool = made(), mcp_tool()
-    known = [weakref.ref(function), weakref.ref(tool)]
-    ToolDecls([function, tool]).canonical  # noqa: B018
-    ToolDecls([function, tool]).canonical  # noqa: B018
-    del function, tool
-    gc.collect()
-    assert [reference() for reference in known] == [None, None]

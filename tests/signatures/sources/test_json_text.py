@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigadapt import ToolDecl, ToolDecls
+from sigadapt import ToolDecls
 from sigadapt.errors import InvalidToolDecl
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
@@ -31,12 +31,6 @@ def test_json_text_declares_what_its_value_does(shape: Any):
     assert ToolDecls(text) == ToolDecls(shape)
     assert ToolDecls(text)["f"].parameters == SCHEMA
     assert ToolDecls([text, {"name": "g"}]).to_openai()[:-1] == ToolDecls(shape).to_openai()
-
-
-def test_one_tool_may_be_given_as_text():
-    assert ToolDecl.of(json.dumps(SHAPES[0]), name="g").name == "g"
-    with pytest.raises(InvalidToolDecl):
-        ToolDecl.of("search")
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,12 @@
 
 from typing import Annotated, Any
 
-import pydantic
 import pytest
 
 from sigadapt import ToolCalls, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
 
 tools = pytest.importorskip("langchain_core.tools", reason="langchain-core is not installed")
-
-
-class Query(pydantic.BaseModel):
-    """Not the tool's description."""
-
-    words: str = pydantic.Field(description="what for", min_length=1)
 
 
 def make() -> Any:
@@ -37,17 +30,6 @@ def test_a_tool_is_shown_as_langchain_shows_it():
         "type": "object",
         "properties": {"words": {"type": "string"}, "limit": {"type": "integer", "default": 3}},
         "required": ["words"],
-    }
-
-
-def test_a_model_of_arguments_is_read():
-    source = tools.StructuredTool(name="q", description="Ask.", args_schema=Query, func=print)
-    facts = ToolDecl.of(source)
-    assert facts.description == "Ask."
-    assert facts.parameters["properties"]["words"] == {
-        "type": "string",
-        "minLength": 1,
-        "description": "what for",
     }
 
 

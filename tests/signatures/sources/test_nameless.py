@@ -36,18 +36,6 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [(bare, "bare"), (logged(add), "wrapper"), (Thing(), "Thing"), (dspy.Tool(bare), "bare")],
-    ids=["function", "wrapper", "object", "Tool"],
-)
-def test_a_function_of_args_and_kwargs_alone_is_refused(source: Any, name: str):
-    """tool-declarations: A function that declares nothing is refused by name."""
-    with pytest.raises(InvalidToolDecl, match=r"only \*args, \*\*kwargs") as caught:
-        ToolDecls([add, source])
-    assert name in str(caught.value.tool)
-
-
 def test_what_says_something_is_taken():
     """tool-declarations: A function that declares nothing is refused by name."""
     assert ToolDecl.of(functools.wraps(add)(logged(add))).parameters["required"] == ["a", "b"]

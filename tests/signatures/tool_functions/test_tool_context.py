@@ -2,11 +2,9 @@
 
 import asyncio
 import functools
-import json
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, Optional, TypeVar
 
-import dspy
 import pytest
 from asking import serving, submits
 from hypothesis import given
@@ -148,62 +146,6 @@ def test_a_model_cannot_fill_the_context(value: Any) -> None:
     assert contexts == []
 
 
-def test_a_context_of_a_module_and_of_a_signature() -> None:
-    class Aide(dspy.Module):
-        def forward(self, question: str, context: ToolContext) -> str:
-            return f"{context.call.id}: {question}"
-
-    tools = ToolDecls([ToolDecl.of(Aide(), name="aide", description="Aid.")])
-    assert list(tools["aide"].parameters["properties"]) == ["question"]
-    [result] = ToolCalls([{"id": "c7", "name": "aide", "args": {"question": "why?"}}]).run(tools)
-    assert result.value == "c7: why?"
-
-
-def note(word: str, context: ToolContext) -> str:
-    """Note a word."""
-    words: list[Any] = context.state.setdefault("words", [])
-    words.append((context.call.id, word, context.deps))
-    return word
-
-
-def test_contexts_side_by_side_in_threads_and_tasks() -> None:
-    """tool-context: Each call has its own context."""
-    calls = ToolCalls([{"id": f"c{n}", "name": "note", "args": {"word": str(n)}} for n in range(40)])
-    with sigadapt.Run(deps="shop") as run:
-        calls.run([note])
-        asyncio.run(calls.arun([note]))
-    assert sorted(run.state["words"]) == sorted([(f"c{n}", str(n), "shop") for n in range(40)] * 2)
-
-
-def test_a_tool_inside_of_a_tool_has_no_call_of_the_outer_one() -> None:
-    """tool-context: Each call has its own context."""
-    ids: list[str] = []
-
-    def inner(context: ToolContext) -> str:
-        """Inner."""
-        ids.append(context.call.id)
-        return "in"
-
-    def plain() -> str:
-        """Runs `inner` by hand, without a call."""
-        by_hand: Any = ToolDecl.of(inner, name="plain").to_dspy()
-        return str(by_hand())
-
-    def outer(context: ToolContext) -> str:
-        """Outer."""
-        plain()
-        ids.append(context.call.id)
-        return "out"
-
-    calls = ToolCalls([{"id": "c1", "name": "plain", "args": {}}, {"id": "c2", "name": "outer", "args": {}}])
-    calls.run([plain, outer], parallel=False)
-    agent_calls = [Call("plain", {}, id="c3"), Call("outer", {}, id="c4")]
-    with serving(Answer(calls=agent_calls), submits()):
-        sigadapt.ReAct("question -> answer", [plain, outer])(question="q")
-    assert ids[:3] == ["", "", "c2"]
-    assert sorted(ids[3:]) == ["", "", "c4"]  # the agent runs its calls side by side
-
-
 def test_a_decision_is_known() -> None:
     """tool-context: A context knows the decision."""
     decisions: list[Any] = []
@@ -246,12 +188,3 @@ def test_progress_is_an_event() -> None:
         ("c1", "nearly", None),
     ]
     assert kinds.index("Progress") < kinds.index("ResultReady")
-
-
-def test_a_context_made_by_hand_tests_a_tool() -> None:
-    state: dict[str, Any] = {}
-    assert note("a", ToolContext(ToolCall(id="c1", name="note", args={}), "deps", state)) == "a"
-    assert json.dumps(state) == '{"words": [["c1", "a", "deps"]]}'
-    with pytest.raises(InvalidToolDecl) as caught:
-        ToolContext().ask("Why?")
-    assert caught.value.code == "nobody_to_ask"

@@ -6,7 +6,6 @@
 import asyncio
 import pickle
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -63,18 +62,6 @@ def test_the_first_answer_decides() -> None:
     shop = Shop()
     [result] = PAY.run(shop.tools.with_hooks(hook("a", None), hook("b", 0)).with_hooks(hook("c", "C")))
     assert (result.value, asked, shop.paid) == (0, ["a", "b"], [])
-
-
-@pytest.mark.parametrize(
-    "args", [{"eur": "much"}, {"to": None}, {"from": "Bob"}], ids=["a type", "null", "an unknown one"]
-)
-def test_changed_arguments_are_checked(args: dict[str, Any]) -> None:
-    """tool-context: Changed arguments are checked."""
-    shop = Shop()
-    [result] = PAY.run(shop.tools.with_hooks(changing(**args)))
-    assert result.is_error
-    assert "its before_tool hook changed the arguments" in result.value
-    assert shop.paid == []
 
 
 def test_a_call_of_another_tool_is_refused() -> None:
@@ -136,48 +123,7 @@ def test_arguments_that_now_need_a_yes() -> None:
     assert shop.paid == [("Ada", 100, "invoice")]
 
 
-def test_a_changed_call_is_edited() -> None:
-    """tool-context: Nothing runs that nobody was shown."""
-    shop = Shop(requires_confirmation=True)
-    capped = Hook(
-        before_tool=lambda call, context: call.model_copy(
-            update={"args": {**call.args, "eur": min(call.args["eur"], 100)}}
-        )
-    )
-    tools = shop.tools.with_hooks(capped)
-    [request] = PAY.awaiting_confirmation(tools)
-    with pytest.raises(InputNeeded) as waiting:
-        PAY.run(tools, {request.id: True})
-    [changed] = waiting.value.requests
-    edit = ToolCall(id="c1", name="pay", args={"to": "Ada", "eur": 20, "note": "less"})
-    with pytest.raises(InvalidOption):
-        waiting.value.results_of(tools, {changed.id: ToolCall(id="c1", name="pay", args={"to": "Ada"})})
-    [result] = waiting.value.results_of(tools, {changed.id: edit})
-    assert (shop.paid, "edited this call" in (result.note or "")) == ([("Ada", 20, "less")], True)
-
-
-def test_who_is_asked_at_once_is_asked_again() -> None:
-    """tool-context: Nothing runs that nobody was shown."""
-    shown: list[int] = []
-
-    def ask(name: str, args: dict[str, Any], hint: str) -> bool:
-        shown.append(args["eur"])
-        return args["eur"] != 77
-
-    for amount, paid in ((100, [("Ada", 100, "invoice")]), (77, [])):
-        shop = Shop(requires_confirmation=True)
-        tools = shop.tools.confirmed_by(ask).with_hooks(changing(eur=amount))
-        PAY.run(tools)
-        assert shop.paid == paid
-        tools["pay"].to_dspy()
-    assert shown == [500, 100, 500, 77]
-
-
 SECRET = "card 4000123"  # noqa: S105
-
-
-def leaking(call: ToolCall, result: Any, context: ToolContext) -> Any:
-    raise KeyError(result)
 
 
 @pytest.mark.parametrize("method", ["before_tool", "after_tool", "on_tool_error"])
@@ -246,47 +192,6 @@ def test_a_cancelled_run_keeps_no_unseen_result(is_async: bool) -> None:
         asyncio.run(cancel(run))
 
 
-def test_hooks_of_late_and_failed_results() -> None:
-    """tool-context: A hook that raises leaks nothing."""
-    log: list[str] = []
-
-    def slow(seconds: float) -> str:
-        """Slow."""
-        time.sleep(seconds)
-        return SECRET
-
-    hook = Hook(
-        after_tool=lambda call, result, context: log.append("after") or "***",
-        on_tool_error=lambda call, error, context: log.append(type(error).__name__),
-    )
-    calls = ToolCalls([{"name": "slow", "args": {"seconds": 0.3}}])
-    [result] = calls.run(ToolDecls([slow]).with_hooks(hook), timeout=0.05)
-    assert (result.is_error, SECRET in result.value) == (True, False)
-
-
-def test_a_result_from_elsewhere_passes_the_hooks() -> None:
-    """tool-context: A result from elsewhere passes the hooks."""
-    log: list[str] = []
-    hook = Hook(
-        before_tool=lambda call, context: log.append("before"),
-        after_tool=lambda call, result, context: result.replace("Ada", "***"),
-    )
-
-    def train(model: str) -> Any:
-        """Train."""
-        log.append("train")
-        return sigadapt.Pending(7)
-
-    tools = ToolDecls([ToolDecl("ship", external=True), train]).with_hooks(hook)
-    calls = ToolCalls([{"name": "ship", "args": {}}, {"name": "train", "args": {"model": "m"}}])
-    with pytest.raises(InputNeeded) as waiting:
-        calls.run(tools)
-    decisions = {request.id: "for Ada" for request in waiting.value.requests}
-    results = waiting.value.results_of(tools, decisions)
-    assert [result.value for result in results] == ["for ***", "for ***"]
-    assert sorted(log) == ["before", "before", "train"]
-
-
 class Redact:
     """A hook that can be pickled."""
 
@@ -310,15 +215,6 @@ def test_hooks_are_pickled_or_missed() -> None:
     assert (result.is_error, SECRET in str(result.value)) == (True, False)
 
 
-def test_hooks_change_no_declaration() -> None:
-    tools = Shop().tools
-    hooked = tools.with_hooks(Redact())
-    assert hooked.to_openai() == tools.to_openai()
-    assert hooked.fingerprint() == tools.fingerprint()
-    assert hooked == tools
-    assert tools["pay"].hooks == ()
-
-
 @pytest.mark.parametrize(
     "hook", [Redact, object(), 3, None], ids=["a class", "no method", "a number", "None"]
 )
@@ -335,22 +231,6 @@ def test_a_hook_cannot_ask_once_the_tool_has_run() -> None:
     [result] = PAY.run(shop.tools.with_hooks(late))
     assert (result.is_error, len(shop.paid)) == (True, 1)
     assert "after_tool hook failed (InvalidToolDecl)" in result.value
-
-
-def test_later_hooks_get_the_changed_call() -> None:
-    """tool-context: Later hooks get the call as it ran."""
-    shop = Shop()
-    seen: list[Any] = []
-
-    def after_tool(call: ToolCall, result: Any, context: ToolContext) -> Any:
-        seen.append(call.args)
-        return call.execute(shop.tools)  # once more
-
-    hooks = [changing(eur=100), Hook(after_tool=after_tool)]
-    PAY.run(shop.tools.with_hooks(*hooks))
-    assert [eur for _, eur, _ in shop.paid] == [100, 100]
-    assert [args["eur"] for args in seen] == [100]
-    assert [call.args["eur"] for call in PAY] == [500]
 
 
 def test_a_hook_repeats_what_a_person_agreed_to() -> None:
