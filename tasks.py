@@ -61,10 +61,10 @@ def demo(*arguments: str) -> None:
 def test(*arguments: str) -> None:
     """Run the tests but the slow ones: `test [--all | --coverage | --dspy X] [pytest arguments]`.
 
-    `--all` runs the slow ones too, with a third of what property tests and cuts try. `--coverage` runs all
-    with their whole budgets, and checks the threshold of pyproject.toml. `--dspy X` runs all in an
-    environment of its own on another DSPy: `newest`, a folder, or anything that pip installs; what fails,
-    and why, is one screen at the end.
+    `--all` runs the slow ones too, with a third of what property tests and cuts try. `--coverage` runs all,
+    those that take minutes too, with their whole budgets, and checks the threshold of pyproject.toml.
+    `--dspy X` runs all in an environment of its own on another DSPy: `newest`, a folder, or anything that
+    pip installs; what fails, and why, is one screen at the end.
     """
     option, *others = arguments or ("",)
     if option == "--dspy":

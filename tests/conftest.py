@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from budgets import share
+from budgets import WHOLE, share
 from hypothesis import HealthCheck, settings
 
 try:
@@ -97,18 +97,17 @@ def skip(items: list[pytest.Item], marker: str, reason: str) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what the DSPy that is installed has not; leave out the slow tests for `tasks.py test`."""
+    """Skip what the DSPy that is installed has not; leave out the tests that take longer than this run."""
     import dspy  # noqa: PLC0415  (it reads the settings above)
 
     if hasattr(dspy.BaseLM, "generate"):
         skip(items, "dspy_3_4", "DSPy 3.5 has it no more")
     if find_spec("litellm") is None:
         skip(items, "litellm", "LiteLLM is not installed")
-    if "SIGADAPT_FAST" not in os.environ:
-        return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    items[:] = [item for item in items if not item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
+    longer = [*(["slow"] if "SIGADAPT_FAST" in os.environ else ()), *([] if WHOLE else ["nightly"])]
+    left = [item for item in items if any(map(item.get_closest_marker, longer))]
+    items[:] = [item for item in items if not any(map(item.get_closest_marker, longer))]
+    config.hook.pytest_deselected(items=left)
 
 
 @pytest.hookimpl(wrapper=True)

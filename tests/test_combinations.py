@@ -167,7 +167,7 @@ def test_a_combination_works(cell: Cell) -> None:
     check(cell)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("cell", MORE, ids=map(str, MORE))
 def test_every_kind_works_everywhere(cell: Cell) -> None:
     """combinations: Every pair of what users combine works."""

@@ -26,7 +26,15 @@ def _quiet() -> Iterator[None]:
     logger.setLevel(level)
 
 
-@pytest.mark.parametrize("column", REACT.COLUMNS, ids="-".join)
+COLUMNS = [
+    pytest.param(
+        column, id="-".join(column), marks=() if column == ("openai", "auto") else pytest.mark.nightly
+    )
+    for column in REACT.COLUMNS
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("way", REACT.WAYS)
 def test_no_run_ends_worse_than_under_dspys_adapter(column: tuple[str, str], way: str):
     """conversations: ReActV2 ends no worse than under DSPy's adapter."""

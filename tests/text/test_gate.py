@@ -224,7 +224,7 @@ def _cut(text: str, sizes: list[int]) -> Iterator[str]:
 
 
 @pytest.mark.skipif(not CORPUS_TEXTS.is_dir(), reason="SIGADAPT_CORPUS names no folder with texts")
-@pytest.mark.parametrize("size", [1, 7, 40])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.nightly), 7, 40])
 def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
     """streaming: Markup of a call is not shown."""
     with gzip.open(CORPUS_TEXTS / "cases.jsonl.gz", "rt", encoding="utf-8") as lines:

@@ -196,7 +196,7 @@ def test_work_grows_with_length(piece: str, monkeypatch: pytest.MonkeyPatch) -> 
     """text-calls: Hostile text ends."""
     monkeypatch.setattr("sigadapt.text.reader.Scan", CountingScan)
     work = list[int]()
-    for size in (4_000, 32_000):
+    for size in (2_000, 16_000):
         CountingScan.spent = 0
         choice_from_text(f'<tool_call>{{"name": "get_weather", "arguments": {{"city": "{piece * 9}', TOOLS)
         choice_from_text(piece * (size // len(piece)), TOOLS)
@@ -204,7 +204,7 @@ def test_work_grows_with_length(piece: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert work[1] <= 10 * work[0] + 100_000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("piece", list(dict.fromkeys(grown())))
 def test_a_megabyte_takes_ten_times_the_work_of_a_tenth(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """text-calls: Hostile text ends."""
