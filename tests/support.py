@@ -6,7 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import dspy
 import httpx
@@ -16,6 +16,24 @@ from internals import ROUTES, Route
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def turn_of(**fields: Any) -> Any:
+    """A turn of a model, as a program has it with its calls."""
+    return ToolCalls.model_validate({"tool_calls": [], "turn": fields}).turn
+
+
+IS_DSPY_3_5 = hasattr(dspy.BaseLM, "generate")
+REACT_V2: Any = getattr(dspy, "ReActV2", None) or dspy.ReAct
+"""DSPy's agent of native calls, which DSPy 3.5 has under its older name."""
 
 
 def _first_routes(client: str) -> dict[str, Route]:

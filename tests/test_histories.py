@@ -4,7 +4,7 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import Turn
+from support import turn_of
 
 from sigadapt import ToolCall, ToolCalls, ToolResults, trim_history
 from sigadapt.errors import InvalidOption
@@ -64,7 +64,7 @@ def test_what_stands_before_a_compaction_is_left_out_on_request(saved: bool, in_
         "dialect": "anthropic",
         "blocks": [{"type": "compaction", "content": "So far."}, {"type": "tool_use"}],
     }
-    turn = Turn(state=state)
+    turn = turn_of(state=state)
     calls = ToolCalls(tool_calls=[ToolCall(id="t9", name="look_up", args={}, turn=turn)])
     event: dict[str, Any] = {"question": "Q9", "results": ToolResults.of(calls, ["x"]), "answer": "Done."}
     events = [event] if in_results else [{"question": "Q9", "calls": calls}, {**event, "question": None}]

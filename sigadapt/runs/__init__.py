@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sigadapt.runs.stores.waiting_runs import WaitingStore as WaitingStore
 
+__all__ = ["WaitingStore"]
+
 if not TYPE_CHECKING:  # SQLite is imported by who keeps runs
 
     def __getattr__(name: str) -> Any:

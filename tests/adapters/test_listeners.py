@@ -9,8 +9,8 @@ from typing import Any, cast
 import dspy
 import pytest
 from dspy.streaming import StreamListener
-from internals import Turn, transport
-from support import PARIS, ROME, May, Must, get_weather, lm_of
+from internals import transport
+from support import PARIS, ROME, May, Must, get_weather, lm_of, turn_of
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResults
@@ -320,7 +320,7 @@ def test_each_call_comes_whole_and_once(signature: Any, wire: str, engine: str) 
     listener = StreamListener("calls")
     with LoopbackProvider([Answer(calls=[PARIS, ROME])]) as provider:
         run = stream(lm_of(provider, wire, engine), signature, None, listener)
-    bare = [call.model_copy(update={"turn": Turn()}) for call in run.prediction.calls]
+    bare = [call.model_copy(update={"turn": turn_of()}) for call in run.prediction.calls]
     assert run.calls == bare
     assert all(len(chunk.in_order()) == 1 for chunk in run.chunks["calls"])
     assert run.last["calls"] == [False, True]
@@ -452,7 +452,7 @@ def test_fragments_are_never_merged(name: str, engine: str) -> None:
         (calls[1].id, "Rome"),
     ]
     assert calls.invalid == ()
-    assert run.calls == [call.model_copy(update={"turn": Turn()}) for call in calls]
+    assert run.calls == [call.model_copy(update={"turn": turn_of()}) for call in calls]
 
 
 def test_a_call_that_goes_wrong_later_is_sent_again() -> None:

@@ -13,7 +13,7 @@ import pytest
 from processes import run_python
 from support import bytes_of
 
-from sigadapt import __version__
+import sigadapt
 from sigadapt.commands import main
 from sigadapt.testing import Answer, Call
 
@@ -55,7 +55,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out.strip() == f"sigadapt {__version__}"
+    assert capsys.readouterr().out.strip() == f"sigadapt {sigadapt.__version__}"
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_json_is_one_document(verb: str, answer: Path, capsys: Any) -> None:
     assert main([verb, *words, "--json"]) == 0
     captured = capsys.readouterr()
     document = json.loads(captured.out)
-    assert (document["command"], document["version"]) == (verb, __version__)
+    assert (document["command"], document["version"]) == (verb, sigadapt.__version__)
     assert captured.err == ""
 
 

@@ -9,13 +9,13 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Turn
+from support import turn_of
 
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls
 from sigadapt.errors import InvalidHistory
 
 turns = st.builds(
-    Turn,
+    turn_of,
     text=st.none() | st.text(),
     reasoning=st.none() | st.text(),
     state=st.none() | st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.text())),
@@ -75,7 +75,7 @@ def test_the_collection_is_over_the_good_calls(calls: ToolCalls) -> None:
 
 def test_dspy_takes_the_calls_as_its_own() -> None:
     """tool-call-outputs: DSPy's modules take the calls as they are."""
-    turn = Turn(text="Let me look.", state={"signature": "abc"})
+    turn = turn_of(text="Let me look.", state={"signature": "abc"})
     calls = ToolCalls(tool_calls=[ToolCall(id="call_1", name="now", args={})], turn=turn)
     assert isinstance(calls, dspy.ToolCalls)
     assert dspy.ToolCalls.model_validate(calls) is calls

@@ -14,8 +14,7 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Turn
-from support import json_values
+from support import json_values, turn_of
 
 from sigadapt import (
     Confirmation,
@@ -48,7 +47,7 @@ def declared(requires: Any) -> ToolDecls:
 
 
 REQUEST = "sigadapt_request_confirmation"
-TURN = Turn(text="I pay.", reasoning="hm", state={"dialect": "anthropic", "items": [{"signature": "s=="}]})
+TURN = turn_of(text="I pay.", reasoning="hm", state={"dialect": "anthropic", "items": [{"signature": "s=="}]})
 
 
 def calls(*euros: float) -> ToolCalls:
@@ -645,7 +644,7 @@ def test_an_approval_is_known_of_the_object_alone():
 
 def test_requests_hold_the_words_of_their_turn_once():
     """confirmation: Requests of a long turn stay small."""
-    turn = Turn(text="T" * 10_000, state={"dialect": "anthropic", "items": ["s" * 10_000]})
+    turn = turn_of(text="T" * 10_000, state={"dialect": "anthropic", "items": ["s" * 10_000]})
     made: list[Any] = [{"id": f"c{number}", "name": "pay", "args": {}} for number in range(40)]
     decl = ToolDecl("pay", requires_confirmation=True)
     requests = ToolCalls(tool_calls=made, turn=turn).awaiting_confirmation(decl)

@@ -6,8 +6,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Turn
-from support import json_values
+from support import json_values, turn_of
 
 from sigadapt import ToolCall, ToolCalls, choice_from_response
 
@@ -78,7 +77,7 @@ def test_what_models_sent_is_compared_whole():
     assert sent() == ToolCalls.model_validate_json(sent().model_dump_json())
     assert sent() != sent(text="You add.")
     assert sent() != sent(arguments='{"a":1,"b":{"c":[1.5,true,null]}}')
-    moved = sent()[0].model_copy(update={"turn": Turn(text="Elsewhere.")})
+    moved = sent()[0].model_copy(update={"turn": turn_of(text="Elsewhere.")})
     assert moved != sent()[0]
 
 

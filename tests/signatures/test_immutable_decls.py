@@ -8,11 +8,10 @@ import dspy
 import mcp.types
 import pydantic
 import pytest
-from support import lm_of
+from support import is_array, is_object, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecl, ToolDecls, Toolset, ToolTexts
-from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing import Answer, LoopbackProvider
 from sigadapt.trust import pins_of
 

@@ -8,8 +8,8 @@ from typing import Any
 import dspy
 import pytest
 from hypothesis import given
-from internals import RefusedToolCall, Turn
-from support import json_values
+from internals import RefusedToolCall
+from support import json_values, turn_of
 
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.errors import UnboundToolCall
@@ -27,7 +27,7 @@ def anything(**options: Any) -> None:
 
 NAMES = ["add", "Tool(add)", "anything", "Tool(anything)"]
 DECLS = ToolDecls([add, anything])
-TURN = Turn(text="I add.", reasoning="Hm.", state={"dialect": "anthropic", "items": []})
+TURN = turn_of(text="I add.", reasoning="Hm.", state={"dialect": "anthropic", "items": []})
 
 
 def bad(

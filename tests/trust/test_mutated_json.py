@@ -15,8 +15,7 @@ from browser_json import JSON
 from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from internals import Turn
-from support import Talk, lm_of
+from support import Talk, lm_of, turn_of
 
 import sigadapt
 from sigadapt import (
@@ -89,7 +88,7 @@ def histories() -> list[Any]:
     values = dspy.ToolCallResults.from_tool_calls_and_values(calls.tool_calls, ["v"])  # pyright: ignore[reportArgumentType]
     agents = calls.model_copy(update={"tool_call_results": values})
     bad = {"id": "b", "name": "f", "arguments": "{", "index": 1, "code": "invalid_json", "message": "cut"}
-    turn = Turn.model_validate({"text": "t", "searches": [SEARCH], "before": [{"searches": [SEARCH]}]})
+    turn = turn_of(text="t", searches=[SEARCH], before=[{"searches": [SEARCH]}])
     content = {"tool_calls": [*calls], "invalid": [bad], "turn": turn}
     rows = [
         {"question": "q", "calls": agents, "answer": "A"},

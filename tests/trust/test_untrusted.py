@@ -7,8 +7,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Turn
-from support import Talk, lm_of
+from support import Talk, lm_of, turn_of
 
 import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
@@ -17,7 +16,7 @@ from sigadapt.testing import Answer, Call, LoopbackProvider
 from sigadapt.trust import is_signed, sign
 
 SECRET = b"a secret of the server, of user 7"
-TURN = Turn(
+TURN = turn_of(
     text="Let me look.", reasoning="Hm.", state={"dialect": "anthropic", "blocks": [{"type": "text"}]}
 )
 CALLS = ToolCalls(tool_calls=[ToolCall(id="t1", name="look_up", args={"z": 1, "a": "Paris"}, turn=TURN)])

@@ -11,8 +11,8 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import contract, writers
-from support import ENGINES, Talk, json_values, lm_of
+from internals import writers
+from support import ENGINES, REACT_V2, Talk, json_values, lm_of
 
 import sigadapt
 from sigadapt import Change, RequestContext, ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset
@@ -137,7 +137,7 @@ def named(body: Json) -> list[str]:
 
 
 def agent_of(tools: Any) -> Any:
-    agent: Any = contract.ReActV2
+    agent: Any = REACT_V2
     return agent("question -> answer", tools=tools)
 
 

@@ -14,10 +14,9 @@ from budgets import share
 from google.genai import types as google
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from internals import Turn
 from openai.types.responses import ResponseInputItemParam
 from own_blocks import BLOCKS, CHAT, IS_CALL, Json, events
-from support import get_weather, lm_of
+from support import get_weather, lm_of, turn_of
 from wire_bodies import body, said_text
 
 import sigadapt
@@ -379,7 +378,7 @@ def test_a_block_that_nobody_sent_is_refused(name: str, block: Any) -> None:
     assert dialect.turn.state is not None
     state = {"dialect": dialect.turn.state["dialect"], "blocks": [block], "ids": ["t1"]}
     calls = ToolCalls(
-        [{"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}], turn=Turn(state=state)
+        [{"id": "t1", "name": "get_weather", "args": {"city": "Paris"}}], turn=turn_of(state=state)
     )
     with wired(name) as served:
         with pytest.raises(InvalidHistory) as caught:

@@ -7,13 +7,12 @@ from typing import Any
 import dspy
 import pytest
 from internals import contract
-from support import MADE_ID, lm_of
+from support import MADE_ID, is_array, is_object, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
 from sigadapt.listeners import CallListener, PartialCall
-from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 MARKED = (

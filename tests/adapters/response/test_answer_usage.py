@@ -20,9 +20,8 @@ from tables import table
 from wire_cases import samples
 
 import sigadapt
-from sigadapt import Choice, choice_from_response
-from sigadapt.providers.usage import AnswerUsage, Usage
-from sigadapt.response import choice_from_stream, choice_from_text
+from sigadapt import Choice, Usage, choice_from_response
+from sigadapt.response import AnswerUsage, choice_from_stream, choice_from_text
 from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]

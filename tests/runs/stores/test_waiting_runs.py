@@ -13,7 +13,7 @@ import pytest
 
 from sigadapt import InputNeeded, ToolCalls, ToolContext, WaitingRuns
 from sigadapt.errors import InvalidOption
-from sigadapt.runs.stores.waiting_runs import WaitingStore
+from sigadapt.runs import WaitingStore
 
 LETTER = ToolCalls([{"id": "c1", "name": "send", "args": {"text": "Hello"}}])
 

@@ -7,7 +7,7 @@ from typing import Any
 import dspy
 import pytest
 from asking import Call, agent_of, one, saved, serving, submits, turn, waiting
-from internals import contract
+from support import REACT_V2
 
 import sigadapt
 from sigadapt import (
@@ -364,7 +364,7 @@ def test_a_pending_result_of_a_tool_of_dspys(form: str) -> None:
         """Train."""
         return Pending({"job": 1})  # pyright: ignore[reportReturnType]
 
-    react: Any = contract.ReActV2
+    react: Any = REACT_V2
     agent = react("question -> answer", tools=[train if form == "function" else dspy.Tool(train)])
     with serving(turn(Call("train", {})), submits("trained")):
         error = waiting(lambda: agent(question="q"))
@@ -374,7 +374,7 @@ def test_a_pending_result_of_a_tool_of_dspys(form: str) -> None:
 
 def test_a_context_in_a_tool_of_dspys_is_told() -> None:
     """tool-context: A context is no part of the schema."""
-    react: Any = contract.ReActV2
+    react: Any = REACT_V2
     with pytest.raises(InvalidToolDecl, match=r"ToolDecls\(\[function\]\)"):
         dspy.Tool(ask_name)
     with pytest.raises(InvalidToolDecl, match=r"ToolDecls\(\[function\]\)"):
