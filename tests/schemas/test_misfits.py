@@ -66,7 +66,7 @@ def test_a_hostile_call_ends_in_a_process_of_its_own():
     """tool-call-outputs: The place of a wrong leaf is told at any depth."""
     code = (
         f"import sys; sys.path.insert(0, {str(TESTS)!r})\n"
-        "from schemas.test_misfits import *\n"
+        "from sigadapt import ToolDecl\nfrom schemas.test_misfits import *\n"
         "for keyword in ('anyOf', 'oneOf'):\n"
         "    for depth in (24, 90):\n"
         "        decl = ToolDecl('f', parameters=filters(keyword))\n"

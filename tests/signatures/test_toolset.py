@@ -237,6 +237,18 @@ def test_any_nesting_keeps_the_order(tree: Any):
 server = MCPServer("demo")
 
 
+@server.tool()
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def shout(text: str) -> str:
+    """Shout."""
+    return text.upper()
+
+
 async def test_a_server_object_is_a_source():
     """toolsets: A live MCP session or server gives its tools as the server wrote them."""
     decls = await Toolset("demo", server).prefixed("demo_").aresolve()
