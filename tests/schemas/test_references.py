@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from internals import check, flaw_in
 
+from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
 
 
