@@ -189,10 +189,7 @@ OTHERS: dict[str, dict[str, Maker]] = {
     },
     "anthropic": {"Anthropic SDK": _anthropic, "LiteLLM": _litellm},
 }
-MISSING = {
-    "anthropic": " LangChain and pydantic-ai are measured on OpenAI's wire only: of their packages for "
-    "single providers, constraints.txt has those for OpenAI."
-}
+MISSING = {"anthropic": " LangChain and pydantic-ai are measured on OpenAI's wire only."}
 """What the table of a wire says of the libraries that it lacks."""
 
 
@@ -217,11 +214,8 @@ def tables(seconds: float) -> Iterator[Table]:
 def _beside_others(wire: str, options: dict[str, Any], rounds: int) -> Table:
     own = {"sigadapt": _sigadapt(options), "DSPy's adapter": _dspy(options)}
     told = (
-        f"The same question on the wire `{wire}`, beside libraries without signatures and typed outputs. "
-        "Each is used as its documentation shows, with its tools made once. sigadapt gets a list of "
-        'functions with each call. Under "in turn" the libraries alternate call by call. Under '
-        f'"{_ROW} in a row" each makes {_ROW} calls before the next begins, so its code stays in the '
-        "processor's caches."
+        "Beside libraries without signatures and typed outputs, each as its documentation shows. In turn, "
+        f"they alternate call by call; in a row, each makes {_ROW} calls before the next begins."
     )
     told += MISSING.get(wire, "")
     others = {name: if_installed(make, options) for name, make in OTHERS[wire].items()}

@@ -15,16 +15,14 @@ MATRIX = Path(__file__).resolve().parents[1] / "tests" / "adapters" / "wire_matr
 WIDTH = 100  # characters of JSON that fit on one line
 HEAD = """# What goes over the wire
 
-The JSON that sigadapt sends to each provider and reads from it, by subject, for both of DSPy's engines. If a
-column has LiteLLM in its title, it goes through LiteLLM; the others use DSPy's native engine. Columns with
-the same JSON are shown once. Each shows only the part of a request or an answer that belongs to its subject.
+The JSON that sigadapt sends to each provider and reads from it, by subject. The table has both of DSPy's
+engines. Below it, each subject has the JSON of DSPy's native engine, as far as it belongs to the subject;
+formats with the same JSON are shown once. `sigadapt show --engine litellm` prints LiteLLM's.
 
-*Recorded* lists the differences between the canonical request and the one that the provider gets. They are
-in the history entry, as `changes` (made by sigadapt) or `adaptations` (made by DSPy). Hooks receive the
-`changes` too.
-
-The data is what the tests compare with real requests.
+*Recorded* lists the differences between the canonical request and the one that the provider gets: `changes`
+(made by sigadapt) or `adaptations` (made by DSPy) of the history entry.
 """
+LITELLM = "(LiteLLM)"  # in the title of a column
 
 
 def matrix() -> Any:
@@ -40,7 +38,8 @@ def matrix() -> Any:
 
 def page(data: Any) -> str:
     """Return the whole page."""
-    rows = "\n".join(line for row in data.ROWS.values() for line in section(row, data.COLUMNS))
+    native = {key: column for key, column in data.COLUMNS.items() if LITELLM not in column.title}
+    rows = "\n".join(line for row in data.ROWS.values() for line in section(row, native))
     return f"{HEAD}\n{summary(data)}\n\n{rows}\n"
 
 
