@@ -49,8 +49,8 @@ and "told" by a pattern for each fault (`benchmarks/faulty.py`). To add a librar
 """
 
 EMPTY = """\
-constraints.txt lacks langchain-anthropic and langchain-google-genai. pydantic-ai 2.31 can't use the
-Anthropic SDK of constraints.txt, which takes clients of httpx2 only."""
+constraints.txt lacks langchain-anthropic and langchain-google-genai, and its pydantic-ai can't use its
+Anthropic SDK."""
 WHY = """\
 sigadapt refuses arguments that aren't a JSON object of the declared shape. `repair=True` and `unwrap=True`
 read most of them, and `altered` says so."""
