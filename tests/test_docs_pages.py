@@ -163,6 +163,15 @@ def test_no_two_pages_have_one_title_and_no_page_has_two() -> None:
     assert re.findall(r"^ *- [^\n]+: \S+\.md$", nav, re.MULTILINE) == []
 
 
+def test_no_page_links_to_one_that_the_site_alone_has() -> None:
+    """On GitHub, such a link would lead nowhere."""
+    hook = (DOCS / "assets" / "generated_pages.py").read_text(encoding="utf-8")
+    made = re.findall(r"\"(\w+\.md)\": \"make_", hook)
+    assert len(made) >= 2
+    links = re.compile(rf"\]\([^)]*({'|'.join(made)})")
+    assert [name(page) for page in PAGES if links.search(page.read_text(encoding="utf-8"))] == []
+
+
 MOST_FOR_USERS, MOST_PAGES = 25, 32
 NOT_FOR_USERS = ("The API", "Inside", "Measured")
 
