@@ -389,29 +389,6 @@ def test_a_setting_with_no_place_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "sent"),
-    [
-        ("auto", "auto"),
-        ("required", "required"),
-        ("get_weather", {"type": "function", "function": {"name": "get_weather"}}),
-        (["get_weather"], {"type": "function", "function": {"name": "get_weather"}}),
-        (
-            {"type": "function", "function": {"name": "get_weather"}},
-            {"type": "function", "function": {"name": "get_weather"}},
-        ),
-    ],
-)
-def test_a_tool_choice_goes_out_in_the_providers_form(choice: Any, sent: Any) -> None:
-    """request-shaping: A tool choice travels in the provider's form."""
-    with LoopbackProvider([Answer(calls=[PARIS])]) as provider:
-        ask(provider, adapter=sigadapt.ChatAdapter(tool_choice=choice, parallel_tool_calls=False))
-        ask(provider, config={"tool_choice": choice, "parallel_tool_calls": False})
-    for received in provider.received:
-        assert received.body["tool_choice"] == sent
-        assert received.body["parallel_tool_calls"] is False
-
-
-@pytest.mark.parametrize(
     "choice",
     [
         *("get_wether", ["get_weather", "nope"], {"type": "tool"}),

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import RECORDINGS, bytes_of, recorded
+from support import bytes_of
 
-from sigadapt import choice_from_response
 from sigadapt.commands import main
-from sigadapt.errors import SigadaptError
 from sigadapt.testing import WIRES, Answer, Call
 
 TOOLS = "commands.programs:TOOLS"
@@ -68,31 +66,6 @@ def test_calls_are_checked_against_tools_on_request(
     assert "at /city" in shown
     assert "^^" in shown
     assert "Rome" in shown
-
-
-@pytest.mark.skipif(not RECORDINGS, reason="no recorded answers")
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
-def test_recorded_bodies_are_read_as_the_library_reads_them(path: Path) -> None:
-    """command-line: Bodies and streams of every wire are read."""
-    seen = 0
-    for record in recorded(path)[:40]:
-        body = next((record[key] for key in ("response", "body") if isinstance(record.get(key), dict)), None)
-        if body is None:
-            continue
-        try:
-            expected = choice_from_response(body)
-        except SigadaptError:
-            continue
-        _, found, _ = read(json.dumps(body).encode())
-        choice, calls = found["choices"][0], expected.tool_calls
-        assert (choice["text"], choice["reasoning"]) == (expected.text, expected.reasoning)
-        assert choice["finish_reason"] == expected.finish_reason
-        for told, made in (("calls", calls or ()), ("invalid", calls.invalid if calls else ())):
-            for each, call in zip(choice[told], made, strict=True):
-                assert each == json.loads(json.dumps({key: getattr(call, key) for key in each}))
-        seen += 1
-    if not seen:
-        pytest.skip("these recordings hold no whole bodies")
 
 
 def test_calls_of_declared_tools_are_read_from_text(

@@ -19,7 +19,7 @@ import sigadapt
 from sigadapt import InvalidToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.errors import InvalidHistory, InvalidOption
 from sigadapt.logs import Conversation, conversation_from_request
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, LoopbackProvider
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 DECL = {"name": "get_weather", "description": "Weather.", "parameters": SCHEMA}
@@ -77,20 +77,6 @@ def test_every_writer_reads() -> None:
     writers = [each.name for each in PROVIDERS if "turn" in vars(type(each))]
     readers = [each.name for each in PROVIDERS if "request" in vars(type(each))]
     assert set(writers) <= set(readers) == set(REQUESTS)
-
-
-@pytest.mark.parametrize("wire", REQUESTS)
-def test_each_wire(wire: str) -> None:
-    """logs: A request of each wire is one conversation."""
-    conversation = sigadapt.logs.conversation_from_request(REQUESTS[wire])
-    assert conversation.wire == wire
-    assert conversation.system == "Be brief."
-    assert conversation.history.messages == [{"question": "Hi.", "answer": "Hello."}]
-    assert conversation.question == "Weather?"
-    assert said(conversation) == [("c1", "get_weather", {"city": "Rome"}, "no network", True)]
-    assert [each.to_openai()["function"] for each in conversation.tools] == [DECL]
-    assert conversation.settings["max_tokens"] == 9
-    assert conversation.settings["tool_choice"] == "required"
 
 
 @pytest.mark.parametrize("wire", REQUESTS)
@@ -386,21 +372,6 @@ def test_no_request(body: Any) -> None:
     assert raised.value.code == "unreadable_request"
     with pytest.raises(sigadapt.errors.InvalidOption):
         sigadapt.logs.conversation_from_request({"messages": []}, wire="nobody")
-
-
-@pytest.mark.parametrize("text", ['{"answer": "x"}', "[[ ## answer ## ]]\nx", "  plain ", "<tool_call>"])
-@pytest.mark.parametrize("wire", NATIVE)
-def test_an_answer_is_read_whole(text: str, wire: str) -> None:
-    """logs: Nothing is added to a recorded conversation."""
-    conversation = sigadapt.logs.conversation_from_request(chat(user("?")))
-    with (
-        LoopbackProvider([Answer(text=text), Answer(calls=[Call("nobody", {})], text="Hm.")]) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options(wire))),
-    ):
-        program: Any = conversation.program()
-        assert program(**conversation.inputs()).answer.strip() == text.strip()
-        bad: Any = program(**conversation.inputs()).calls
-    assert [call.code for call in bad.invalid] == ["unknown_tool"]
 
 
 @pytest.mark.asyncio

@@ -1,10 +1,15 @@
 """Every answer of tests/wires, read whole, and as its stream in each framing."""
 
 import json
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
-from wire_cases import WIRES, check_case
+from hypothesis import given
+from hypothesis import strategies as st
+from wire_cases import WIRES, Json, check, check_case, json_array, ndjson, server_sent
 
 from sigadapt.errors import UnreadableResponse
 from sigadapt.response import choice_from_stream
@@ -25,6 +30,7 @@ def test_an_answer_reads_as_expected(path: Path) -> None:
     response-choice: Provider-executed blocks are no calls
     response-choice: An unknown block stays in raw
     response-choice: Arguments that are no object become a tagged bad call
+    response-choice: A call without arguments has none
     """
     case = json.loads(path.read_text(encoding="utf-8"))
     check_case(case["expect"], case.get("body"), case.get("events"))
@@ -45,3 +51,35 @@ def test_an_error_ends_a_stream_of_mistrals_conversations() -> None:
         choice_from_stream([started, error])
     half = {"type": "message.output.delta", "output_index": 0, "id": "msg_1", "content": "Half"}
     check_case({"text": "Half", "finish": "error"}, None, [started, half, error])
+
+
+STREAMS = [case for path in ANSWERS if (case := json.loads(path.read_text(encoding="utf-8"))).get("events")]
+
+
+@given(
+    st.sampled_from(STREAMS),
+    st.sampled_from([server_sent, ndjson, json_array]),
+    st.lists(st.integers(0, 400)),
+)
+def test_a_stream_may_be_cut_anywhere(case: Json, framing: Callable[[Any], str], cuts: list[int]) -> None:
+    """response-choice: A stream may come as events, SDK objects or SSE text"""
+    data = framing(case["events"]).encode()
+    ends = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    check(case["expect"], choice_from_stream(data[a:b] for a, b in pairwise(ends)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'data: {"a": 1}\n\ndata: {broken}\n\n',
+        'data: {"a": 1}\n\ndata: {broken}',
+        'data: {"a":\n\n',
+        '{"a": 1}\n{broken}\n{"a": 2}\n',
+        '{"a": 1}\nOops',
+        'data: {"a": 1}data: {"a": 2}',
+    ],
+)
+def test_what_is_no_json_is_not_passed_over(text: str) -> None:
+    """response-choice: Something that is no response is unreadable"""
+    with pytest.raises(UnreadableResponse, match="invalid JSON"):
+        choice_from_stream(text)

@@ -1,12 +1,9 @@
 """sigadapt.ReAct beside DSPy's agent: the same requests, and what stands between them."""
 
 import asyncio
-import copy
 import json
-from collections.abc import Callable
 from typing import Any, cast
 
-import cloudpickle
 import dspy
 import pytest
 from agents import DSPY_AGENT, Shop, looks, orders, serving, submits, turn
@@ -14,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sigadapt
-from sigadapt import Limits, ReAct, RequestContext, ToolDecl, ToolDecls, Toolset
+from sigadapt import ReAct, RequestContext, ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
 from sigadapt.runs.agent_tools import ToolsetTool
 from sigadapt.server_tools import WebSearch
@@ -71,32 +68,6 @@ def test_same_requests_of_any_run(rounds: list[list[Call]], max_iters: int) -> N
     script = [*(turn(*calls) for calls in rounds[:max_iters]), submits()]
     ours = sent(ReAct, script, "openai", max_iters=max_iters)
     assert ours == sent(DSPY_AGENT, script, "openai", max_iters=max_iters)
-
-
-COPIES: dict[str, Callable[[Any], Any]] = {
-    "deepcopy": copy.deepcopy,
-    "cloudpickle": lambda agent: cloudpickle.loads(cloudpickle.dumps(agent)),
-    "reset_copy": lambda agent: agent.reset_copy(),
-}
-
-
-@pytest.mark.parametrize("form", COPIES)
-@pytest.mark.parametrize("is_toolset", [False, True])
-def test_copies(form: str, *, is_toolset: bool) -> None:
-    """agent-runs: The agent asks as DSPy's does."""
-
-    def stock(title: str) -> str:
-        """How many there are."""
-        return f"7 of {title}."
-
-    tools: Any = Toolset("shop", [stock]) if is_toolset else [stock]
-    agent = ReAct("question -> answer", tools=tools, max_iters=7, limits=Limits(requests=5))
-    again = COPIES[form](agent)
-    with serving([turn(looks()), submits()]) as net:
-        assert again(question="q").answer == "Done."
-    assert type(again) is ReAct
-    assert (again.max_iters, again.limits) == (7, Limits(requests=5))
-    assert "7 of Emma." in json.dumps(net.received[1].body)
 
 
 def test_toolsets_of_one_name() -> None:

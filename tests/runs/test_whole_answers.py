@@ -1,7 +1,6 @@
 """A language model of the user's that cannot stream: every way of streaming gives its whole answer."""
 
 import asyncio
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -186,20 +185,3 @@ def test_a_program_without_tools(kind: Kind, program: Any, way: str) -> None:
         events = WAYS[way](program, question="q")
     assert events[-1].prediction.answer == "Hello."
     assert "".join(each.text for each in events if isinstance(each, TextDelta)) == "Hello."
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_error_of_the_model_is_the_error(kind: Kind, way: str) -> None:
-    """watching-runs: A model that cannot stream gives its whole answer."""
-
-    def fail(_: Any) -> Any:
-        raise RuntimeError("no room in the model")
-
-    program = sigadapt.ReAct("question -> answer", tools=[find])
-    with (
-        warnings.catch_warnings(),
-        dspy.context(lm=kind(fail), adapter=sigadapt.ChatAdapter()),
-        pytest.raises(Exception, match="no room in the model"),
-    ):
-        WAYS[way](program, question="q")

@@ -3,15 +3,10 @@
 import dataclasses
 import datetime as dt
 import enum
-import functools
 import json
-import pickle
 import uuid
-from collections.abc import Callable
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-import dspy
 import pydantic
 import pytest
 from hypothesis import given
@@ -20,7 +15,7 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
-from sigadapt import InvalidToolCall, SigadaptError, ToolCall, ToolDecls
+from sigadapt import InvalidToolCall, ToolCall, ToolDecls
 from sigadapt.errors import UnboundToolCall
 
 
@@ -31,12 +26,6 @@ class Color(enum.Enum):
 class Guest(pydantic.BaseModel):
     name: str
     born: dt.date | None = None
-
-
-@dataclasses.dataclass
-class Room:
-    number: int
-    color: Color = Color.RED
 
 
 def call(name: str, **args: Any) -> ToolCall:
@@ -56,65 +45,6 @@ def unbound(source: object, **args: Any) -> InvalidToolCall:
     return caught.value.call
 
 
-def book(
-    *,
-    guest: Guest,
-    room: Room,
-    at: dt.datetime,
-    price: Decimal,
-    colors: list[Color],
-    nights: Annotated[int, Field(ge=1)] = 1,
-    mode: Literal["a", "b"] = "a",
-) -> None:
-    raise AssertionError
-
-
-TYPED: dict[str, Any] = {
-    "guest": {"name": "Ada", "born": "1815-12-10"},
-    "room": {"number": 7},
-    "at": "2026-01-02T03:04:05Z",
-    "price": "1.10",
-    "colors": ["red"],
-    "nights": 2.0,
-}
-
-
-class Shop:
-    def sell(self, item: Color, *rest: int, **more: int) -> tuple[object, ...]:
-        return self, item, rest, more
-
-    @classmethod
-    def close(cls, at: dt.time) -> dt.time:
-        return at
-
-    def __call__(self, on: dt.date) -> dt.date:
-        return on
-
-    async def order(self, color: Color) -> Color:
-        return color
-
-
-@pytest.mark.parametrize(
-    ("source", "args", "expected"),
-    [
-        (Shop().sell, {"item": "red", "n": 5}, {"item": Color.RED, "n": 5}),
-        (Shop.close, {"at": "07:30:00"}, {"at": dt.time(7, 30)}),
-        (Shop(), {"on": "2026-01-02"}, {"on": dt.date(2026, 1, 2)}),
-        (Shop().order, {"color": "red"}, {"color": Color.RED}),
-        (functools.partial(book, room=Room(1), price=Decimal(1)), None, None),
-        (dspy.Tool(Shop().order, name="order"), {"color": "red"}, {"color": Color.RED}),
-    ],
-    ids=["method", "classmethod", "object", "async", "partial", "dspy.Tool"],
-)
-def test_every_kind_of_callable_binds(
-    source: Callable[..., Any], args: dict[str, Any] | None, expected: dict[str, Any] | None
-):
-    if args is None:
-        args = {key: value for key, value in TYPED.items() if key not in ("room", "price")}
-        expected = {key: value for key, value in bound(book, **TYPED).items() if key in args}
-    assert bound(source, **args) == expected
-
-
 class Visit(pydantic.BaseModel):
     """A visit."""
 
@@ -130,35 +60,6 @@ def test_a_model_s_fields_come_out_under_the_names_its_constructor_takes():
     assert Visit(**made) == Visit.model_validate_json(
         '{"guest": {"name": "Ada"}, "date": "2026-01-02", "colour": "red"}'
     )
-
-
-@pytest.mark.parametrize(
-    ("tool", "args", "code", "path"),
-    [
-        ("bok", {}, "unknown_tool", None),
-        ("book", {**TYPED, "nights": "2"}, "schema_mismatch", "/nights"),
-        ("book", {**TYPED, "at": "yesterday"}, "schema_mismatch", "/at"),
-        ("book", {**TYPED, "guest": {"name": "Ada", "born": "x"}}, "schema_mismatch", "/guest/born"),
-        ("book", {**TYPED, "extra": 1}, "schema_mismatch", ""),
-        ("book", {}, "schema_mismatch", ""),
-    ],
-)
-def test_what_does_not_bind_is_a_tagged_bad_call(
-    tool: str, args: dict[str, Any], code: str, path: str | None
-):
-    """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
-    sent = call(tool, **args)
-    with pytest.raises(UnboundToolCall) as caught:
-        sent.bind(ToolDecls(book))
-    error = caught.value
-    bad = error.call
-    assert isinstance(error, SigadaptError)
-    assert isinstance(bad, InvalidToolCall)
-    assert (error.code, error.path, error.tool) == (bad.code, bad.path, bad.name) == (code, path, tool)
-    assert error.reason == bad.message
-    assert (bad.id, bad.name, bad.arguments, bad.index) == (sent.id, sent.name, sent.arguments, sent.index)
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301  (its own pickle)
-    assert (str(again), again.call) == (str(error), bad)
 
 
 def test_a_validator_s_own_refusal_is_a_tagged_bad_call():

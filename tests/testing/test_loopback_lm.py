@@ -95,15 +95,6 @@ def test_dspy_reads_a_whole_answer(wire: str, engine: str, spoken: str):
 
 
 @pytest.mark.parametrize(("wire", "engine", "spoken"), ROUTES)
-def test_dspy_reads_text_alone(wire: str, engine: str, spoken: str):
-    """loopback-provider: dspy.LM reads a whole answer."""
-    with LoopbackProvider([Answer(text="It is sunny. ☀")]) as provider:
-        response = ask(provider, wire, engine)
-    assert (said(response), called(response), thought(response)) == ("It is sunny. ☀", [], [])
-    assert response.finish_reason == "stop"
-
-
-@pytest.mark.parametrize(("wire", "engine", "spoken"), ROUTES)
 def test_dspy_reads_that_an_answer_was_cut_off(wire: str, engine: str, spoken: str):
     """loopback-provider: dspy.LM reads a whole answer."""
     with LoopbackProvider([Answer(text="It is", finish="length")]) as provider:
@@ -155,18 +146,6 @@ async def test_dspy_streams_an_answer(wire: str, engine: str, spoken: str):
     assert (response.usage.input_tokens, response.usage.output_tokens) == answer.usage
     (received,) = provider.received
     assert (received.wire, received.stream) == (spoken, True)
-
-
-# LiteLLM gives all of Ollama's streamed calls the index 0, which makes one call of them.
-@pytest.mark.parametrize(
-    ("wire", "engine", "spoken"), [route for route in STREAMED if route.id != "ollama-litellm"]
-)
-async def test_dspy_streams_parallel_calls(wire: str, engine: str, spoken: str):
-    """loopback-provider: dspy.LM reads a streamed answer."""
-    with LoopbackProvider([Answer(calls=TWO)]) as provider:
-        _, response = await streamed(provider, wire, engine)
-    assert called(response) == [("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})]
-    assert response.finish_reason == "tool_call"
 
 
 # DSPy 3.4 does not take signed reasoning from LiteLLM's streams, and says so.

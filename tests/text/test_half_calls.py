@@ -63,15 +63,6 @@ def test_named_quoted_and_empty_markup_is_text(text: str) -> None:
     assert (choice.text or "") in (text, text.removesuffix("\n[TOOL_CALLS]"))
 
 
-@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_a_row_reads_its_example_alone(each: Any) -> None:
-    """text-calls: Every format of the table is read."""
-    calls = choice_from_text(each.example, TOOLS, formats=[each.name]).tool_calls
-    assert calls is not None
-    [call] = calls
-    assert (call.name, call.args) == ("get_weather", {"city": "Paris"})
-
-
 UNKNOWN = [
     '<acme:run tool="get_weather">\n<acme:in key="city">Paris</acme:in>\n</acme:run>',
     '<|do|>get_weather<|with|>{"city": "Paris"}<|done|>',

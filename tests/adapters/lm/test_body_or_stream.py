@@ -8,7 +8,6 @@ import pytest
 from support import PARIS, ROME, May, get_weather, lm_of
 
 import sigadapt
-from sigadapt import choice_from_response
 from sigadapt.response import choice_from_stream
 from sigadapt.testing import WIRES, Answer, LoopbackProvider, Received
 
@@ -162,29 +161,6 @@ def test_a_name_in_pieces_and_an_id_for_each_piece(fragments: list[Json], want: 
     calls = choice_from_stream([*fragments, END]).tool_calls
     assert calls is not None
     assert [(call.id, call.name, call.arguments) for call in calls.in_order()] == want
-
-
-@pytest.mark.parametrize("closed", [{"images": []}, {"provider_specific_fields": {"citations": None}}, {}])
-@pytest.mark.parametrize(
-    ("finish", "native"),
-    [("length", None), ("tool_calls", "MAX_TOKENS"), ("tool_calls", "max_tokens"), ("tool_calls", "STOP")],
-)
-def test_a_call_that_a_limit_cut_behind_a_proxy(closed: Json, finish: str, native: str | None) -> None:
-    """response-choice: A cut call behind a proxy is truncated."""
-    call = {
-        "id": "a",
-        "type": "function",
-        "function": {"name": "get_weather", "arguments": '{"city": "Par"}'},
-    }
-    message = {"role": "assistant", "content": None, "tool_calls": [call], **closed}
-    beside = {"provider_specific_fields": {"native_finish_reason": native}} if native else {}
-    body = {"choices": [{"index": 0, "finish_reason": finish, "message": message, **beside}]}
-    calls = choice_from_response(body).tool_calls
-    assert calls is not None
-    # An OpenAI-like server sends the text that the model wrote, and a whole one is whole.
-    is_cut = native in ("MAX_TOKENS", "max_tokens") or (finish == "length" and bool(closed))
-    assert [bad.code for bad in calls.invalid] == (["truncated"] if is_cut else [])
-    assert len(calls) == (not is_cut)
 
 
 CUT_CALL = {

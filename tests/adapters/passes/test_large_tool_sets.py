@@ -9,7 +9,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ADAPTERS, Ask, lm_of
+from support import Ask, lm_of
 
 import sigadapt
 from sigadapt import RequestContext, ToolCall, ToolCalls, ToolDecls, ToolResults, Toolset
@@ -106,29 +106,6 @@ def test_the_same_tools_give_the_same_request(names: list[str]):
     same = Toolset("many", TOOLS).retrieved(lambda _, __: sorted(names, reverse=True)).resolve()
     assert decls.fingerprint() == same.fingerprint()
     assert {decl.name for decl in decls} == set(names)
-
-
-@pytest.mark.parametrize("adapter", [*ADAPTERS, sigadapt.adapters.BAMLAdapter])
-@pytest.mark.parametrize("mode", ["native", "prompted"])
-def test_a_budget_names_the_largest_tools(adapter: Any, mode: str):
-    """request-shaping: A budget of bytes refuses a large tool set."""
-    decls = ToolDecls(TOOLS)
-    total = sum(decl.size for decl in decls)
-    for tools in (TOOLS, decls, Toolset("many", TOOLS)):
-        with LoopbackProvider([Answer(text="Hm.")]) as provider, dspy.context(lm=lm_of(provider)):
-            with dspy.context(adapter=adapter(tool_calling=mode, max_tool_bytes=total)):
-                dspy.Predict(Ask)(question="Hm?", tools=tools)
-            smaller = dspy.context(adapter=adapter(tool_calling=mode, max_tool_bytes=total - 1))
-            with smaller, pytest.raises(InvalidToolDecl) as caught:
-                dspy.Predict(Ask)(question="Hm?", tools=tools)
-            assert len(provider.received) == 1, "it is refused before the request"
-        error = caught.value
-        assert (error.code, error.field, error.tool) == ("over_tool_budget", "tools", "tool_39")
-        told = f"the request's 40 tools have {total:,} bytes, and max_tool_bytes is {total - 1:,}."
-        assert told in error.reason
-        assert f"'tool_39' {decls['tool_39'].size:,}, 'tool_38' {decls['tool_38'].size:,}" in error.reason
-        assert "and 35 more" in error.reason
-        assert "retrieved" in (error.fix or "")
 
 
 def test_an_alias_is_named_as_it_was_declared():

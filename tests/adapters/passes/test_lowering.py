@@ -1,12 +1,11 @@
 """The canonical request made fit for a wire, and the record of every change."""
 
-import copy
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import ROUTES, Request, Route, Turn, canonical_choice, lower
+from internals import ROUTES, Request, Route, canonical_choice, lower
 from support import LITELLM, NATIVE, NATIVE_OLLAMA
 
 from sigadapt import ToolDecls
@@ -43,32 +42,6 @@ def names(sent: Any) -> list[str]:
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 @pytest.mark.parametrize("form", CHOICES)
-def test_a_choice_gets_through_or_is_recorded(form: str, profile: Route):
-    """request-shaping: What a wire cannot take is recorded."""
-    given_request = chosen(form)
-    before = copy.deepcopy(given_request)
-    sent = lower(given_request, profile)
-    assert given_request == before, "the given request is not changed"
-    if form in profile.choices.forms:
-        assert sent.request == given_request
-        assert sent.changes == ()
-    elif form == "none":
-        assert (names(sent), whats(sent)) == ([], [("/tools", "lowered")])
-        assert "tool_choice" not in sent.request
-        alone: Any = {**given_request, "parallel_tool_calls": False}
-        parallel = profile._replace(choices=profile.choices._replace(parallel=True))
-        assert lower(alone, parallel).request.keys() == {"model", "messages"}
-    else:
-        narrowed = {"named": ["two"], "subset": ["one", "two"]}.get(form, ["one", "two", "three"])
-        assert names(sent) == narrowed
-        lost = [] if "required" in profile.choices.forms else [("/tool_choice", "dropped")]
-        assert whats(sent) == [("/tools", "lowered")] * (form in ("named", "subset")) + lost
-        assert sent.request.get("tool_choice") == (None if lost else "required")
-    assert all(change.why for change in sent.changes)
-
-
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-@pytest.mark.parametrize("form", CHOICES)
 def test_a_choice_without_tools_never_leaves(form: str, profile: Route):
     """request-shaping: Without declared tools the request has none."""
     without: Any = chosen(form)
@@ -99,44 +72,6 @@ def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
         assert "reasoning_effort=None" in str(caught.value.fix)
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_parallel_calls_get_through_or_are_recorded(profile: Route):
-    """request-shaping: What a wire cannot take is recorded."""
-    sent = lower(request(parallel_tool_calls=False), profile)
-    assert ("parallel_tool_calls" in sent.request) is profile.choices.parallel
-    assert whats(sent) == ([] if profile.choices.parallel else [("/parallel_tool_calls", "dropped")])
-
-
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_a_format_beside_tools_gets_through_or_is_recorded(profile: Route):
-    """request-shaping: What a wire cannot take is recorded."""
-    form = {"type": "json_object"}
-    sent = lower(request(response_format=form), profile)
-    assert ("response_format" in sent.request) is profile.choices.formats_beside_tools
-    assert whats(sent) == ([] if profile.choices.formats_beside_tools else [("/response_format", "dropped")])
-    alone: Any = {key: value for key, value in request(response_format=form).items() if key != "tools"}
-    assert lower(alone, profile).changes == ()
-
-
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_a_failed_result_is_recorded_where_there_is_no_flag(profile: Route):
-    """request-shaping: What a wire cannot take is recorded."""
-    rows = [{"role": "tool", "tool_call_id": "c", "name": "one", "content": "down", "is_error": True}]
-    sent = lower(request(messages=rows), profile)
-    assert whats(sent) == ([] if profile.results.marks_failed else [("/messages/0/is_error", "lowered")])
-
-
-@pytest.mark.parametrize("profile", NATIVE.values(), ids=NATIVE)
-@pytest.mark.parametrize("dialect", NATIVE)
-def test_foreign_state_is_recorded(dialect: str, profile: Route):
-    """conversations: Foreign state stays behind and is recorded."""
-    state = {"dialect": dialect, "blocks": [{"type": "text", "text": "Hi."}]}
-    rows = [{"role": "assistant", "content": "Hi.", "turn": Turn(text="Hi.", state=state)}]
-    sent = lower(request(messages=rows), profile)
-    assert whats(sent) == ([] if dialect == profile.wire else [("/messages/0/turn/state", "dropped")])
-    assert all(dialect in change.why for change in sent.changes)
-
-
 @given(st.sampled_from(sorted(CHOICES)), st.sampled_from(sorted(PROFILES)), st.booleans())
 def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool):
     """What was lowered fits its wire."""
@@ -146,25 +81,6 @@ def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool
     twice = lower(once.request, profile)
     assert twice.changes == ()
     assert twice.request == once.request
-
-
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_a_strict_flag_gets_through_or_is_recorded(profile: Route):
-    """request-shaping: What a wire cannot take is recorded."""
-    plain, strict = DECLS.to_openai()[:2]
-    closed: Any = {**EMPTY, "required": [], "additionalProperties": False}
-    marked = {**strict, "function": {**strict["function"], "parameters": closed, "strict": True}}
-    sent = lower(request(tools=[plain, marked]), profile._replace(caveat=None))
-    if profile.tools.strict:
-        assert sent.request.get("tools") == [plain, marked]
-        assert whats(sent) == []
-    else:
-        assert sent.request.get("tools") == [
-            plain,
-            {**strict, "function": {**strict["function"], "parameters": closed}},
-        ]
-        assert whats(sent) == [("/tools/1/function/strict", "dropped")]
-    assert marked["function"]["strict"] is True, "what was given is not changed"
 
 
 @pytest.mark.parametrize(

@@ -464,25 +464,3 @@ async def test_what_was_salvaged_goes_back_as_it_was_accepted() -> None:
 
 
 # What only a hostile answer holds
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("place", ["arguments", "name", "text"])
-async def test_half_a_surrogate_pair_can_be_told_back(engine: str, place: str) -> None:
-    """tool-call-outputs: A failed result says what is wrong."""
-    half = {place: "half \ud83d"}
-    function = {"name": half.get("name", "get_weather"), "arguments": half.get("arguments", '{"city":42}')}
-    message = {
-        "role": "assistant",
-        "content": half.get("text", "Hm."),
-        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
-    }
-    body = {
-        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    }  # fmt: skip
-    with LoopbackProvider([json.dumps(body).encode(), Answer(calls=[ROME])]) as provider:
-        out = await ask(provider, route=("openai", engine))
-    assert arguments(out.calls) == [{"city": "Rome"}]
-    assert "half" in json.dumps(provider.received[1].body["messages"][2:])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pytest
@@ -14,7 +14,6 @@ from support import LITELLM, NATIVE
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
-from sigadapt.testing import Answer, Call, LoopbackProvider
 
 ADAPTER = sigadapt.ChatAdapter(tool_calling="native")
 
@@ -274,40 +273,3 @@ def test_any_ids_go_out_unique_and_come_back_paired(
     assert len(changed) == sum(new != old for new, old in back.items()), "on record"
     assert json.dumps(rows, default=str) == before, "the given request is not changed"
     assert to_lm15(sent.request, route).body.rows
-
-
-@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-def test_a_server_that_counts_each_turn_from_zero(wire: str, engine: str):
-    """conversations: An id that comes again in a later turn goes out under an alias."""
-    answers = [Answer(calls=[Call("get_weather", {"city": city}, id="call_0")]) for city in ("Paris", "Rome")]
-    with LoopbackProvider([*answers, Answer(text="[[ ## answer ## ]]\nBoth fine.")]) as provider:
-        lm = dspy.LM(**provider.lm_options(wire, engine=engine))
-        results: Any = None
-        with dspy.context(lm=lm, adapter=ADAPTER):
-            for value in ("18 C", "25 C"):
-                out: Any = dspy.Predict(Chat)(question="Weather?", tools=[get_weather], results=results)
-                assert [call.id for call in out.calls] == ["call_0"], "the provider's id is kept"
-                more = ToolResults.of(out.calls, [value])
-                results = more if results is None else results + more
-            dspy.Predict(Chat)(question="Weather?", tools=[get_weather], results=results)
-    made, answered = ids_of(provider.received[2].body, wire)
-    assert made == answered
-    assert len(set(made)) == 2
-    assert [change.what for change in cast("Any", lm).history[-1]["changes"] if "/id" in change.where] == [
-        "renamed"
-    ]
-
-
-def ids_of(body: dict[str, Any], wire: str) -> tuple[list[str], list[str]]:
-    if wire == "responses":
-        items = body["input"]
-        made = [item["call_id"] for item in items if item.get("type") == "function_call"]
-        return made, [item["call_id"] for item in items if item.get("type") == "function_call_output"]
-    rows = body["messages"]
-    if wire == "openai":
-        made = [call["id"] for row in rows for call in row.get("tool_calls") or ()]
-        return made, [row["tool_call_id"] for row in rows if row["role"] == "tool"]
-    blocks = [block for row in rows if isinstance(row["content"], list) for block in row["content"]]
-    made = [block["id"] for block in blocks if block["type"] == "tool_use"]
-    return made, [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]

@@ -76,24 +76,6 @@ def request(*tools: Any) -> Request:
     return {"model": "m", "messages": rows, "tools": ToolDecls(tools).canonical}
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
-def test_every_field_of_every_shape_leaves_or_is_recorded(shape: Any, route: Route):
-    """request-shaping: A declared field leaves or is recorded."""
-    given_request = request(shape(KNOWN))
-    before = copy.deepcopy(given_request)
-    sent = lower(given_request, route)
-    assert given_request == before, "the given request is not changed"
-    [tool] = sent.request.get("tools", [])
-    recorded = {change.where.rpartition("/")[2] for change in sent.changes if change.what == "dropped"}
-    for key, value in KNOWN.items():
-        name = route.tools.result_schema if key == "output_schema" else key
-        assert (tool.get(name) == value) is (key not in recorded), key
-        assert (name in route.tools.fields) is (key not in recorded), key
-    assert set(tool) == {"type", "function", *route.tools.fields & {route.tools.result_schema, *KNOWN}}
-    assert all(change.why for change in sent.changes)
-
-
 extras = st.dictionaries(
     st.text(min_size=1).filter(lambda key: key not in ("type", "function", "custom")), json_values, max_size=4
 )

@@ -4,8 +4,8 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import Request, canonical_choice, lower
-from support import LITELLM, NATIVE, Ask, lm_of
+from internals import canonical_choice
+from support import Ask, lm_of
 
 import sigadapt
 from sigadapt import ToolDecls
@@ -144,25 +144,6 @@ def test_gemini_checks_calls_where_it_is_asked_to():
     body, changes = sent("openai", "auto", tools, {"mode": "VALIDATED"})
     assert body["tool_choice"] == "auto"
     assert [(change.where, change.what) for change in changes] == [("/tool_choice", "lowered")]
-
-
-@pytest.mark.parametrize(
-    "route", [*NATIVE.values(), *LITELLM.values()], ids=lambda route: f"{route.client}-{route.wire}"
-)
-@pytest.mark.parametrize("choice", [HOSTED, SEARCH], ids=str)
-def test_a_route_that_cannot_name_it_says_so(route: Any, choice: Any):
-    """request-shaping: What a wire cannot take is recorded."""
-    rows = [{"role": "user", "content": "Hi."}]
-    request: Request = {
-        "model": "m",
-        "messages": rows,
-        "tools": [*ToolDecls([{"name": "one"}, choice]).to_openai()],
-        "tool_choice": choice,
-    }
-    found = lower(request, route)
-    kept = found.request.get("tool_choice") == choice
-    recorded = ("/tool_choice", "dropped") in [(change.where, change.what) for change in found.changes]
-    assert kept is ("own" in route.choices.forms) is not recorded
 
 
 @pytest.mark.parametrize("mode", ["native", "prompted"])

@@ -1,11 +1,8 @@
 """`Choice.usage`: what a provider counted, of every wire, whole and streamed, and of recorded answers."""
 
-import json
 import math
 import pickle
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anthropic.types
 import dspy
@@ -15,7 +12,7 @@ from google.genai import types as google
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
-from support import ENGINES, RECORDINGS, May, recorded
+from support import ENGINES, May
 from tables import table
 from wire_cases import samples
 
@@ -181,59 +178,3 @@ def test_usage_in_a_hook(wire: str, engine: str) -> None:
     usages = [choice.usage for choice in keeper.choices]
     assert [(usage.input_tokens, usage.output_tokens) for usage in usages if usage] == [(123, 45)] * 2
     assert (run.usage.input_tokens, run.usage.output_tokens) == (246, 90)
-
-
-def _usage_objects(row: Json) -> Iterator[Json]:
-    """Yield the usage objects of a recorded answer, read without sigadapt."""
-    response: Any = row["response"]
-    pieces: list[Json] = [response]
-    if isinstance(response, list):
-        pieces = cast("list[Json]", response)
-    if isinstance(response, str):
-        lines = [line.removeprefix("data:").strip() for line in response.splitlines()]
-        pieces = [json.loads(line) for line in lines if line.startswith("{")]
-    for event in pieces:
-        places: list[Json | None] = [event]
-        places += [event.get(key) for key in ("response", "message", "metadata", "delta")]
-        for place in places:
-            if not isinstance(place, dict):
-                continue
-            counts: Json | None = place.get("usage") or place.get("usageMetadata")
-            if counts:
-                yield counts
-
-
-_READ = ("prompt_tokens", "promptTokenCount", "inputTokens", "input_tokens")
-_WRITTEN = ("completion_tokens", "candidatesTokenCount", "outputTokens", "output_tokens")
-_BESIDE = {
-    "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "cacheReadInputTokens": 0,
-    "cacheWriteInputTokens": 0, "toolUsePromptTokenCount": 0, "thoughtsTokenCount": 1,
-}  # fmt: skip
-
-
-@pytest.mark.skipif(not RECORDINGS, reason="SIGADAPT_CORPUS names no corpus")
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
-def test_usage_of_recorded_answers(path: Path) -> None:
-    counted = 0
-    for row in recorded(path):
-        read: Any = choice_from_stream if row["stream"] else choice_from_response
-        usage = read(row["response"]).usage
-        whole: Json = {}
-        for counts in _usage_objects(row):
-            # Anthropic's start counts what its end leaves out; of others, the last event counts all.
-            start = whole if row["dialect"] == "anthropic" else {}
-            whole = {**start, **(counts.get("tokens") or counts)}
-        if not whole:
-            assert usage is None or row["dialect"] == "openai-chat", row["id"]  # Ollama's, and Groq's streams
-            continue
-        counted += 1
-        sums = [0, 0]
-        for side, names in enumerate((_READ, _WRITTEN)):
-            sums[side] = next((whole[name] for name in names if name in whole), 0)
-        for name, side in _BESIDE.items():
-            sums[side] += whole.get(name) or 0
-        assert usage is not None, row["id"]
-        assert [usage.input_tokens, usage.output_tokens] == sums, row["id"]
-        total = whole.get("total_tokens") or whole.get("totalTokenCount") or whole.get("totalTokens")
-        assert total in (None, usage.total_tokens), (row["id"], whole)
-    assert counted

@@ -84,26 +84,6 @@ def test_the_same_answer_reads_the_same_on_every_wire(wire: str) -> None:
     assert choices_from_response(BODIES[wire]) == [choice]
 
 
-def test_a_stream_gives_the_choice_of_the_whole_answer(wire: str) -> None:
-    """response-choice: A stream gives the Choice of the whole answer"""
-    before = copy.deepcopy(STREAMS[wire])
-    choice = choice_from_stream(STREAMS[wire])
-    assert same(choice)
-    assert choice == choice_from_response(BODIES[wire])  # and what the provider wants back is the same too
-    assert STREAMS[wire] == before
-
-
-def test_a_named_dialect_is_used(wire: str) -> None:
-    """response-choice: A named dialect is used"""
-    assert same(choice_from_response(BODIES[wire], dialect=wire))
-    assert same(choice_from_stream(STREAMS[wire], dialect=wire))
-    for other in set(WIRES) - {wire}:
-        with pytest.raises(UnreadableResponse):
-            choice_from_response(BODIES[wire], dialect=other)
-        with pytest.raises(UnreadableResponse):
-            choice_from_stream(STREAMS[wire], dialect=other)
-
-
 def test_an_unknown_dialect_is_refused_with_the_list_of_the_known() -> None:
     """response-choice: A named dialect is used"""
     for read in (choice_from_response, choices_from_response, choice_from_stream):
@@ -329,13 +309,6 @@ def test_something_that_is_no_response_is_unreadable(thing: Any) -> None:
             read(thing)
     with pytest.raises(UnreadableResponse):
         choice_from_stream(thing)
-
-
-def test_an_answer_that_was_not_streamed_is_read_all_the_same(wire: str) -> None:
-    """response-choice: A stream may come as events, SDK objects or SSE text"""
-    choice = choice_from_response(BODIES[wire])
-    assert choice_from_stream([BODIES[wire]]) == choice
-    assert choice_from_stream(json.dumps(BODIES[wire], indent=2)) == choice
 
 
 # Choice itself

@@ -28,51 +28,6 @@ One moment."""
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "arguments"),
-    [
-        ('<tool_call>{"name": "get_weather", "arguments": {"city": "Par', "truncated", '{"city": "Par'),
-        ('<tool_call>{"name": "get_weather", "arg', "truncated", '{"name": "get_weather", "arg'),
-        ('{"name": "get_weather", "arguments": {"city": "Par', "truncated", '{"city": "Par'),
-        ('[TOOL_CALLS]get_weather[ARGS]{"city": "Par', "truncated", '{"city": "Par'),
-        ("<function=get_weather>\n<parameter=city>\nPar", "truncated", None),
-        ("<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n", "truncated", None),
-        ("<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Par", "truncated", None),
-        ('<|tool_call>call:get_weather{city:<|"|>Par', "truncated", None),
-        ("[get_weather(city='Par", "truncated", None),
-        (
-            '<|channel|>commentary to=functions.get_weather<|message|>{"city": "Par',
-            "truncated",
-            '{"city": "Par',
-        ),
-        (
-            '<tool_call>{"name": "get_weather", "arguments": {"city": Paris}}</tool_call>',
-            "invalid_json",
-            None,
-        ),
-        ('<tool_call>{"name": "get_weather", "arguments": [1]}</tool_call>', "not_an_object", "[1]"),
-        (
-            '<tool_call>{"name": "get_weather", "arguments": {"city": 1, "city": 2}}</tool_call>',
-            "duplicate_key",
-            None,
-        ),
-        ("[get_weather(city='a', city='b')]", "duplicate_key", '{"city":"a","city":"b"}'),
-    ],
-)
-def test_a_broken_call_is_a_bad_call_with_its_text(text: str, code: str, arguments: str | None) -> None:
-    """text-calls: A broken call is a bad call with its raw text."""
-    choice = choice_from_text(
-        f"Let me look.\n{text}" if text[0] != "{" and "channel" not in text else text, TOOLS
-    )
-    calls = choice.tool_calls
-    assert calls is not None
-    assert len(calls) == 0
-    [bad] = calls.invalid
-    assert (bad.code, bad.name, bad.altered) == (code, "get_weather", ("recovered",))
-    assert arguments is None or bad.arguments == arguments
-    assert bad.arguments in text or bad.arguments == arguments
-
-
-@pytest.mark.parametrize(
     ("text", "starts", "said", "thought"),
     [
         ("<think>a</think>b", False, "b", "a"),

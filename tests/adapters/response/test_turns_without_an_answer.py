@@ -1,14 +1,14 @@
 """How a turn can end without an answer: told once, with the provider's words, and nothing is paid twice."""
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pytest
 from support import May, Must, get_weather, lm_of
 
 import sigadapt
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
 
@@ -162,33 +162,6 @@ def test_a_gateway_hides_no_end(name: str) -> None:
     assert error.code == code
 
 
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-@pytest.mark.parametrize("name", [name for name in ENDS if ENDS[name][0] == "openai"])
-def test_a_streamed_turn_without_an_answer_is_refused_once(name: str, engine: str) -> None:
-    """tool-call-outputs: A turn that ended without an answer says why."""
-    wire, body, code, _ = ENDS[name]
-    (choice,) = body["choices"]
-    head = {**body, "object": "chat.completion.chunk"}
-    rest = {key: choice[key] for key in choice if key != "message"}
-    chunks: list[Json] = [
-        {**head, "choices": [{"index": 0, "delta": choice["message"], "finish_reason": None}]},
-        {**head, "choices": [{**rest, "delta": {}}]},
-    ]
-    answer = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
-    with LoopbackProvider(lambda _: answer.encode()) as provider:
-        lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
-        program: Any = dspy.streamify(dspy.Predict(May), async_streaming=False)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            if (name, engine) == ("a choice with an error", "litellm"):  # which LiteLLM raises
-                with pytest.raises(dspy.LMError):
-                    list(program(question="weather?", tools=[get_weather]))
-            else:
-                with pytest.raises(sigadapt.errors.UnusableAnswer) as caught:
-                    list(program(question="weather?", tools=[get_weather]))
-                assert caught.value.code == code
-        assert len(provider.received) == 1
-
-
 def test_the_error_carries_all_that_came() -> None:
     """tool-call-outputs: The error of a turn without an answer holds what came."""
     error, _ = ask("responses", responses(message("Half an"), CALL, status="failed", error=CRASH))
@@ -261,25 +234,6 @@ def test_a_call_that_is_announced_and_does_not_come_is_a_bad_call(case: str, eng
 
 
 GOOD = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
-
-
-@pytest.mark.parametrize("case", ANNOUNCED)
-def test_an_agent_goes_on_after_a_call_that_did_not_come(case: str) -> None:
-    """response-choice: A turn that ends for a call that did not come has a bad call."""
-    first = json.dumps(ANNOUNCED[case]).encode()
-    then = [
-        Answer(calls=[Call("get_weather", {"city": "Paris"})]),
-        Answer(calls=[Call("submit", {"answer": "Sun"})]),
-    ]
-    with LoopbackProvider([first, *then]) as provider:
-        lm = lm_of(provider, case.partition(",")[0], cache=False)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            agent = cast("Any", dspy).ReActV2("question -> answer", tools=[get_weather])
-            out = agent(question="weather?")
-    assert out.answer == "Sun"
-    told = json.dumps(provider.received[1].body)
-    assert "did not come" in told
-    assert "You sent" not in told
 
 
 def test_a_gateway_reports_no_call_twice() -> None:
