@@ -465,7 +465,7 @@ class Anthropic(Provider):
         return [*texts, *({"type": "tool_use"} for _ in range(calls))]
 
     def part_of(self, block: Json) -> Part:
-        kind = kind_of(block)
+        kind = block.get("type")
         if kind == "text":
             text = block.get("text")
             plain = {"type": kind, "text": text}
@@ -482,7 +482,7 @@ class Anthropic(Provider):
             return Part("", "", {})
         if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text
             block = {**block, "input": parse_arguments(block["input"])}
-        return Part(kind, kind or "a block without a type", block)
+        return Part(kind_of(block), kind_of(block) or "a block without a type", block)
 
     # {"name": "get_weather", "description": "...", "input_schema": {"type": "object", ...}}
     # https://platform.claude.com/docs/en/api/messages#body-tools

@@ -349,6 +349,7 @@ class OpenAIResponses(Provider):
     members = _MEMBERS
     server_policy = "OpenAIResponsesCompat"
     rows_key = "input"
+    id_key = "call_id"
     marks_commentary = True
     token = "tools", "server_label", "authorization"
     server_tools = _SERVER_TOOLS

@@ -64,6 +64,7 @@ class Provider:
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
     rows_key = "messages"  # the member of the body in which DSPy's engine writes the conversation
     path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
+    id_key = "id"  # under which a call has its id, on a wire whose streams lm15 reads
     arguments_as_objects = False  # decoded, so that the provider closes those that it cuts off
     marks_commentary = False  # as another text than the answer (`Reading.commentary`)
     errors: frozenset[str] = frozenset()  # members of a body or an event that hold an error, beside `error`

@@ -97,7 +97,7 @@ _FIT_TO_ROUTE = (
     Pass(check_states, of_turns=True),
     Pass(ask_for_reasoning),
     Pass(leave_unstored_reasoning, of_turns=True),
-    Pass(write_custom_calls),
+    Pass(write_custom_calls, of_turns=True),
     Pass(choose_aliases),
     Pass(note_lost_state, of_turns=True),
     Pass(write_aliases, restore_names),  # after the states, which have the names that the provider was sent

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.request.sendable_tools import sendable, without_searches
+from sigadapt.adapters.request.sendable_tools import is_search, sendable
 from sigadapt.schemas.json_values import Json, compact
 from sigadapt.signatures.tool_decls import made_once
 
+_NO_SEARCH = "this route has no search for tools"
 _ANEW = "the tools changed in this conversation; they are sent anew, and the provider's cache begins anew"
 
 
@@ -48,8 +49,11 @@ def fit_tools(request: Request, record: RequestRecord) -> Request:
 
 def drop_searches(request: Request, record: RequestRecord) -> Request:
     """Drop a provider's search for tools where the route has none."""
-    losses: list[Change] = []
-    written = without_searches(request, record.route, losses)
-    if losses:
-        record.extend(losses)
-    return written
+    if record.route.search:
+        return request
+    tools = request.get("tools", [])
+    searches = made_once(tools, "searches", lambda: [n for n, tool in enumerate(tools) if is_search(tool)])
+    if not searches:
+        return request
+    record.extend(Change(f"/tools/{number}", "dropped", _NO_SEARCH) for number in searches)
+    return {**request, "tools": [tool for tool in tools if not is_search(tool)]}

@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sigadapt.adapters.request.canonical import Change, Request
+from sigadapt.adapters.request.canonical import Change
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.route import ANY, Route
 from sigadapt.schemas.json_values import Json, listed, pointer
@@ -45,23 +45,10 @@ def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Seque
     return made_once(tools, route, make)
 
 
-def without_searches(request: Request, route: Route, changes: list[Change]) -> Request:
-    """Drop searches for tools where the route has none. It comes last, so that places stay what they are."""
-    if route.search:
-        return request
-    tools = request.get("tools", [])
-    searches = made_once(tools, "searches", lambda: [n for n, tool in enumerate(tools) if is_search(tool)])
-    if not searches:
-        return request
-    why = "this route has no search for tools"
-    changes += [Change(f"/tools/{number}", "dropped", why) for number in searches]
-    return {**request, "tools": [tool for tool in tools if not is_search(tool)]}
-
-
 def _sendable(tool: Json, number: int, route: Route, losses: list[Change]) -> Json:
     if "function" not in tool and "custom" not in tool:
         if not is_search(tool) or not route.search or re.fullmatch(route.search.types, tool["type"]):
-            return tool  # `without_searches` drops one that cannot be sent
+            return tool  # `drop_searches` drops one that cannot be sent
         search: dict[str, Any] = dict(route.search.tool)
         losses.append(
             Change(f"/tools/{number}", "lowered", f"this route searches tools with {search['type']!r}")

@@ -10,7 +10,6 @@ import json
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, cast
 
 import pydantic
@@ -136,9 +135,9 @@ class _WithState:
 def _events(response: lm15.Response, provider: Provider) -> list[Any]:
     """Return a whole answer as a stream: DSPy does not stream OpenAI's Responses over LiteLLM."""
     data: Json = response.provider_data or {}
-    read = partial(provider.read, json_in(data[BODY]) if BODY in data else data)
+    body = json_in(data[BODY]) if BODY in data else data
     try:
-        return [with_own_id(event, read) for event in lm15.response_to_events(response)]
+        return [with_own_id(event, body, provider.id_key) for event in lm15.response_to_events(response)]
     except TypeError:  # a part that lm15 has no event for; the answer is read from `provider_data`
         start = lm15.StreamStartEvent(id=response.id, model=response.model)
         end = lm15.StreamEndEvent(

@@ -4,28 +4,35 @@ It refuses a whole answer because of one call without a name, or with a number t
 The calls themselves are read elsewhere.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from dspy import lm15
 
-from sigadapt.providers.wire.reading import Reading
 from sigadapt.schemas.arguments import parse_arguments
+from sigadapt.schemas.json_values import is_array, is_object
 
 NOT_JSON = "\0 no JSON"
 """A last fragment that makes lm15 keep the arguments as text. `CallTap` passes it over."""
 
 
-def with_own_id(event: Any, read: Callable[[], list[Reading]]) -> Any:
-    """Return an event of lm15 without the id of a call, unless the provider gave it."""
+def with_own_id(event: Any, sent: Any, key: str) -> Any:
+    """Return an event of lm15 without the id of a call, unless what was sent has it under a key."""
     # lm15 takes the id of OpenAI's item for that of its call if there is none, and makes a text of any value.
     # The prediction's call has an id that is made, and each piece of it has to have the same.
     if event.type != "delta" or event.delta.type != "tool_call" or not event.delta.id:
         return event
-    if any(call_id == event.delta.id for reading in read() for call_id, _, _ in reading.calls):
+    if _holds(sent, key, event.delta.id):
         return event
     return replace(event, delta=replace(event.delta, id=None))
+
+
+def _holds(sent: Any, key: str, call_id: str) -> bool:
+    """Return whether JSON has a member of this key and value."""
+    if is_object(sent):
+        return sent.get(key) == call_id or any(_holds(value, key, call_id) for value in sent.values())
+    return is_array(sent) and any(_holds(item, key, call_id) for item in sent)
 
 
 class CallDeltas:

@@ -194,7 +194,7 @@ class Recorder:
             if each.type == "delta" and each.delta.type != "tool_call":
                 events += [*self._paragraphs.breaks_before(each.delta), each]
                 continue
-            own = with_own_id(each, self._latest_readings) if self._latest else each
+            own = with_own_id(each, self._latest, self.provider.id_key) if self._latest else each
             events += self._deltas.events_of(own)
         return events
 
@@ -283,10 +283,6 @@ class Recorder:
     def _readings(self) -> list[Reading]:
         """Return what the events before the first error say; nothing if they cannot be read."""
         events, _ = until_error(self._own(self.events or ()), self.provider)
-        return self.provider.read(self.provider.assemble(events)) if events else []
-
-    def _latest_readings(self) -> list[Reading]:
-        events = self._own(self._latest)
         return self.provider.read(self.provider.assemble(events)) if events else []
 
     def _own(self, events: Iterable[Json]) -> list[Json]:
