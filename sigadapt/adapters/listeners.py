@@ -27,7 +27,13 @@ from sigadapt.adapters.lm.streams.call_deltas import NOT_JSON
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
 from sigadapt.adapters.response.typed_calls import build_unvalidated, identity
 from sigadapt.adapters.text_listeners import TextSubscription, response_to, with_text
-from sigadapt.dspy_boundary.internals import EngineChunk, StreamListener, StreamResponse, own_listeners
+from sigadapt.dspy_boundary.internals import (
+    EngineChunk,
+    StreamListener,
+    StreamResponse,
+    is_direct,
+    own_listeners,
+)
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.wire.raw_calls import RawCall
 from sigadapt.providers.wire.stream_parts import CallPieces, Fold
@@ -110,6 +116,7 @@ class CallTap:
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
+        self.is_direct = is_direct(stream)
         self._fold = Fold()
 
     def __getattr__(self, name: str) -> Any:

@@ -11,7 +11,6 @@ from typing import Any
 from dspy import lm15
 
 from sigadapt.schemas.arguments import parse_arguments
-from sigadapt.schemas.json_values import is_array, is_object
 
 NOT_JSON = "\0 no JSON"
 """A last fragment that makes lm15 keep the arguments as text. `CallTap` passes it over."""
@@ -30,9 +29,16 @@ def with_own_id(event: Any, sent: Any, key: str) -> Any:
 
 def _holds(sent: Any, key: str, call_id: str) -> bool:
     """Return whether JSON has a member of this key and value."""
-    if is_object(sent):
-        return sent.get(key) == call_id or any(_holds(value, key, call_id) for value in sent.values())
-    return is_array(sent) and any(_holds(item, key, call_id) for item in sent)
+    pending: list[Any] = [sent]
+    while pending:
+        value = pending.pop()
+        if value.__class__ is list:
+            pending += value
+        elif value.__class__ is dict:
+            if value.get(key) == call_id:
+                return True
+            pending += value.values()
+    return False
 
 
 class CallDeltas:
