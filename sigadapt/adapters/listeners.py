@@ -254,7 +254,10 @@ class CallSubscription(CallTap):
             start = self._sizes.get(call, 0)
             self._sizes[call] = len(call.pieces)
             arguments = call.arguments if self._run is None else json_text(call.pieces[start:])
-            chunk = PartialCall(self._earlier + index, self._id_of(call, index), name, arguments)
+            # The id that the prediction's call will have: only the first call with an id keeps it.
+            is_owner = call.id is not None and self._owners.setdefault(call.id, index) == index
+            call_id = call.id if is_owner else self._made_id(index)
+            chunk = PartialCall(self._earlier + index, call_id, name, arguments)
             for each in self._for_partial:
                 field = each.signature_field_name
                 yield StreamResponse(each.predict_name, field, chunk, is_last_chunk=False)
@@ -262,11 +265,6 @@ class CallSubscription(CallTap):
         for complete in before if call is newest else [call]:
             if complete is not newest:
                 yield from self._complete(complete)
-
-    def _id_of(self, call: CallPieces, index: int) -> str:
-        """Return the id that the prediction's call will have: only the first call with an id keeps it."""
-        is_owner = call.id is not None and self._owners.setdefault(call.id, index) == index
-        return call.id if call.id is not None and is_owner else self._made_id(index)
 
     def on_end(self, answer: CandidateAnswer) -> list[Any]:
         """Return the text and calls not sent yet. The answer's Choice is read here, if it is needed."""

@@ -6,7 +6,7 @@ text, so neither changes when somebody edits the author's schema or what a decla
 
 import pickle
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from types import CodeType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Union, cast, get_args, get_origin, get_type_hints
@@ -388,27 +388,30 @@ _DECLARED: DeclaredCache[tuple[dict[str, Any], ...]] = DeclaredCache()
 """The fields of a source's declarations, without their functions."""
 
 
-def known_declarations(source: object) -> list[ToolDecl] | None:
-    """Return the declarations of a source that has not changed since they were made; else None."""
-    if isinstance(source, DeclaredTool):
-        declaration = cast("ToolDecl | None", source.declaration)
-        return None if declaration is None else [declaration]
-    fields_of_each = _DECLARED.get(source)
-    if fields_of_each is None:
+def known_declarations(sources: Sequence[object]) -> list[ToolDecl] | None:
+    """Return the declarations of sources; None if one of them has changed since it was declared."""
+    known = _DECLARED.get_all([each for each in sources if not isinstance(each, DeclaredTool)])
+    if known is None:
         return None
-    function: Any = getattr(source, "func", None) if type(source) is dspy.Tool else source
+    members_of_each = iter(known)
     decls: list[ToolDecl] = []
-    for members in fields_of_each:
-        decl = object.__new__(ToolDecl)
-        func = function if callable(function) else None
-        decl.__dict__.update(members, func=func)
-        decls.append(decl)
+    for source in sources:
+        if isinstance(source, DeclaredTool):
+            if source.declaration is None:
+                return None
+            decls.append(cast("ToolDecl", source.declaration))
+            continue
+        function: Any = getattr(source, "func", None) if type(source) is dspy.Tool else source
+        for members in next(members_of_each):
+            decl = object.__new__(ToolDecl)
+            decl.__dict__.update(members, func=function if callable(function) else None)
+            decls.append(decl)
     return decls
 
 
 def declarations_of(source: object) -> list[ToolDecl] | None:
     """Return the declarations of a source; None for a value that is no source."""
-    known = known_declarations(source)
+    known = known_declarations([source])
     if known is not None:
         return known
     before = _DECLARED.fingerprint(source)

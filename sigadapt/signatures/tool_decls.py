@@ -475,12 +475,9 @@ def known_decls(sources: object) -> ToolDecls | None:
     """Return the declarations of listed sources, if all are unchanged since the last time."""
     if not sources or not isinstance(sources, (list, tuple)):
         return None
-    decls: list[ToolDecl] = []
-    for source in cast("list[object]", sources):
-        known = known_declarations(source)
-        if known is None:
-            return None
-        decls += known
+    decls = known_declarations(cast("list[object]", sources))
+    if decls is None:
+        return None
     result = object.__new__(ToolDecls)
     tools = tuple(decls)
     _fill(result, tools, tools)

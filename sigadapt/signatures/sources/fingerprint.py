@@ -9,6 +9,7 @@ fingerprint is read each time.
 import functools
 import pickle
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import is_
 from types import FunctionType, MethodType
@@ -64,6 +65,16 @@ class DeclaredCache(Generic[_V]):
         if entry is None or not _are_same(_fingerprint(source), entry.fingerprint):
             return None
         return entry.value
+
+    def get_all(self, sources: Iterable[object]) -> list[_V] | None:
+        """Return the values of several sources; None if one of them has none."""
+        values: list[_V] = []
+        for source in sources:
+            value = self.get(source)
+            if value is None:
+                return None
+            values.append(value)
+        return values
 
     def fingerprint(self, source: object) -> _Fingerprint | None:
         """Return the fingerprint of a source, to take before a value is made of it; None without one."""
