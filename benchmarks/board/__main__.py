@@ -48,15 +48,17 @@ fits the schema of its tool, or there is no call:
 {totals}
 Read as recorded, by wire:
 
-{by_wire} In the other {unsound} answers, the model wrote a call that doesn't fit the schema of its own
-request. *Refused* means that reading the answer raises, or marks the call. In its agents, pydantic-ai
-checks the call later.
+{by_wire}
+In the other {unsound} answers, the model wrote a call that doesn't fit the schema of its own request.
+*Refused* means that reading the answer raises, or marks the call. In its agents, pydantic-ai checks the call
+later.
 
 {misfits}
 Another library reads these as recorded, and sigadapt doesn't:
 
-{better} sigadapt refuses an answer that ended at its token limit, or that its provider hadn't finished.
-The error carries what there is. DSPy's `dspy.ToolCalls`, here the only output, have no place for text.
+{better}
+sigadapt refuses an answer that ended at its token limit, or that its provider hadn't finished. The error
+carries what there is. DSPy's `dspy.ToolCalls`, here the only output, have no place for text.
 Bedrock, Cohere and Mistral are left out, because not every library reads them with the same client.
 """
 
