@@ -1,18 +1,20 @@
 """Faulty calls in words: each has the outcome that the same fault has under native calling.
 
-The faults are those of the page of faults, and more. Each is asked natively over HTTP, and then in words in
-every form that can be said; code, message, path, arguments and the calls beside it are compared. What differs
+The faults are those of faults.json. Each is asked natively over HTTP, and then in words in every form that
+can be said; code, message, path, arguments and the calls beside it are compared. What differs
 for a reason is in `EXCEPTIONS`, and that it differs is tested too.
 """
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import dspy
 import pytest
+from dspy.utils.exceptions import AdapterParseError
+from faults import FAULTS, Fault, get_weather, now
 from internals import FORMATS, writers
 from support import ENGINES, May, Must, lm_of, place_or_id
 
@@ -24,75 +26,6 @@ from sigadapt.testing import Answer, Call, LoopbackProvider
 FORMS = list(writers())
 _SAY: dict[str, Any] = {each.name: each.write for each in FORMATS}
 
-
-def get_weather(city: str, days: int = 3) -> str:
-    """Weather for a city."""
-    raise AssertionError(f"a tool was executed: {city}, {days}")
-
-
-def now() -> str:
-    """The time."""
-    raise AssertionError("a tool was executed")
-
-
-class Fault(NamedTuple):
-    """Calls of an answer, as names and the text of their arguments, and the finish reason."""
-
-    calls: Sequence[tuple[str, str]]
-    finish: str | None = None
-
-    @property
-    def is_cut(self) -> bool:
-        return self.finish is not None
-
-
-GOOD, ROME = ("get_weather", '{"city":"Paris"}'), ("get_weather", '{"city":"Rome"}')
-
-
-def of(arguments: str, name: str = "get_weather", finish: str | None = None) -> Fault:
-    return Fault([(name, arguments)], finish)
-
-
-FAULTS = {
-    "a good call": Fault([GOOD]),
-    "two good calls": Fault([GOOD, ROME]),
-    "no arguments, none needed": of("", "now"),
-    "null, none needed": of("null", "now"),
-    "white space around": of(' \n{"city":"Paris"} '),
-    "an integer of 30 digits": of('{"city":"P","days":' + "123456789" * 3 + "123}"),
-    "cut off inside a string": of('{"city":"Par', finish="length"),
-    "cut off before the arguments": of("", finish="length"),
-    "cut off by a filter": of('{"city":"Par', finish="content_filter"),
-    "cut off behind the arguments": of('{"city":"Paris"}', finish="length"),
-    "a good call, and one cut off": Fault([GOOD, ("get_weather", '{"city":"Ro')], "length"),
-    "left open, finish reason stop": of('{"city":"Par', finish="stop"),
-    "an object left open": of('{"city":"Paris"'),
-    "not JSON": of("not json"),
-    "Python in place of JSON": of("{'city': 'Paris'}"),
-    "a comma too many": of('{"city":"Paris",}'),
-    "text after the object": of('{"city":"Paris"} and more'),
-    "a control character": of('{"city":"a\nb"}'),
-    "half a pair": of(r'{"city":"\ud800"}'),
-    "NaN": of('{"city":"Paris","days":NaN}'),
-    "a number too large": of('{"city":"Paris","days":1e999}'),
-    "an array": of("[1,2]"),
-    "a number": of("42"),
-    "encoded twice": of(json.dumps('{"city":"Paris"}')),
-    "a key twice": of('{"city":"Paris","city":"Rome"}'),
-    "a key twice inside": of('{"city":{"a":1,"a":2}}'),
-    "a wrong type": of('{"city":42}'),
-    "two wrong types": of('{"city":42,"days":"soon"}'),
-    "a parameter that is not declared": of('{"city":"Paris","x":1}'),
-    "a parameter missing": of("{}"),
-    "nothing, where a parameter is required": of(""),
-    "null, where a parameter is required": of("null"),
-    "a tool that nobody declared": of("{}", "rm_rf"),
-    "good, bad, good": Fault([GOOD, ("get_weather", '{"city":42}'), ROME]),
-    "good, not JSON, good": Fault([GOOD, ("get_weather", "not json"), ROME]),
-    "good, cut short, good": Fault([GOOD, ("get_weather", '{"city":'), ROME]),
-    "500 brackets": of('{"city":' + "[" * 500 + "]" * 500 + "}"),
-    "100,000 brackets": of('{"city":' + "[" * 100_000, finish="stop"),
-}
 
 _JSON_OBJECT = ("hermes", "llama3-json", "mistral-json", "glm-4.5", "plain-json", "fenced-json")
 """Forms whose JSON object holds name and arguments. GLM's is Hermes' where a value has markup in it."""
@@ -188,6 +121,14 @@ def alike(outcome: Any, form: str) -> Any:
 
 JSON_FORMS = [form for form in FORMS if form != "pythonic"]
 KEPT, RAISED = {"on_invalid": "keep"}, {"on_invalid": "raise"}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_has_its_code_natively(name: str) -> None:
+    """response-choice: One bad call does not cost the good ones."""
+    good, bad = natively(name, **KEPT)[0]
+    codes = {call[-1]: None for call in good} | {call[-1]: call[2] for call in bad}
+    assert [codes[place] for place in sorted(codes)] == FAULTS[name].codes
 
 
 @pytest.mark.parametrize("form", JSON_FORMS)
@@ -346,7 +287,7 @@ def test_a_bad_call_is_asked_for_again_as_natively(form: str) -> None:
             else Answer(text=_SAY[form]([("get_weather", wrong)], {"get_weather": {}}))
         )
         if mode == "prompted" and form in ("qwen3-coder-xml", "glm-4.5"):
-            bad = Answer(text=in_words(form, of(json.dumps(wrong, separators=(",", ":")))))
+            bad = Answer(text=in_words(form, FAULTS["a wrong type"]))
         adapter = sigadapt.ChatAdapter(tool_calling=mode, call_format=form, on_invalid="reask", max_reasks=2)
         with (
             LoopbackProvider([bad]) as provider,
@@ -381,12 +322,28 @@ def test_a_loop_gets_a_bad_call_as_it_does_natively(form: str) -> None:
     for name in HANDED_ON:
         if (name, form) in EXCEPTIONS:
             continue
-        outcomes = [looped(name, mode, form) for mode in ("native", "prompted")]
+        adapters = [
+            sigadapt.ChatAdapter(tool_calling=mode, call_format=form) for mode in ("native", "prompted")
+        ]
+        outcomes = [looped(name, adapters[0]), looped(name, adapters[1], form)]
         assert outcomes[0] == outcomes[1], name
 
 
-def looped(name: str, mode: Any, form: str) -> Any:
-    """How a ReActV2 ends whose model makes a faulty call, and then submits."""
+@pytest.mark.slow
+@pytest.mark.usefixtures("_quiet")
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_loop_ends_no_worse_than_under_dspys_adapter(name: str) -> None:
+    """conversations: ReActV2 ends no worse than under DSPy's adapter."""
+    theirs: Any = dspy.ChatAdapter(use_native_function_calling=True)
+    try:
+        answer = looped(name, theirs)[0]
+    except (dspy.LMError, AdapterParseError, ValueError):
+        return
+    assert looped(name, sigadapt.ChatAdapter())[0] == "mixed" or answer != "mixed"
+
+
+def looped(name: str, adapter: Any, form: str = "") -> Any:
+    """How a ReActV2 ends whose model makes a faulty call, natively or in words, and then submits."""
     ran: list[str] = []
 
     def get_weather(city: str, days: int = 3) -> str:
@@ -402,16 +359,13 @@ def looped(name: str, mode: Any, form: str) -> Any:
     fault, done = FAULTS[name], Fault([("submit", '{"answer":"mixed"}')])
     script = (
         [Answer(calls=[Call(*each) for each in one.calls], finish=one.finish) for one in (fault, done)]
-        if mode == "native"
+        if not form
         else [Answer(text=in_words(form, one), finish=one.finish) for one in (fault, done)]
     )
     task = cast("Any", dspy.Signature)("question -> answer")
     with (
         LoopbackProvider(script) as provider,
-        dspy.context(
-            lm=lm_of(provider, cache=False, num_retries=0),
-            adapter=sigadapt.ChatAdapter(tool_calling=mode, call_format=form),
-        ),
+        dspy.context(lm=lm_of(provider, cache=False, num_retries=0), adapter=adapter),
     ):
         out: Any = dspy.ReActV2(task, tools=[get_weather, now])(question="Where?")
     results = [

@@ -22,7 +22,7 @@ from internals import (
 from support import ADAPTERS, MADE_ID, NATIVE, May, Must, Turns, get_weather, json_values, lm_of
 
 import sigadapt
-from sigadapt import ToolCall, ToolCallParseError, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
 from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -45,31 +45,6 @@ def ask(
         with dspy.context(lm=lm, adapter=adapter):
             out = dspy.Predict(signature)(question="weather?", tools=ToolDecls([get_weather]), **inputs)
     return out, provider.received[-1].body, lm
-
-
-FAULTS: list[tuple[str, str, str | None, str]] = [
-    ("not JSON", hermes("{oops"), None, "invalid_json"),
-    ("an array", hermes("[1, 2]"), None, "not_an_object"),
-    ("a key twice", hermes('{"city": "Paris", "city": "Rome"}'), None, "duplicate_key"),
-    ("a wrong type", hermes('{"city": 42}'), None, "schema_mismatch"),
-    ("a parameter missing", hermes("{}"), None, "schema_mismatch"),
-    ("a tool that nobody declared", hermes("{}", "rm_rf"), None, "unknown_tool"),
-    ("cut off", '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par', "length", "truncated"),
-]
-
-
-@pytest.mark.parametrize(("fault", "text", "finish", "code"), FAULTS, ids=[row[0] for row in FAULTS])
-def test_a_faulty_call_has_the_code_that_it_has_natively(
-    fault: str, text: str, finish: str | None, code: str
-) -> None:
-    """prompted-calling: Faults have the codes of native calling."""
-    out, _, _ = ask(text, finish=finish)
-    assert not len(out.calls)
-    assert [bad.code for bad in out.calls.invalid] == [code]
-    assert "recovered" in out.calls.invalid[0].altered
-    with pytest.raises(ToolCallParseError) as caught:
-        ask(text, finish=finish, adapter=sigadapt.ChatAdapter(tool_calling="prompted"))
-    assert caught.value.code == code
 
 
 @pytest.mark.parametrize("kind", ADAPTERS)
