@@ -18,7 +18,11 @@ CLIENTS = (
     "react-dom@19",
     "esbuild@0.28",
 )
-TESTS = ("tests/ui/test_writers.py", "tests/examples/test_use_chat.py")
+TESTS = (
+    "tests/ui/test_writers.py",
+    "tests/examples/test_use_chat.py",
+    "tests/examples/test_runs_on_pages.py",
+)
 # The independent checks that have the clients read along, with their groups.
 CHECKS = {"runs.py": "ui", "chats.py": "rules,official"}
 

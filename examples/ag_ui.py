@@ -1,6 +1,7 @@
 """An agent behind AG-UI's own client, with Starlette: a page shows each call, a payment waits for a click.
 
-POST /agent is what `HttpAgent` calls, and GET /agent returns what a page shows after a reload.
+POST /agent is what `HttpAgent` calls, and GET /agent returns what a page shows after a reload. In the middle
+of a run, that page reads on from /agent/stream, and its Stop button posts to /agent/stop.
 
     pip install starlette uvicorn
     npm install --prefix examples @ag-ui/client@1 @ag-ui/core@1 esbuild
@@ -11,17 +12,13 @@ POST /agent is what `HttpAgent` calls, and GET /agent returns what a page shows 
 import os
 from pathlib import Path
 
-import dspy
-import uvicorn
-from bank import AGENT, script
-from played import language_model
+from bank import AGENT, serve
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-import sigadapt
 from sigadapt import SigadaptError, ui
 
 CHATS = ui.Chats(AGENT, os.environ.get("CHATS", "chats.db"))
@@ -43,14 +40,26 @@ async def show(request: Request) -> Response:
     return JSONResponse(CHATS.messages(request.query_params["chat"], USER, form="ag_ui"))
 
 
+async def read_on(request: Request) -> Response:
+    """What is left of the run under way."""
+    texts = await CHATS.resume(request.query_params["chat"], USER, form="ag_ui")
+    if texts is None:
+        return Response(status_code=204)
+    return StreamingResponse(texts, media_type="text/event-stream")
+
+
+async def stop(request: Request) -> Response:
+    """End the run under way, after the tools that have begun."""
+    return JSONResponse(await CHATS.stop(request.query_params["chat"], USER))
+
+
 ROUTES = [
     Route("/agent", answer, methods=["POST"]),
     Route("/agent", show),
+    Route("/agent/stream", read_on),
+    Route("/agent/stop", stop, methods=["POST"]),
     Mount("/", StaticFiles(directory=PAGE, html=True)),
 ]
 
 if __name__ == "__main__":
-    with language_model(script) as lm:
-        dspy.configure(lm=lm, adapter=sigadapt.ChatAdapter(confirm="raise"))
-        port = int(os.environ.get("PORT", "8000"))
-        uvicorn.run(Starlette(routes=ROUTES), port=port, log_level="warning")
+    serve(Starlette(routes=ROUTES))

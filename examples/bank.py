@@ -3,6 +3,13 @@
 Replace it with your own agent. `script` answers for the model if the command line names none.
 """
 
+import os
+from typing import Any
+
+import dspy
+import uvicorn
+from played import language_model
+
 import sigadapt
 from sigadapt import ToolDecl
 from sigadapt.testing import Answer, Call, Received
@@ -33,3 +40,10 @@ def script(received: Received) -> Answer:
     if len(results) == 1:
         return Answer(calls=[Call("pay", {"to": "Ada", "eur": 120})])
     return Answer(calls=[Call("submit", {"answer": f"You had {results[0]}. {results[1]}"})])
+
+
+def serve(app: Any) -> None:
+    """Serve an app with its model, until Ctrl-C."""
+    with language_model(script) as lm:
+        dspy.configure(lm=lm, adapter=sigadapt.ChatAdapter(confirm="raise"))
+        uvicorn.run(app, port=int(os.environ.get("PORT", "8000")), log_level="warning")

@@ -1,7 +1,8 @@
 """A chat with a page that is one HTML file: text and calls appear as they come, a button approves a payment.
 
-FastAPI serves the page and three endpoints. POST /ask and POST /decide answer with AG-UI's events, and end
-with what waits (`approve`) or the answer. GET /chat returns what a page shows after a reload.
+POST /ask and POST /decide answer with AG-UI's events, and end with what waits (`approve`) or the answer.
+GET /chat returns what a page shows after a reload. In the middle of a run, that page reads on from /stream,
+and its Stop button posts to /stop.
 
     pip install fastapi uvicorn
     python examples/chat_endpoint.py [openai/gpt-4o-mini]     # then open http://127.0.0.1:8000
@@ -14,15 +15,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import dspy
-import uvicorn
-from bank import AGENT, script
+from bank import AGENT, serve
 from fastapi import FastAPI, HTTPException
-from fastapi.responses import FileResponse, StreamingResponse
-from played import language_model
+from fastapi.responses import FileResponse, Response, StreamingResponse
 from pydantic import BaseModel
 
-import sigadapt
 from sigadapt import SigadaptError, ui
 
 CHATS = ui.Chats(AGENT, os.environ.get("CHATS", "chats.db"))
@@ -48,7 +45,7 @@ class Decision(BaseModel):
 async def ask(body: Question) -> StreamingResponse:
     """Run the agent on a message."""
     message = {"id": uuid4().hex, "role": "user", "content": body.question}
-    return streamed(body.chat or uuid4().hex, messages=[message])
+    return run(body.chat or uuid4().hex, messages=[message])
 
 
 @app.post("/decide")
@@ -56,15 +53,20 @@ async def decide(body: Decision) -> StreamingResponse:
     """Carry out decisions, and run the agent on."""
     payloads = {key: {"approved": approved} for key, approved in body.decisions.items()}
     resume = [{"interruptId": key, "status": "resolved", "payload": value} for key, value in payloads.items()]
-    return streamed(body.chat, messages=[], resume=resume)
+    return run(body.chat, messages=[], resume=resume)
 
 
-def streamed(chat: str, **members: Any) -> StreamingResponse:
+def run(chat: str, **members: Any) -> StreamingResponse:
     """Return what a run of AG-UI writes."""
     try:
         texts = CHATS.ag_ui({"threadId": chat, "runId": uuid4().hex, **members}, USER)
     except SigadaptError as error:
         raise HTTPException(400, str(error)) from error
+    return streamed(chat, texts)
+
+
+def streamed(chat: str, texts: AsyncIterator[str]) -> StreamingResponse:
+    """Return a stream with the page's own events around those of AG-UI."""
     return StreamingResponse(events(chat, texts), media_type="text/event-stream")
 
 
@@ -88,6 +90,19 @@ async def show(chat: str) -> list[dict[str, Any]]:
     return CHATS.messages(chat, USER)
 
 
+@app.get("/stream")
+async def read_on(chat: str) -> Response:
+    """What is left of the run under way."""
+    texts = await CHATS.resume(chat, USER, form="ag_ui")
+    return Response(status_code=204) if texts is None else streamed(chat, texts)
+
+
+@app.post("/stop")
+async def stop(chat: str) -> bool:
+    """End the run under way, after the tools that have begun."""
+    return await CHATS.stop(chat, USER)
+
+
 @app.get("/")
 async def page() -> FileResponse:
     """The page."""
@@ -95,6 +110,4 @@ async def page() -> FileResponse:
 
 
 if __name__ == "__main__":
-    with language_model(script) as lm:
-        dspy.configure(lm=lm, adapter=sigadapt.ChatAdapter(confirm="raise"))
-        uvicorn.run(app, port=int(os.environ.get("PORT", "8000")), log_level="warning")
+    serve(app)

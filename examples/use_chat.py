@@ -1,7 +1,8 @@
 """An agent behind `useChat` of the AI SDK: a page shows each call, and a payment waits for a click.
 
-FastAPI serves the page and two endpoints: POST /api/chat runs the agent or carries out a decision, and
-GET /api/chat returns what a page shows after a reload.
+POST /api/chat runs the agent or carries out a decision. GET /api/chat returns what a page shows after a
+reload; a page that was reloaded in the middle of a run reads on from /api/chat/ID/stream, and its Stop button
+posts to /api/chat/ID/stop.
 
     pip install fastapi uvicorn
     npm install --prefix examples ai@6 @ai-sdk/react@3 react@19 react-dom@19 esbuild
@@ -13,19 +14,16 @@ import os
 from pathlib import Path
 from typing import Any
 
-import dspy
-import uvicorn
-from bank import AGENT, script
+from bank import AGENT, serve
 from fastapi import FastAPI, HTTPException
-from fastapi.responses import StreamingResponse
-from played import language_model
+from fastapi.responses import Response, StreamingResponse
 from starlette.staticfiles import StaticFiles
 
-import sigadapt
 from sigadapt import SigadaptError, ui
 
 CHATS = ui.Chats(AGENT, os.environ.get("CHATS", "chats.db"))
 USER = "ada"  # who is logged in: take it from your session, never from the body
+PAGE = os.environ.get("PAGE", Path(__file__).with_name("use_chat_page"))
 app = FastAPI()
 
 
@@ -45,11 +43,22 @@ async def show(chat: str) -> list[dict[str, Any]]:
     return CHATS.messages(chat, USER)
 
 
-app.mount(
-    "/", StaticFiles(directory=os.environ.get("PAGE", Path(__file__).with_name("use_chat_page")), html=True)
-)
+@app.get("/api/chat/{chat}/stream")
+async def read_on(chat: str) -> Response:
+    """What is left of the run under way."""
+    texts = await CHATS.resume(chat, USER)
+    if texts is None:
+        return Response(status_code=204)
+    return StreamingResponse(texts, headers=ui.AI_SDK_HEADERS)
+
+
+@app.post("/api/chat/{chat}/stop")
+async def stop(chat: str) -> bool:
+    """End the run under way, after the tools that have begun."""
+    return await CHATS.stop(chat, USER)
+
+
+app.mount("/", StaticFiles(directory=PAGE, html=True))
 
 if __name__ == "__main__":
-    with language_model(script) as lm:
-        dspy.configure(lm=lm, adapter=sigadapt.ChatAdapter(confirm="raise"))
-        uvicorn.run(app, port=int(os.environ.get("PORT", "8000")), log_level="warning")
+    serve(app)

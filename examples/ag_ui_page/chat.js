@@ -4,7 +4,10 @@ import { HttpAgent } from "@ag-ui/client";
 // The address holds the conversation's key, so a reload shows the same one.
 const chat = location.hash.slice(1) || crypto.randomUUID();
 location.hash = chat;
-const agent = new HttpAgent({ url: "/agent", threadId: chat });
+const query = `chat=${encodeURIComponent(chat)}`;
+let underway = null; // the stream of a run that goes on after a reload
+const read = async (url, options) => underway ?? fetch(url, options);
+const agent = new HttpAgent({ url: "/agent", threadId: chat, fetch: read });
 let waiting = []; // the interrupts that nobody has answered
 let problem = "";
 
@@ -32,7 +35,11 @@ function draw() {
   const input = add(form, "input", "");
   input.id = "question";
   input.value = typed;
-  add(form, "button", "", "Send");
+  if (agent.isRunning) {
+    const button = add(form, "button", "", "Stop");
+    button.type = "button";
+    button.onclick = () => fetch(`/agent/stop?${query}`, { method: "POST" });
+  } else add(form, "button", "", "Send");
   form.onsubmit = (event) => {
     event.preventDefault();
     agent.addMessage({ id: crypto.randomUUID(), role: "user", content: input.value });
@@ -61,18 +68,26 @@ async function run(resume) {
   problem = "";
   const observe = { onMessagesChanged: draw, onRunErrorEvent: ({ event }) => { problem = event.message; } };
   const finished = ({ event }) => { waiting = event.outcome?.interrupts ?? []; };
+  const told = ({ event }) => { if (event.name === "Stopped") problem = "Stopped."; };
   try {
-    await agent.runAgent({ resume }, { ...observe, onRunFinishedEvent: finished });
+    const handlers = { ...observe, onRunStartedEvent: draw, onRunFinishedEvent: finished, onCustomEvent: told };
+    await agent.runAgent({ resume }, handlers);
   } catch (error) {
     problem ||= String(error);
   }
+  underway = null;
   draw();
 }
 
-async function reload() {
-  const messages = await (await fetch(`/agent?chat=${encodeURIComponent(chat)}`)).json();
+async function begin() {
+  const response = await fetch(`/agent/stream?${query}`);
+  if (response.status !== 204) { // a run goes on, whose stream begins with the messages
+    underway = response;
+    return run();
+  }
+  const messages = await (await fetch(`/agent?${query}`)).json();
   waiting = messages.find((row) => row.activityType === "interrupt")?.content.interrupts ?? [];
   agent.setMessages(messages.filter((row) => row.role !== "activity"));
   draw();
 }
-reload();
+begin();

@@ -8,6 +8,8 @@ import { createRoot } from "react-dom/client";
 const id = location.hash.slice(1) || crypto.randomUUID();
 location.hash = id;
 
+const load = () => fetch(`/api/chat?chat=${id}`).then((response) => response.json());
+
 function Tool({ part, decide }) {
   const args = JSON.stringify(part.input ?? {});
   return (
@@ -29,12 +31,21 @@ function Tool({ part, decide }) {
 
 function Chat({ before }) {
   const [text, setText] = useState("");
-  const { messages, sendMessage, addToolApprovalResponse, error } = useChat({
+  // Where nothing runs any more, the run may have ended since the messages were loaded.
+  const read = async (url, options) => {
+    const response = await fetch(url, options);
+    if (response.status === 204) load().then(setMessages);
+    return response;
+  };
+  const { messages, setMessages, sendMessage, addToolApprovalResponse, status, error } = useChat({
     id,
     messages: before,
-    transport: new DefaultChatTransport({ api: "/api/chat" }),
+    resume: true, // a page that was reloaded in the middle of a run reads on
+    transport: new DefaultChatTransport({ api: "/api/chat", fetch: read }),
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
+  const runs = status === "submitted" || status === "streaming";
+  const stop = () => fetch(`/api/chat/${id}/stop`, { method: "POST" });
   const decide = (request, approved) => addToolApprovalResponse({ id: request, approved });
   const send = (event) => {
     event.preventDefault();
@@ -47,6 +58,7 @@ function Chat({ before }) {
         <section key={message.id} className={message.role}>
           {message.parts.map((part, place) => {
             if (part.type === "dynamic-tool") return <Tool key={place} part={part} decide={decide} />;
+            if (part.type === "data-stopped") return <p key={place} className="hint">Stopped.</p>;
             return part.type === "text" ? <p key={place}>{part.text}</p> : null;
           })}
         </section>
@@ -54,7 +66,7 @@ function Chat({ before }) {
       {error && <p className="error">{error.message}</p>}
       <form onSubmit={send}>
         <input id="question" value={text} onChange={(event) => setText(event.target.value)} />
-        <button>Send</button>
+        {runs ? <button type="button" onClick={stop}>Stop</button> : <button>Send</button>}
       </form>
     </>
   );
@@ -63,7 +75,7 @@ function Chat({ before }) {
 function Page() {
   const [before, setBefore] = useState(null);
   useEffect(() => {
-    fetch(`/api/chat?chat=${id}`).then((response) => response.json()).then(setBefore);
+    load().then(setBefore);
   }, []);
   return before && <Chat before={before} />;
 }

@@ -1,57 +1,27 @@
 """The chat of examples/chat_endpoint.py, used in a real browser, offline."""
 
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from test_docs import DOCS, script
+from example_pages import Model, example_page, notebook, picture
 
 pytestmark = pytest.mark.slow
 
-EXAMPLE = DOCS.parent / "examples" / "chat_endpoint.py"
 QUESTION = "Pay Ada 120 EUR if I can afford it."
-notebook: Any = script("make_notebook")
-
-
 CALLS = ["get_balance {}\n→ 620 EUR", 'pay {"to":"Ada","eur":120}']
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the running example."""
-    pytest.importorskip("fastapi", reason="the extra docs is not installed")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    database = str(tmp_path_factory.mktemp("chats") / "chats.db")
-    env = {**os.environ, "PORT": str(port), "PYTHONPATH": str(DOCS.parent), "CHATS": database}
-    with subprocess.Popen([sys.executable, str(EXAMPLE)], env=env) as server:  # noqa: S603  (our own example)
-        try:
-            yield _listening(port, server)
-        finally:
-            server.terminate()
-
-
-def _listening(port: int, server: subprocess.Popen[bytes]) -> str:
-    while True:
-        assert server.poll() is None
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return f"http://127.0.0.1:{port}"
-        time.sleep(0.1)
+    with example_page("chat_endpoint", tmp_path_factory.mktemp("page"), Model()) as url:
+        yield url
 
 
 @pytest.fixture
 def tab(address: str) -> Iterator[Any]:
     """The page of the example, in a browser, with the question asked."""
-    pytest.importorskip("playwright.sync_api", reason="the extra docs is not installed")
-    if notebook.chromium() is None:
-        pytest.skip("there is no Chromium")
     with notebook.browsing("") as tab:
         tab.goto(address)
         tab.evaluate(WATCH)
@@ -70,11 +40,11 @@ WATCH = """() => {
 }"""
 
 
-def test_a_call_shows_while_it_is_written_and_runs_when_a_person_approves(tab: Any, tmp_path: Path) -> None:
+def test_a_call_shows_while_it_is_written_and_runs_when_a_person_approves(tab: Any) -> None:
     """documentation: The chat works in a browser."""
     assert any(text.startswith('pay {"to":"A') for text in tab.evaluate("window.seen"))
     assert tab.locator(".call.whole").all_inner_texts() == CALLS
-    tab.screenshot(path=os.environ.get("CHAT_PICTURE", tmp_path / "chat.png"))
+    picture(tab, "endpoint")
     tab.click("text=Approve")
     tab.wait_for_selector("text=You had 620 EUR. Paid 120 EUR to Ada.")
     assert tab.locator("button.no").count() == 0

@@ -1,56 +1,19 @@
 """The pages of examples/use_chat.py and ag_ui.py, built with the real packages and used in a real browser."""
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from test_docs import DOCS, script
+from example_pages import SAID, Model, example_page, notebook, picture
 
 pytestmark = pytest.mark.slow
-
-NPM = os.environ.get("SIGADAPT_NPM")
-"""A folder with the npm packages of the example's first lines; `python3 tasks.py ui` makes one."""
-PICTURES = os.environ.get("PAGE_PICTURES")
-"""A folder to write pictures of the pages into."""
-
-EXAMPLES = DOCS.parent / "examples"
-notebook: Any = script("make_notebook")
 
 
 @pytest.fixture(scope="module", params=["use_chat", "ag_ui"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an example with its page."""
-    if NPM is None:
-        pytest.skip("`python3 tasks.py ui` runs this")
-    pytest.importorskip("playwright.sync_api", reason="the extra docs is not installed")
-    if notebook.chromium() is None:
-        pytest.skip("there is no Chromium")
-    folder = tmp_path_factory.mktemp("page")
-    name: str = request.param
-    [source] = [*EXAMPLES.glob(f"{name}_page/*.js*")]
-    copy = shutil.copy(source, Path(NPM, f"{name}{source.suffix}"))
-    shutil.copy(source.with_name("index.html"), folder)
-    options = ["--bundle", "--jsx=automatic", f"--outfile={folder}/page.js"]
-    subprocess.run([f"{NPM}/node_modules/.bin/esbuild", copy, *options], check=True, cwd=NPM)  # noqa: S603
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    env = {**os.environ, "PORT": str(port), "PAGE": str(folder), "CHATS": str(folder / "chats.db")}
-    env["PYTHONPATH"] = str(DOCS.parent)
-    with subprocess.Popen([sys.executable, str(EXAMPLES / f"{name}.py")], env=env) as server:  # noqa: S603
-        try:
-            while socket.socket().connect_ex(("127.0.0.1", port)):
-                assert server.poll() is None
-                time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}/"
-        finally:
-            server.terminate()
+    with example_page(request.param, tmp_path_factory.mktemp("page"), Model()) as url:
+        yield url
 
 
 @pytest.fixture
@@ -72,12 +35,6 @@ def calls(tab: Any) -> list[str]:
 
 
 BALANCE = "get_balance {} → 620 EUR"
-SAID = "You had 620 EUR. Paid 120 EUR to Ada."
-
-
-def picture(tab: Any, name: str) -> None:
-    if PICTURES is not None:
-        tab.screenshot(path=f"{PICTURES}/{name}.png")
 
 
 @pytest.mark.parametrize("reloads", [False, True])
@@ -93,6 +50,7 @@ def test_a_run_that_waits_survives_a_reload_and_goes_on(tab: Any, reloads: bool)
     tab.click("text=Approve")
     tab.wait_for_selector(f"p:has-text('{SAID}')")
     assert [call.startswith("pay") and "Paid 120 EUR to Ada." in call for call in calls(tab)] == [False, True]
+    tab.wait_for_selector("text=Send")
     assert tab.locator("button").all_inner_texts() == ["Send"]
     picture(tab, "answer")
     tab.reload()
@@ -155,10 +113,6 @@ def test_a_page_that_is_left_in_the_middle_finds_the_end(tab: Any) -> None:
         tab.click("text=Approve")
     tab.goto("about:blank")
     tab.goto(url)
-    for _ in range(20):
-        tab.wait_for_timeout(200)
-        if tab.locator(f"p:has-text('{SAID}')").count():
-            break
-        tab.reload()
+    tab.wait_for_selector(f"p:has-text('{SAID}')")
     assert tab.locator(f"p:has-text('{SAID}')").count() == 1
     assert sum("Paid 120 EUR to Ada." in call for call in calls(tab)) == 1
