@@ -1,6 +1,6 @@
 """A wire that nobody speaks yet: one file that reads, writes and streams it is enough to send with it.
 
-CONTRIBUTING's recipe ("Adding a provider") ends with such a request.
+sigadapt/providers/README.md, on adding a provider, begins with it.
 """
 
 import asyncio
