@@ -35,7 +35,7 @@ from sigadapt.runs.submit_texts import SubmitTexts
 from sigadapt.schemas import checking
 from sigadapt.schemas.arguments import Flaw, check_decoded, parse_arguments
 from sigadapt.schemas.caches import BUDGET, BoundedCache, WeakCache
-from sigadapt.schemas.checking import check, flaw_in
+from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import (
     RepeatedKeys,
     compact,
@@ -127,7 +127,6 @@ __all__ = [
     "excerpt_of",
     "fault_in",
     "field_texts",
-    "flaw_in",
     "function_calls",
     "heal",
     "internals",

@@ -1,4 +1,4 @@
-"""Check a tool's parameters schema (`check`), and check arguments against it (`flaw_in`).
+"""Check a tool's parameters schema (`check`), and check arguments against it (`Schema.flaw_of`).
 
 A schema may be declared if it passes all of these checks (fail before the call, no network):
 
@@ -76,21 +76,76 @@ _OF_OBJECTS = (
 )
 
 
-class CompiledSchema(NamedTuple):
-    """A schema that passed the checks: compiled, as text, and how many patterns are beyond linear time."""
+class Schema(NamedTuple):
+    """A schema that passed the checks; one object for each text."""
 
     validator: jsonschema_rs.Validator
     text: str
-    beyond_linear: int
+    beyond_linear: int  # how many of its patterns are beyond linear time
+
+    def flaw_of(self, args: Json, tool: str) -> Flaw | None:
+        """Check arguments."""
+        flaw = self._unfit_to_judge(args, tool)
+        if flaw is not None or self.validator.is_valid(args):
+            return flaw
+        reasons: list[str] = []
+        first: str | None = None
+        for misfit in islice(self._misfits.of(args), _MOST_ERRORS + 1):
+            if len(reasons) == _MOST_ERRORS or sum(map(len, reasons)) > _LONGEST_LIST:
+                reasons.append("and more")
+                break
+            path = short_pointer(misfit.keys)
+            reason = f"{path}: {misfit.reason}" if path else misfit.reason
+            reasons.append(reason)
+            if first is None:
+                first = path
+        summary = "; ".join(reasons) or "its parts do, but not the whole"
+        return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {summary}", first or "")
+
+    def misfits(self, args: Json) -> frozenset[str]:
+        """Name the arguments that hold something that does not fit; all of them, where that is unknown."""
+        if self._unfit_to_judge(args, "") is not None:
+            return frozenset(args)
+        if self.validator.is_valid(args):
+            return frozenset()
+        found = list(islice(self._misfits.of(args), _MOST_NAMED))
+        if len(found) in (0, _MOST_NAMED):
+            return frozenset(args)
+        return frozenset(str(misfit.keys[0]) for misfit in found if misfit.keys)
+
+    def judgements(self, args: Json, limit: int) -> int:
+        """Count how often a reader that remembers nothing would judge parts of the arguments, to a limit."""
+        if "$ref" not in self.text:
+            return 0
+        return judgements(json.loads(self.text), args, limit)
+
+    def _unfit_to_judge(self, args: Json, tool: str) -> Flaw | None:
+        try:
+            size = len(orjson.dumps(args))
+        except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
+            fault = fault_in(args, levels=ARGUMENT_LEVELS)
+            if fault is not None:
+                reason = f"the arguments of {tool} are not JSON: {fault.reason}"
+                return Flaw("schema_mismatch", reason, fault.path)
+            size = len(compact(args))
+        if size * size * self.beyond_linear <= _LONGEST_SEARCHED**2:
+            return None
+        reason = f"the arguments of {tool} could not be checked: it would take too long"
+        return Flaw("schema_mismatch", reason)
+
+    @property
+    def _misfits(self) -> Misfits:
+        schema: Json = json.loads(self.text)  # what its author holds may have changed since
+        return Misfits(schema, _draft_of(schema), _OPTIONS)
 
 
 # Compiled schemas by their text: dicts and MCP tools are often declared again for every request.
-_VALIDATORS: BoundedCache[str, CompiledSchema] = BoundedCache(SCHEMAS_BUDGET)
+_VALIDATORS: BoundedCache[str, Schema] = BoundedCache(SCHEMAS_BUDGET)
 _COMPILED_WEIGHS = 40  # bytes of memory for each byte of schema text, measured
 _LONGEST_KEPT = 16_384
 
 
-def check(schema: object, *, tool: str | None) -> CompiledSchema:
+def check(schema: object, *, tool: str | None) -> Schema:
     """Compile a schema; refuse it if it breaks one of the rules at the top of this file."""
     if not is_object(schema):
         _refuse(f"expected a JSON Schema object as parameters, got {type_of(schema)}", tool, "")
@@ -109,7 +164,7 @@ def check(schema: object, *, tool: str | None) -> CompiledSchema:
     if len(patterns) > MAX_PATTERNS:  # each may take milliseconds to compile
         _refuse(f"the schema has more than {MAX_PATTERNS} patterns", tool, None)
     beyond_linear = sum(_BEYOND_LINEAR.search(pattern) is not None for pattern in patterns)
-    compiled = CompiledSchema(_compile(schema, tool), text, beyond_linear)
+    compiled = Schema(_compile(schema, tool), text, beyond_linear)
     if len(text) <= _LONGEST_KEPT:
         _VALIDATORS.put(text, compiled, weight=len(text) * _COMPILED_WEIGHS)
     return compiled
@@ -162,64 +217,6 @@ def _draft_of(schema: Json) -> type[jsonschema_rs.Validator]:
     if "$schema" not in schema:
         return jsonschema_rs.Draft202012Validator
     return jsonschema_rs.validator_cls_for({"$schema": schema["$schema"]})
-
-
-def flaw_in(args: Json, compiled: CompiledSchema, tool: str) -> Flaw | None:
-    """Check arguments against a compiled schema."""
-    flaw = _unfit_to_judge(args, compiled, tool)
-    if flaw is not None or compiled.validator.is_valid(args):
-        return flaw
-    reasons: list[str] = []
-    first: str | None = None
-    for misfit in islice(_misfits(compiled).of(args), _MOST_ERRORS + 1):
-        if len(reasons) == _MOST_ERRORS or sum(map(len, reasons)) > _LONGEST_LIST:
-            reasons.append("and more")
-            break
-        path = short_pointer(misfit.keys)
-        reason = f"{path}: {misfit.reason}" if path else misfit.reason
-        reasons.append(reason)
-        if first is None:
-            first = path
-    summary = "; ".join(reasons) or "its parts do, but not the whole"
-    return Flaw("schema_mismatch", f"the arguments do not fit {tool}: {summary}", first or "")
-
-
-def _unfit_to_judge(args: Json, compiled: CompiledSchema, tool: str) -> Flaw | None:
-    try:
-        size = len(orjson.dumps(args))
-    except TypeError:  # an integer over 64 bits, which is fine; or what the validator must not be given
-        fault = fault_in(args, levels=ARGUMENT_LEVELS)
-        if fault is not None:
-            reason = f"the arguments of {tool} are not JSON: {fault.reason}"
-            return Flaw("schema_mismatch", reason, fault.path)
-        size = len(compact(args))
-    if size * size * compiled.beyond_linear <= _LONGEST_SEARCHED**2:
-        return None
-    return Flaw("schema_mismatch", f"the arguments of {tool} could not be checked: it would take too long")
-
-
-def misfitting(args: Json, compiled: CompiledSchema) -> frozenset[str]:
-    """Name the arguments that hold something that does not fit; all of them, where that cannot be told."""
-    if _unfit_to_judge(args, compiled, "") is not None:
-        return frozenset(args)
-    if compiled.validator.is_valid(args):
-        return frozenset()
-    misfits = list(islice(_misfits(compiled).of(args), _MOST_NAMED))
-    if len(misfits) in (0, _MOST_NAMED):
-        return frozenset(args)
-    return frozenset(str(misfit.keys[0]) for misfit in misfits if misfit.keys)
-
-
-def judgements_in(args: Json, compiled: CompiledSchema, limit: int) -> int:
-    """Count how often a reader that remembers nothing would judge parts of the arguments, up to a limit."""
-    if "$ref" not in compiled.text:
-        return 0
-    return judgements(json.loads(compiled.text), args, limit)
-
-
-def _misfits(compiled: CompiledSchema) -> Misfits:
-    schema: Json = json.loads(compiled.text)  # what its author holds may have changed since
-    return Misfits(schema, _draft_of(schema), _OPTIONS)
 
 
 def _check_type(words: object, tool: str | None, path: Keys) -> None:

@@ -21,7 +21,6 @@ import pydantic
 from pydantic_core import ErrorDetails
 
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import judgements_in
 from sigadapt.schemas.json_values import (
     Json,
     compact,
@@ -54,7 +53,7 @@ def bound_arguments(decl: ToolDecl, args: Json) -> "Json | Flaw":
         return copy.deepcopy(args)
     if isinstance(decl.func, LostFunction):
         decl.func()
-    if judgements_in(args, decl.text.schema, _MOST_JUDGED) > _MOST_JUDGED:
+    if decl.text.schema.judgements(args, _MOST_JUDGED) > _MOST_JUDGED:
         reason = "alternatives are nested too deep for pydantic, unless their union has a discriminator"
         return Flaw("schema_mismatch", f"the arguments of {decl.name} could not be bound: {reason}")
     if models.accepts(decl.func):

@@ -17,7 +17,7 @@ from typing_extensions import Unpack
 
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import CompiledSchema, check, check_json, flaw_in, misfitting
+from sigadapt.schemas.checking import Schema, check, check_json
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.schemas.unknown_options import refuse_unknown
 from sigadapt.signatures.rendering import Displayable, rendered_decl
@@ -52,7 +52,7 @@ class DeclarationText:
 
     __slots__ = ("__weakref__", "last_list", "parts", "schema")
 
-    def __init__(self, parts: dict[str, bytes], schema: CompiledSchema) -> None:
+    def __init__(self, parts: dict[str, bytes], schema: Schema) -> None:
         self.parts = parts
         self.schema = schema  # the compiled `parameters`
         self.last_list: tuple[tuple[weakref.ref[DeclarationText], ...], Any] | None = None
@@ -291,7 +291,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
             >>> ToolDecl("f", parameters={"type": "object", "required": ["a"]}).flaw_of({}).message
             'the arguments do not fit f: "a" is a required property'
         """
-        return flaw_in(args, self.text.schema, self.name)
+        return self.text.schema.flaw_of(args, self.name)
 
     def misfits(self, args: Json) -> frozenset[str]:
         """Return the names of arguments whose value does not fit. Missing and extra arguments are not named.
@@ -301,7 +301,7 @@ class ToolDecl(Displayable, Immutable, Runnable):
             >>> sorted(ToolDecl("f", parameters=integers).misfits({"a": 1, "b": "2"}))
             ['b']
         """
-        return misfitting(args, self.text.schema)
+        return self.text.schema.misfits(args)
 
     def __hash__(self) -> int:
         return hash((self.name, self.description))
@@ -431,7 +431,7 @@ def declare(described: Fields) -> ToolDecl:
     return ToolDecl(**said)
 
 
-def _keep_as_text(decl: ToolDecl, schema: CompiledSchema) -> None:
+def _keep_as_text(decl: ToolDecl, schema: Schema) -> None:
     fields = decl.__dict__
     parts = {name: fields[name] for name in ("parameters", "returns", "extras", "format")}
     texts = {name: compact(part).encode() for name, part in parts.items() if part is not None}

@@ -26,7 +26,7 @@ def refusal(parameters: Any) -> InvalidToolDecl:
 
 
 def flaw(parameters: Any, args: dict[str, Any]) -> Flaw | None:
-    return schema.flaw_in(args, schema.check(parameters, tool="f"), "f")
+    return schema.check(parameters, tool="f").flaw_of(args, "f")
 
 
 @pytest.mark.parametrize(
@@ -202,4 +202,4 @@ def test_any_json_is_a_schema_or_an_error(parameters: dict[str, Any]):
     except InvalidToolDecl as error:
         assert error.code in ("invalid_schema", "remote_ref")  # noqa: PT017  (either outcome is right)
     else:
-        schema.flaw_in({"a": 1}, validator, "f")
+        validator.flaw_of({"a": 1}, "f")

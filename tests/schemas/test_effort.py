@@ -16,7 +16,7 @@ def of(part: Json, **more: Any) -> Json:
 
 
 def flaw(parameters: Json, args: Json) -> Flaw | None:
-    return schema.flaw_in(args, schema.check(parameters, tool="f"), "f")
+    return schema.check(parameters, tool="f").flaw_of(args, "f")
 
 
 def twice(keyword: str, below: Json) -> Json:

@@ -47,7 +47,7 @@ def nested(depth: int, leaf: Any = 5) -> Json:
 
 
 def told(parameters: Json, args: Json) -> tuple[str | None, str]:
-    found = schema.flaw_in(args, schema.check(parameters, tool="f"), "f")
+    found = schema.check(parameters, tool="f").flaw_of(args, "f")
     assert found is not None
     assert found.code == "schema_mismatch"
     return found.path, found.message.removeprefix("the arguments do not fit f: ")

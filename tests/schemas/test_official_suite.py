@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple, cast
 
 import pytest
-from internals import check, flaw_in
+from internals import check
 
 from sigadapt.errors import InvalidToolDecl
 
@@ -90,7 +90,7 @@ def test_values_are_judged_as_the_suite_says():
             continue
         for test in group.tests:
             judged += 1
-            fits = flaw_in({"value": test["data"]}, checked, "f") is None
+            fits = checked.flaw_of({"value": test["data"]}, "f") is None
             if fits != test["valid"] and not is_of_a_format(group, fits=fits):
                 otherwise[group.file, test["description"]] = group.name
     assert set(otherwise) == set(JUDGED_OTHERWISE)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from internals import check, flaw_in
+from internals import check
 
 from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
@@ -37,8 +37,8 @@ def test_every_other_document_is_remote(address: str):
 )
 def test_references_inside_the_document_are_followed(target: str, defs: dict[str, Any]):
     validator = check({"type": "object", "properties": {"a": {"$ref": target}}, "$defs": defs}, tool="f")
-    assert flaw_in({"a": 1}, validator, "f") is None
-    assert flaw_in({"a": "x"}, validator, "f")
+    assert validator.flaw_of({"a": 1}, "f") is None
+    assert validator.flaw_of({"a": "x"}, "f")
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_recursion_into_parts_and_shared_definitions_are_fine():
     shared: dict[str, Any] = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]}
     node = {"type": "object", "properties": dict.fromkeys("abcdefgh", shared)}
     validator = check({"type": "object", "properties": {"root": shared}, "$defs": {"node": node}}, tool="f")
-    assert flaw_in({"root": {"a": {"b": None}}}, validator, "f") is None
-    assert flaw_in({"root": {"a": {"b": 1}}}, validator, "f")
+    assert validator.flaw_of({"root": {"a": {"b": None}}}, "f") is None
+    assert validator.flaw_of({"root": {"a": {"b": 1}}}, "f")
 
 
 def test_kinds_that_all_refer_to_each_other_are_fine():

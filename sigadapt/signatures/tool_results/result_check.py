@@ -10,7 +10,7 @@ import jiter
 
 from sigadapt.errors import InvalidHistory, InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
-from sigadapt.schemas.checking import check, flaw_in
+from sigadapt.schemas.checking import check
 from sigadapt.schemas.json_values import Json, as_unicode
 from sigadapt.signatures.tool_results.plain_values import result_text
 
@@ -63,7 +63,7 @@ def unfit_error(decl: Any, value: Any) -> InvalidHistory | None:
 
 def flaw_of_value(value: Any, schema: Json, tool: str) -> Flaw | None:
     """Return why a JSON value of any type does not fit a schema; None if it fits."""
-    return flaw_in({"result": value}, check(_as_member(schema), tool=tool), tool)
+    return check(_as_member(schema), tool=tool).flaw_of({"result": value}, tool)
 
 
 def _as_member(returns: Json) -> Json:
