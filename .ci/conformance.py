@@ -14,12 +14,15 @@ from pathlib import Path
 
 from environments import ROOT, say
 
+# All but `once`: of two submits in one answer, the first has streamed, and a page cannot take it back.
+PAGES = "programs,inner,logged,goes,whole,ag-ui,cut,unread,files,deliver,stop,attach,reason,store"
 # Each must hold whole.
 CONFORMANCE = (
     *("wire.py", "tools.py", "faults.py", "turns.py", "trust.py", "home.py", "safe.py", "text.py"),
     *("answers.py", "ends.py", "talk.py", "users.py", "secure.py", "told.py", "quoted.py", "runs.py"),
     *("large.py", "made.py", "logs.py", "seams.py", "combos.py", "agents.py", "context.py", "chats.py"),
     *("together.py", "attacked.py", "tracing.py", "templates.py", "models.py"),
+    f"pages.py --only {PAGES}",
     # Its group `text` compares with a reading that ends an argument at the first `)` inside of a string.
     "talks.py --only answers,streams,read,sent",
     "outsider.py",

@@ -60,7 +60,10 @@ class AgUiWriter(Writer):
         self._interrupts = [interrupt_of(request, page_id) for request, page_id in asked]
         yield from self._end(None)
 
-    def _begin_step(self, *, first: bool) -> Rows:
+    def _begin_step(self) -> Rows:
+        yield from ()
+
+    def _end_step(self) -> Rows:
         yield from ()
 
     def _words(self, phase: Phase, text: str = "") -> Rows:

@@ -33,17 +33,23 @@ class AiSdkWriter(Writer):
     def __init__(self, error_text: ErrorText, message_id: str) -> None:
         super().__init__(error_text)
         self.message_id = message_id
+        self._is_in_step = False
         self._server_calls = 0  # calls of the provider's tools
 
     def begin(self) -> Rows:
         """Return what begins every stream."""
         yield {"type": "start", "messageId": self.message_id}
 
-    def _begin_step(self, *, first: bool) -> Rows:
+    def _begin_step(self) -> Rows:
+        if not self._is_in_step:
+            self._is_in_step = True
+            yield {"type": "start-step"}
+
+    def _end_step(self) -> Rows:
         yield from self._close()
-        if not first:
+        if self._is_in_step:
+            self._is_in_step = False
             yield {"type": "finish-step"}
-        yield {"type": "start-step"}
 
     def _words(self, phase: Phase, text: str = "") -> Rows:
         kind = self._block.kind if self._block is not None else "text"
@@ -113,8 +119,7 @@ class AiSdkWriter(Writer):
         yield {"type": "data-stopped", "data": {}}
 
     def _end(self, error: str | None) -> Rows:
-        if self._step_number is not None:
-            yield {"type": "finish-step"}
+        yield from self._end_step()
         if error is not None:
             yield {"type": "error", "errorText": error}
         yield {"type": "finish"}

@@ -151,17 +151,23 @@ class Writer:
             yield from self.end(event.error)
         else:
             yield from self._step(event.step)
-            yield from self._on_step(event)
+            yield from self._in_step(self._on_step(event))
 
     def _step(self, number: int) -> Rows:
         """Begin a step, if it has not begun."""
         if number == self._step_number:
             return
         yield from self._never_ready()
-        yield from self._begin_step(first=self._step_number is None)
+        yield from self._end_step()
         self._step_number = number
         self._ready = {}
         self._step_ids = set()
+
+    def _in_step(self, rows: Rows) -> Rows:
+        """Yield rows of a step, which begins on the page with the first of them."""
+        for row in rows:
+            yield from self._begin_step()
+            yield row
 
     def _on_step(self, event: Event) -> Rows:
         if isinstance(event, run.TextDelta):
@@ -262,7 +268,7 @@ class Writer:
         """Write what is left of an answer. `end` follows."""
         yield from self.close()
         outputs = program_outputs(prediction)
-        yield from self._rest_of_outputs(outputs if is_object(outputs) else {})
+        yield from self._in_step(self._rest_of_outputs(outputs if is_object(outputs) else {}))
 
     def close(self) -> Rows:
         """End the text and the calls that have begun."""
@@ -328,7 +334,7 @@ class Writer:
         """Write what a chat waits for."""
         for request in requests:
             yield from self._step(self.last_step)
-            yield from self._request(request, self._call_of(request))
+            yield from self._in_step(self._request(request, self._call_of(request)))
 
     def refuse(self, reason: str, requests: Any = ()) -> Rows:
         """Return all rows of a stream that says only why nothing was done, and what the chat waits for."""
@@ -408,7 +414,8 @@ class Writer:
             """Return what begins every stream."""
             ...
 
-        def _begin_step(self, *, first: bool) -> Rows: ...
+        def _begin_step(self) -> Rows: ...
+        def _end_step(self) -> Rows: ...
         def _words(self, phase: Phase, text: str = "") -> Rows: ...
         def _call_start(self, call: ShownCall) -> Rows: ...
         def _call_piece(self, page_id: str, text: str) -> Rows: ...
