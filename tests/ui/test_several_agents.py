@@ -1,5 +1,6 @@
 """A page in front of a program of several agents, whose tools have the same names."""
 
+import logging
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from chat_pages import replies_body
 from test_chat_faults import page_of, submit
 
 import sigadapt
-from sigadapt import ToolContext, ToolDecl
+from sigadapt import ToolContext, ToolDecl, ui
 from sigadapt.testing import Answer, Call
 
 PAID: list[str] = []
@@ -75,3 +76,17 @@ def test_a_second_question_is_of_the_same_agent(tmp_path: Path) -> None:
             [request] = page.requests
             page.post(replies_body("ai_sdk", {request["id"]: reply}))
     assert PAID == ["business Bob 75"]
+
+
+def test_a_module_is_looked_at_without_a_warning(tmp_path: Path) -> None:
+    """chats: The agent that waits runs the call"""
+    told: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("dspy.primitives.module")
+    logger.addHandler(handler)
+    try:
+        ui.Chats(Triage(sigadapt.ReAct), tmp_path / "chats.db")
+    finally:
+        logger.removeHandler(handler)
+    assert told == []

@@ -10,7 +10,7 @@ from sigadapt.errors import InvalidOption, SigadaptError
 from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decl import ToolDecl
 from sigadapt.signatures.tool_decls import decls_of
-from sigadapt.ui.run.program_inputs import HISTORY, takes_any_input, takes_history
+from sigadapt.ui.run.program_inputs import HISTORY, parameters_of, takes_any_input, takes_history
 from sigadapt.ui.run.program_tools import tools_of_module
 
 
@@ -71,6 +71,5 @@ def _needs(program: dspy.Module, field: str) -> bool:
     """Return whether a module of the program's own cannot be called without an input."""
     if getattr(program, "signature", None) is not None:
         return False
-    run: Any = getattr(program, "forward", None) or getattr(program, "aforward", None)
-    parameter = None if run is None else inspect.signature(run).parameters.get(field)
+    parameter = parameters_of(program).get(field)
     return parameter is not None and parameter.default is inspect.Parameter.empty

@@ -1,6 +1,8 @@
 """Find out how a program takes a chat: which input is the user's text, whether it takes a history."""
 
 import inspect
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import dspy
@@ -44,7 +46,7 @@ def input_names(program: dspy.Module) -> list[str]:
     if signature is not None:
         return [*signature.input_fields]
     kinds = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    names = [parameter.name for parameter in _parameters(program) if parameter.kind in kinds]
+    names = [name for name, parameter in parameters_of(program).items() if parameter.kind in kinds]
     predictors: list[Any] = program.predictors()
     return names or ([*predictors[0].signature.input_fields] if len(predictors) == 1 else [])
 
@@ -53,9 +55,13 @@ def takes_any_input(program: dspy.Module) -> bool:
     """Return whether a module of the program's own takes whatever it is given."""
     if getattr(program, "signature", None) is not None:
         return False
-    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in _parameters(program))
+    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters_of(program).values())
 
 
-def _parameters(program: dspy.Module) -> list[inspect.Parameter]:
-    run: Any = getattr(program, "forward", None) or getattr(program, "aforward", None)
-    return [] if run is None else [*inspect.signature(run).parameters.values()]
+def parameters_of(program: dspy.Module) -> Mapping[str, inspect.Parameter]:
+    """Return what a program's `forward` takes, by name."""
+    for name in ("forward", "aforward"):
+        with suppress(AttributeError):
+            # DSPy's modules warn whoever reads their `forward` as one reads an attribute.
+            return inspect.signature(object.__getattribute__(program, name)).parameters
+    return {}
