@@ -4,7 +4,7 @@ from typing import Any
 
 import dspy
 import pytest
-from support import turn_of
+from support import Talk, turn_of
 
 from sigadapt import ToolCall, ToolCalls, ToolResults, trim_history
 from sigadapt.errors import InvalidOption
@@ -93,3 +93,11 @@ def test_a_long_turn_is_read_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(ToolCalls, "in_order", counting)
     assert len(trim_history(history, turns=1).messages) == 401
     assert counted < 10 * 200
+
+
+def test_in_doubt_a_turn_is_longer() -> None:
+    """conversations: A history is cut before a question."""
+    events = [{"question": "1", "answer": "A"}, {"question": "2"}, {"answer": "B"}]
+    assert trim_history(dspy.History(messages=events), turns=1).messages == events
+    asked = trim_history(dspy.History(messages=events), turns=1, signature=Talk)
+    assert asked.messages == events[1:]

@@ -347,3 +347,22 @@ def test_what_a_hook_edits_is_its_own(strict: bool):
     assert [tool["function"]["name"] for tool in clean] == ["get_weather"]
     assert clean[0]["function"]["parameters"]["properties"] == {"city": {"type": "string"}}
     assert decls.to_openai() == before
+
+
+@pytest.mark.parametrize("tool_calling", ["native", "prompted"])
+def test_a_tool_that_a_hook_took_out_is_not_called(tool_calling: Any):
+    """request-shaping: A hook may change the request."""
+
+    def without_first(request: Any) -> Any:
+        return {**request, "tools": request["tools"][1:]}
+
+    away = Hook("a", [], before_request=without_first)
+    text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+    answer = Answer(calls=[PARIS]) if tool_calling == "native" else Answer(text=text)
+    adapter = sigadapt.ChatAdapter(hooks=[away], tool_calling=tool_calling)
+    with LoopbackProvider([answer]) as provider:
+        lm = dspy.LM(**provider.lm_options("openai"))
+        with dspy.context(lm=lm, adapter=adapter), pytest.raises(ToolCallParseError) as caught:
+            dspy.Predict(Ask)(question="?", tools=[WEATHER, {"name": "now"}])
+    assert (caught.value.code, caught.value.tool) == ("unknown_tool", "get_weather")
+    assert "the request offers 'now'" in caught.value.reason

@@ -21,6 +21,7 @@ from sigadapt import (
     choice_from_response,
 )
 from sigadapt.errors import InvalidOption
+from sigadapt.listeners import CallListener
 
 pytestmark = pytest.mark.slow
 
@@ -155,3 +156,11 @@ def test_an_error_keeps_its_signature_or_says_that_it_lost_it():
     assert back.signature is None
     assert back.__notes__ == ["The signature Local did not travel with this error."]
     assert error.signature is not None
+
+
+def test_a_listener_says_why_it_cannot_be_pickled():
+    """adapter-plug-in: What cannot be pickled is named."""
+    for pickler in (pickle, cloudpickle):
+        with pytest.raises(InvalidOption, match="'calls' cannot be pickled") as caught:
+            pickler.dumps(CallListener("calls"))
+        assert caught.value.code == "not_picklable"

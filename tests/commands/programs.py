@@ -39,6 +39,7 @@ TOOLS = [get_weather, DOTTED]
 LISTED = ListToolsResult(tools=[Tool.model_validate({"name": "now", "inputSchema": {"type": "object"}})])
 TOOLSET = Toolset("weather", [get_weather]).prefixed("w_")
 DECLS = ToolDecls(TOOLS)
+MANY = [{"name": f"tool_{n}", "description": "x" * n, "parameters": {"type": "object"}} for n in range(9)]
 PROGRAM = dspy.Predict(Assist)
 CHOSEN = dspy.Predict(Assist, tool_choice="required", temperature=0.5)
 

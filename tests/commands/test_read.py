@@ -159,3 +159,24 @@ def test_text_that_looks_like_json_needs_the_tools_too(text: str, tmp_path: Path
     assert "model's text, give the tools with --tools" in capsys.readouterr().err
     assert main(["read", str(tmp_path / "t.txt"), "--tools", TOOLS]) == 0
     assert "Paris" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[get_weather(city="Paris")]',
+        '{"name": "get_weather", "arguments": {"city": "Paris"}}',
+        '[{"name": "get_weather", "arguments": {"city": "Paris"}}]',
+        '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>',
+    ],
+)
+def test_text_that_looks_like_json_is_text_if_it_calls_a_tool(text: str) -> None:
+    """command-line: Text needs the tools."""
+    _, found, _ = read(text.encode(), "--tools", TOOLS)
+    assert found["kind"] == "text"
+    assert [call["args"] for choice in found["choices"] for call in choice["calls"]] == [{"city": "Paris"}]
+    broken = text.replace("get_weather", "get_time")
+    if not broken.startswith("<"):
+        code, found, told = read(broken.encode(), "--tools", TOOLS)
+        assert (code, found) == (2, {})
+        assert told.startswith("sigadapt read: ")

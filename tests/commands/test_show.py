@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,14 @@ def test_tools_are_weighed_one_by_one_in_each_form(words: list[str], dotted: str
     (request,) = document(capsys, ASSIST, "--tools", TOOLS, "--model", *words)["requests"]
     parts = [weight["part"] for weight in request["weights"]]
     assert [part for part in parts if part.startswith("tool")] == ["tool get_weather", f"tool {dotted}"]
+
+
+def test_of_many_tools_the_largest_are_weighed(capsys: pytest.CaptureFixture[str]) -> None:
+    """command-line: Each part is weighed in bytes and tokens."""
+    assert main(["show", ASSIST, "--tools", "commands.programs:MANY", "-m", "openai/gpt-4o-mini"]) == 0
+    shown = capsys.readouterr().out
+    assert "9 tools; the largest are:" in shown
+    assert re.findall(r"  tool tool_(\d)$", shown, re.MULTILINE) == ["8", "7", "6"]
 
 
 @pytest.mark.parametrize("name", ["DECLS", "TOOLSET", "LISTED", "get_weather", "DOTTED"])

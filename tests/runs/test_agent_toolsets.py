@@ -81,3 +81,18 @@ def test_a_run_goes_on_with_the_tools_of_its_request(*, saved: bool, is_async: b
 
 async def _awaited(value: Any) -> Any:
     return await value
+
+
+@pytest.mark.parametrize("decision", [False, "Not today."])
+def test_no_is_said_without_a_toolset(*, decision: bool | str) -> None:
+    """toolsets: A rejection asks no toolset."""
+
+    def away(context: RequestContext) -> list[Any]:
+        raise ConnectionError("the server is away")
+
+    error = waiting_run(Files(confirm=True), saved=True)
+    history = error.resume(Toolset("files", away), {error.requests[0].id: decision})
+    [*_, last] = sigadapt.rounds(history)
+    assert [(result.is_error, result.value) for result in last.results] == [
+        (True, decision or "The user rejected this call. It was not run.")
+    ]

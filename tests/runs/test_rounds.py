@@ -220,3 +220,30 @@ def test_rounds_of_a_recorded_conversation() -> None:
     [one] = rounds(conversation)
     assert [(call.name, result.value) for call, result in one.pairs] == [("now", "noon")]
     assert sigadapt.metrics.Trajectory(required=["now"], rounds=1)(None, conversation) == 1
+
+
+RESULTS = ToolResults.of(CALLS, ["ok", "no"], errors=[None, True])
+
+
+def test_one_view_of_every_history():
+    """runs: One view of every history."""
+    out = lived(FIRST, SECOND, DONE)
+    expected = [
+        ("Let me look.", [("find", "Rome", False), ("find", "LookupError:", True)]),
+        (None, [("add", "3", False), ("add", "schema_mismatch", True)]),
+        (None, [("submit", "{'answer':", False)]),
+    ]
+    saved = out.history.model_dump_json()
+    sources = (out, out.history, out.history.messages, out.history.model_dump(), saved, json.loads(saved))
+    for source in sources:
+        assert told(source) == expected
+    assert len(rounds(lived(DONE, history=out.history))) == 4
+    by_hand = (
+        [{"question": "q", "calls": CALLS}, {"results": RESULTS, "answer": "a"}],
+        [{"question": "q", "results": RESULTS, "answer": "a"}],
+        [{"question": "q", "calls": CALLS, "results": RESULTS.model_dump()}],
+    )
+    for events in by_hand:
+        [one] = rounds(events)
+        assert (one.calls, one.results) == (CALLS, tuple(RESULTS))
+    assert list(rounds({"messages": [{"question": "q", "answer": "a"}]})) == []

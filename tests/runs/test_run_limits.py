@@ -231,3 +231,19 @@ def test_failed_turns_in_a_row_end_a_run(name: str, agent: Any) -> None:
     assert (caught.value.code, caught.value.used, caught.value.limit) == ("failures", 3, 3)
     assert last in str(caught.value)
     assert (len(net.received), len(run_of(caught.value).rounds)) == (3, 3)
+
+
+def test_a_rejected_call_is_no_failure() -> None:
+    """agent-runs: Failed turns in a row end a run."""
+    shop = Shop()
+    tools = ToolDecls([ToolDecl.of(shop.order, requires_confirmation=True)])
+    with serving([turn(orders()), turn(orders()), turn(orders()), submits()], confirm="raise"):
+        agent = sigadapt.ReAct("question -> answer", tools=tools)
+        with Run(Limits(failures=1)):
+            history = None
+            for _ in range(3):
+                with pytest.raises(sigadapt.InputNeeded) as caught:
+                    agent(question="q") if history is None else agent(history=history)
+                history = caught.value.resume(tools, {caught.value.requests[0].id: False})
+            assert agent(history=history).answer == "Done."
+    assert shop.ran == []

@@ -1,7 +1,9 @@
 """A language model of the user's that cannot stream: every way of streaming gives its whole answer."""
 
 import asyncio
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import dspy
@@ -185,3 +187,20 @@ def test_a_program_without_tools(kind: Kind, program: Any, way: str) -> None:
         events = WAYS[way](program, question="q")
     assert events[-1].prediction.answer == "Hello."
     assert "".join(each.text for each in events if isinstance(each, TextDelta)) == "Hello."
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page(kind: Kind, tmp_path: Path) -> None:
+    """watching-runs: A model that cannot stream gives its whole answer."""
+    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
+
+    async def page() -> list[Any]:
+        agent = sigadapt.ReAct("question -> answer", tools=[find])
+        chats = sigadapt.ui.Chats(agent, tmp_path / "chats.db")
+        texts = [each async for each in chats.ai_sdk({"id": "c", "messages": [message]}, "ada")]
+        return [json.loads(line[6:]) for each in texts for line in each.splitlines() if "{" in line]
+
+    with dspy.context(lm=kind(steps_of_agent), adapter=sigadapt.ChatAdapter()):
+        rows = asyncio.run(page())
+    assert not [row for row in rows if row["type"] == "error"]
+    assert [row["delta"] for row in rows if row["type"] == "text-delta"] == ["Let me look.", "In Italy."]

@@ -235,3 +235,15 @@ def test_what_mcp_has_not_finished_is_no_good_result() -> None:
     row = {"result_type": "input_required", "task": {"task_id": "t1"}}
     [data] = ToolResults.of(CALLS, [row])
     assert (data.value, data.is_error) == (row, False)
+
+
+def test_a_history_of_an_agent_that_ended_is_saved() -> None:
+    """tool-call-outputs: What JSON cannot hold is saved as the model read it."""
+    script = [Answer(calls=[Call("fetch", {})]), Answer(calls=[Call("submit", {"answer": "x"})])]
+    decls = ToolDecls([ToolDecl.of(lambda: b"\xff", name="fetch")])
+    with (
+        LoopbackProvider(script) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
+    ):
+        out = cast("Any", dspy).ReActV2("question -> answer", tools=decls)(question="q")
+    assert r"b'\\xff'" in out.history.model_dump_json()

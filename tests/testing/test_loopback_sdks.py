@@ -84,3 +84,12 @@ def test_gemini_signs_the_text_where_there_is_no_call():
     ):
         got: Any = client.models.generate_content(model="gemini-2.5-flash", contents="Weather?")
     assert got.candidates[0].content.parts[0].thought_signature == b"opaque"
+
+
+@pytest.mark.parametrize(("finish", "word"), [("length", "MAX_TOKENS"), ("content_filter", "SAFETY")])
+def test_gemini_says_why_it_finished(finish: str, word: str):
+    """loopback-provider: The official SDKs read a streamed answer."""
+    with LoopbackProvider([Answer(finish=finish)]) as provider, google(provider) as client:
+        (chunk,) = client.models.generate_content_stream(model="gemini-2.5-flash", contents="Weather?")
+    assert chunk.candidates is not None
+    assert chunk.candidates[0].finish_reason == types.FinishReason(word)

@@ -237,3 +237,12 @@ def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
             retracted += 1  # a thinking that the prompt had opened; nobody can know before its end
             assert shown.strip().endswith(said.strip()), row["id"]
     assert retracted < len(rows) / 45
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["prompted", "recover"])
+def test_what_only_looked_like_a_call_is_shown_in_the_end(mode: Any) -> None:
+    """streaming: Held text that is no call is shown."""
+    text = 'Write `{"a": 1}` so:\n```json\n{"name": "other", "arguments": {}}\n```\nor <tool_call> as a word.'
+    heard, final = streamed(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
+    assert not final.calls
+    assert "".join(heard["answer"]).strip() == final.answer == text

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from support import ENGINES, Must, lm_of
+from support import ENGINES, Must, get_weather, lm_of
 
 import sigadapt
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -86,3 +86,18 @@ def test_logging_is_quiet(capfd: pytest.CaptureFixture[str], caplog: pytest.LogC
     assert any("renamed" in each for each in messages), messages
     assert "a secret" not in "".join(messages)
     assert capfd.readouterr().err == ""
+
+
+def test_every_candidate_has_them_and_history_may_be_off():
+    """adapter-plug-in: The history shows tools, calls and results."""
+    calls = Answer(calls=[Call("get_weather", {"city": "Paris"})])
+    with LoopbackProvider([calls]) as provider:
+        lm: Any = lm_of(provider)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            config = {"n": 3, "temperature": 0.5}
+            dspy.Predict(Must)(question="?", tools=[get_weather], config=config)
+            assert [entry["kwargs"]["temperature"] for entry in lm.history] == [0.5] * 3
+            assert all(entry["kwargs"]["tools"] for entry in lm.history)
+            with dspy.context(disable_history=True):
+                dspy.Predict(Must)(question="??", tools=[get_weather])
+    assert len(lm.history) == 3

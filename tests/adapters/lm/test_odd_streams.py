@@ -6,6 +6,7 @@ from typing import Any
 
 import dspy
 import pytest
+from dspy import LMError
 from dspy.streaming import StreamListener
 from dspy.utils.exceptions import LMProviderError
 from internals import recorder
@@ -424,3 +425,11 @@ def test_an_event_of_several_data_lines(end: str, length: int) -> None:
         *('data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}', "", "data: [DONE]", ""),
     ]
     assert streamed("openai", "".join(f"{line}{end}" for line in lines).encode()).answer == "x" * length
+
+
+def test_an_event_nested_too_deep_is_an_error() -> None:
+    """response-choice: JSON nested too deep is an error"""
+    deep = {"functionCall": {"name": "get_weather", "args": {"city": "@"}}}
+    text = gemini([{"text": "Hm."}], [GEMINI_CALL], [deep]).replace(b'"@"', b"[" * 50_000 + b"]" * 50_000)
+    with pytest.raises((sigadapt.errors.UnreadableResponse, LMError)):
+        streamed("gemini", text)

@@ -392,3 +392,12 @@ def test_a_call_without_a_name_is_a_bad_one_and_not_the_answer(body: str, signat
     native = sigadapt.choice_from_response(body_sent).tool_calls  # DSPy's client refuses such an answer
     assert native is not None
     assert (good, bad) == ([], seen(native)[1])
+
+
+@pytest.mark.parametrize("member", ["name", "arguments"])
+def test_a_member_of_the_call_that_repeats_is_a_repeated_key(member: str) -> None:
+    """prompted-calling: Faults have the codes of native calling."""
+    first = '"name":"now"' if member == "name" else '"arguments":{"city":"Rome"}'
+    text = f'<tool_call>\n{{{first},"name":"get_weather","arguments":{{"city":"Paris"}}}}\n</tool_call>'
+    (good, bad), _ = asked(Answer(text=text), tool_calling="prompted", **KEPT)
+    assert (good, [one[2] for one in bad]) == ([], ["duplicate_key"])

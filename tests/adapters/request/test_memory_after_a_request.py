@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from internals import BUDGET
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 HELD = """
 import ctypes, gc, resource, sys

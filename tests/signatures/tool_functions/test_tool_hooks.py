@@ -254,3 +254,74 @@ def test_a_hook_repeats_what_a_person_agreed_to() -> None:
     [change] = caught.value.requests
     [result] = caught.value.results_of(hooked, {change.id: True})
     assert (result.value, paid) == ("Paid 100.", [100, 100])
+
+
+@pytest.mark.parametrize(
+    "args", [{"eur": "much"}, {"to": None}, {"from": "Bob"}], ids=["a type", "null", "an unknown one"]
+)
+def test_changed_arguments_are_checked(args: dict[str, Any]) -> None:
+    """tool-context: Changed arguments are checked."""
+    shop = Shop()
+    [result] = PAY.run(shop.tools.with_hooks(changing(**args)))
+    assert result.is_error
+    assert "its before_tool hook changed the arguments" in result.value
+    assert shop.paid == []
+
+
+def test_later_hooks_get_the_changed_call() -> None:
+    """tool-context: Later hooks get the call as it ran."""
+    shop = Shop()
+    seen: list[Any] = []
+
+    def after_tool(call: ToolCall, result: Any, context: ToolContext) -> Any:
+        seen.append(call.args)
+        return call.execute(shop.tools)  # once more
+
+    hooks = [changing(eur=100), Hook(after_tool=after_tool)]
+    PAY.run(shop.tools.with_hooks(*hooks))
+    assert [eur for _, eur, _ in shop.paid] == [100, 100]
+    assert [args["eur"] for args in seen] == [100]
+    assert [call.args["eur"] for call in PAY] == [500]
+
+
+def test_a_changed_call_is_edited() -> None:
+    """tool-context: Nothing runs that nobody was shown."""
+    shop = Shop(requires_confirmation=True)
+    capped = Hook(
+        before_tool=lambda call, context: call.model_copy(
+            update={"args": {**call.args, "eur": min(call.args["eur"], 100)}}
+        )
+    )
+    tools = shop.tools.with_hooks(capped)
+    [request] = PAY.awaiting_confirmation(tools)
+    with pytest.raises(InputNeeded) as waiting:
+        PAY.run(tools, {request.id: True})
+    [changed] = waiting.value.requests
+    edit = ToolCall(id="c1", name="pay", args={"to": "Ada", "eur": 20, "note": "less"})
+    with pytest.raises(InvalidOption):
+        waiting.value.results_of(tools, {changed.id: ToolCall(id="c1", name="pay", args={"to": "Ada"})})
+    [result] = waiting.value.results_of(tools, {changed.id: edit})
+    assert (shop.paid, "edited this call" in (result.note or "")) == ([("Ada", 20, "less")], True)
+
+
+def test_a_result_from_elsewhere_passes_the_hooks() -> None:
+    """tool-context: A result from elsewhere passes the hooks."""
+    log: list[str] = []
+    hook = Hook(
+        before_tool=lambda call, context: log.append("before"),
+        after_tool=lambda call, result, context: result.replace("Ada", "***"),
+    )
+
+    def train(model: str) -> Any:
+        """Train."""
+        log.append("train")
+        return sigadapt.Pending(7)
+
+    tools = ToolDecls([ToolDecl("ship", external=True), train]).with_hooks(hook)
+    calls = ToolCalls([{"name": "ship", "args": {}}, {"name": "train", "args": {"model": "m"}}])
+    with pytest.raises(InputNeeded) as waiting:
+        calls.run(tools)
+    decisions = {request.id: "for Ada" for request in waiting.value.requests}
+    results = waiting.value.results_of(tools, decisions)
+    assert [result.value for result in results] == ["for ***", "for ***"]
+    assert sorted(log) == ["before", "before", "train"]
