@@ -169,10 +169,9 @@ class Chats:
         While a run is under way, the AI SDK's messages leave its answer to `resume`.
         """
         _check_form(form)
-        owner = _checked_owner(owner)
-        if not _is_chat_id(chat_id):
+        log = self._log_of(chat_id, owner)
+        if log is None:
             return []
-        log = self._log(chat_id, owner)
         with log.lock:
             shown_chat = ShownChat(log.chat, self._error_text)
             return ai_sdk_messages(shown_chat) if form == "ai_sdk" else ag_ui_messages(shown_chat)
@@ -184,11 +183,8 @@ class Chats:
             The texts; None where nothing runs: answer with the status 204.
         """
         _check_form(form)
-        owner = _checked_owner(owner)
-        if not _is_chat_id(chat_id):
-            return None
-        log = await asyncio.to_thread(self._log, chat_id, owner)
-        if log.chat.run is None:
+        log = await asyncio.to_thread(self._log_of, chat_id, owner)
+        if log is None or log.chat.run is None:
             return None
         page_request = PageRequest(chat_id, run_id=f"run-{log.chat.run.number}")
         kind = AiSdkPage if form == "ai_sdk" else AgUiPage
@@ -200,13 +196,12 @@ class Chats:
         Returns:
             Whether there was one. A chat that waits stays as it is.
         """
-        owner = _checked_owner(owner)
-        if not _is_chat_id(chat_id):
-            return False
         return await asyncio.to_thread(self._stop, chat_id, owner)
 
     def _stop(self, chat_id: str, owner: str) -> bool:
-        log = self._log(chat_id, owner)
+        log = self._log_of(chat_id, owner)
+        if log is None:
+            return False
         with log.lock:
             while log.chat.run is not None:
                 if log.chat.run.is_stopped or log.append([{"type": "stop"}]):
@@ -228,16 +223,15 @@ class Chats:
         Raises:
             SigadaptError: the result was refused, and may be given again.
         """
-        owner = _checked_owner(owner)
-        if not _is_chat_id(chat_id):
-            return False
         page = AiSdkPage(PageRequest(chat_id), self._error_text)
 
         def decide(chat: Chat) -> dict[str, Any]:
             request = request_for(chat.error(), handle)
             return {} if request is None else {request.id: value}
 
-        log = await asyncio.to_thread(self._log, chat_id, owner)
+        log = await asyncio.to_thread(self._log_of, chat_id, owner)
+        if log is None:
+            return False
         run = await self._starts.about_replies(log, page, decide)
         if run is None:
             return False
@@ -315,6 +309,13 @@ class Chats:
         turns = chat.turns[-1:] if page.shows_last_turn_alone else None
         return ShownChat(chat, self._error_text, turns)
 
+    def _log_of(self, chat_id: object, owner: object) -> ChatLog | None:
+        """Return the log of a chat that somebody names; None for an id that no chat has."""
+        owner = _checked_owner(owner)
+        if isinstance(chat_id, str) and is_unicode(chat_id):
+            return self._log(chat_id, owner)
+        return None
+
     def _log(self, chat_id: str, owner: str) -> ChatLog:
         """Return the log of a chat, up to date. If the process of its run has died, that run is ended."""
         log = self._logs.of(chat_id, owner)
@@ -330,11 +331,6 @@ def _field_names(show: object) -> frozenset[str]:
         return frozenset(map(str, names))
     reason = f"show takes the names of fields, not {cut(repr(show))}"
     raise InvalidOption(reason, field="show", fix="Give a list, such as show=['topic'].")
-
-
-def _is_chat_id(value: object) -> bool:
-    """Return whether a chat may have this id; a client may send anything."""
-    return isinstance(value, str) and is_unicode(value)
 
 
 def _check_form(form: object) -> None:

@@ -1,7 +1,7 @@
 """What a page gets that reads no run of its own: the chat as it is, a refusal, or the run of another page."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TypeAlias
 
 from sigadapt.schemas.json_values import Json
 from sigadapt.ui.log.chat import TextPart
@@ -10,55 +10,14 @@ from sigadapt.ui.page.ai_sdk_writer import AiSdkWriter, request_rows, tool_names
 from sigadapt.ui.page.chat_messages import PageCall, PagePart, ShownChat, ag_ui_messages
 from sigadapt.ui.page.page_requests import PageRequest
 from sigadapt.ui.page.page_values import ErrorText, words_of_value
-from sigadapt.ui.page.writer import Rows, Writer
-
-
-class Page(Protocol):
-    """A page that has sent a body, in the words of its protocol."""
-
-    @property
-    def shows_last_turn_alone(self) -> bool:
-        """Whether what it writes of a chat is the last turn: the page has the others."""
-        ...
-
-    @property
-    def writer(self) -> Writer:
-        """What writes a run."""
-        ...
-
-    def begin_answer(self, message_id: str) -> None:
-        """Name the message that the answer is, if the page has not named one."""
-        ...
-
-    def as_it_is(self, shown_chat: ShownChat) -> Rows:
-        """Write a chat as it is."""
-        ...
-
-    def refuse(self, shown_chat: ShownChat, reason: str) -> Rows:
-        """Write why a message was not taken, and what the chat waits for."""
-        ...
-
-    def part(self, part: PagePart) -> Rows:
-        """Write a part that the page does not have."""
-        ...
-
-    def outcome(self, part: PageCall) -> Rows:
-        """Write what came of a call that the page has."""
-        ...
-
-    def join(self, shown_chat: ShownChat) -> Rows:
-        """Begin a stream for a page that has loaded the messages."""
-        ...
-
-    def leave(self, shown_chat: ShownChat) -> Rows:
-        """End such a stream."""
-        ...
+from sigadapt.ui.page.writer import Rows
 
 
 class AiSdkPage:
     """A page with `useChat`."""
 
     shows_last_turn_alone = True
+    """Whether what it writes of a chat is the last turn: the page has the others."""
 
     def __init__(self, request: PageRequest, error_text: ErrorText) -> None:
         self._request = request
@@ -192,3 +151,7 @@ class AgUiPage:
             yield {"type": "TOOL_CALL_RESULT", **row, "content": words_of_value(part.output)}
         elif part.state in {"failed", "denied"}:
             yield {"type": "TOOL_CALL_RESULT", **row, "content": part.failure or part.denial}
+
+
+Page: TypeAlias = AiSdkPage | AgUiPage
+"""A page that has sent a body, in the words of its protocol."""
