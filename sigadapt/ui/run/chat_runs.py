@@ -41,7 +41,7 @@ _MOST_COPIES = 20
 Rows = list[Json | str]
 
 
-class _Recorder(Record):
+class _PageRecord(Record):
     """Makes events of what the page shows."""
 
     def __init__(self, message_ids: Mapping[str, str]) -> None:
@@ -113,8 +113,8 @@ class ChatRun:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
         self._journal = Journal(log, self.number, self.feed)
-        self._recorder = _Recorder(writer.message_ids)
-        writer.record = self._recorder
+        self._page_record = _PageRecord(writer.message_ids)
+        writer.record = self._page_record
         writer.prefix = f"{chat.last.answer_id}-{self.number}"
 
     def start(self, inputs: dict[str, Any], tasks: "set[asyncio.Task[None]]") -> None:
@@ -185,7 +185,7 @@ class ChatRun:
     def _write(self, page_rows: Iterable[Json], rows: Iterable[Json | str] = ()) -> None:
         """Write rows of the page; what they show is kept first."""
         texts = [*map(row_text, page_rows)]
-        self._journal.put([*self._recorder.take(), *rows], texts)
+        self._journal.put([*self._page_record.take(), *rows], texts)
 
     def _write_page(self, page_rows: Iterable[Json]) -> None:
         """Write rows of the page that show nothing new, once all is kept."""
@@ -207,7 +207,7 @@ class ChatRun:
     def _end_in_answer(self, event: run_events.Ended, rows: Rows) -> None:
         state = self._rows_of_state()  # which may fail the run
         texts = [*map(row_text, self._writer.outputs(event.prediction))]
-        rows += self._recorder.take()
+        rows += self._page_record.take()
         rows += self._history.whole(self._events_after(event.prediction))
         rows += state
         self._journal.put_now([*rows, {"type": "ended", "how": "answer"}], texts)
@@ -310,7 +310,7 @@ class ChatRun:
         waiting = self._log.chat.error()
         requests = ToolCalls() if waiting is None else waiting.requests
         texts = [*map(row_text, self._writer.requests(requests))]
-        self._journal.put_now([*self._recorder.take(), {"type": "refused"}], texts)
+        self._journal.put_now([*self._page_record.take(), {"type": "refused"}], texts)
         self.refusal = refusal
 
     def _give_up(self) -> None:
@@ -323,12 +323,12 @@ class ChatRun:
     def _wait(self, error: InputNeeded) -> None:
         """Keep a run that waits, and show what it waits for."""
         self._history.leave_out_asked()
-        rows = self._recorder.take()
+        rows = self._page_record.take()
         rows += self._history.grown(error.history.messages)
         page_ids = {call.id: self._writer.page_id_of(call.id) for call in error.calls.in_order()}
         for request in error.requests:
             page_id = page_ids[request.call.id]
-            if request.kind != "answer" or page_id not in self._recorder.page_ids:
+            if request.kind != "answer" or page_id not in self._page_record.page_ids:
                 row = {"type": "call", "page_id": page_id, "call_id": request.call.id}
                 rows.append({**row, "name": request.call.name, "input": jsonable(request.call.args)})
         if error.state:
@@ -355,7 +355,7 @@ class ChatRun:
     def _end(self, how: str, error: BaseException | None) -> None:
         """Keep and write the end of a run that failed, or was stopped."""
         texts = [*map(row_text, self._writer.close())]
-        rows = self._recorder.take()
+        rows = self._page_record.take()
         if self._progress.is_going_on:
             self._journal.put_now(rows, texts)
             with self._log.lock:
