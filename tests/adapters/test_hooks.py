@@ -120,6 +120,27 @@ def test_a_hook_may_answer_without_the_model():
     assert "b.before_request" not in log
 
 
+AFTER = [
+    ("before_request", Answer(calls=[PARIS]), ["before_request"]),
+    ("on_error", Failure(400, "no such model"), ["before_request", "on_error", "after_choice"]),
+    (
+        "on_error",
+        Answer(calls=[Call("get_weather", {"city": 42})]),
+        ["before_request", "after_choice", "on_error"],
+    ),
+    ("on_error", Answer(finish="content_filter"), ["before_request", "after_choice", "on_error"]),
+]
+
+
+@pytest.mark.parametrize(("method", "reply", "asked"), AFTER)
+def test_after_choice_gets_each_answer_once(method: str, reply: Any, asked: list[str]):
+    """request-shaping: after_choice gets each answer once."""
+    log: list[str] = []
+    out, _ = ask([reply], Hook("a", log, **{method: choice_of("Rome")}))
+    assert log == [f"a.{name}" for name in asked]
+    assert cities(out) == ["Rome"]
+
+
 def test_what_a_hook_answers_is_checked_like_the_models():
     """request-shaping: What a hook answers is checked as the model's answer is."""
     bad = ToolCalls(tool_calls=[ToolCall(id="x", name="rm_rf", args={})])

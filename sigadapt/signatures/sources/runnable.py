@@ -129,7 +129,8 @@ class Runnable(Uncallable):
             "it has no function to run",
             code="no_function",
             tool=self.__name__,
-            fix="Declare it with one: dataclasses.replace(decl, func=...).",
+            fix="Declare it with one: dataclasses.replace(decl, func=...). For tools of an MCP server, pass "
+            "Toolset(name, session) instead of what it lists.",
         )
 
     @property
