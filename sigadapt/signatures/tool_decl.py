@@ -397,9 +397,10 @@ def known_declarations(sources: Sequence[object]) -> list[ToolDecl] | None:
     decls: list[ToolDecl] = []
     for source in sources:
         if isinstance(source, DeclaredTool):
-            if source.declaration is None:
+            declaration = cast("ToolDecl | None", source.declaration)
+            if declaration is None:
                 return None
-            decls.append(cast("ToolDecl", source.declaration))
+            decls.append(declaration)
             continue
         function: Any = getattr(source, "func", None) if type(source) is dspy.Tool else source
         for members in next(members_of_each):
