@@ -232,7 +232,8 @@ class TextGate:
         if kind == "leftover":
             start = space(self._tail, opener.end())
             is_last = start == len(self._tail) or self._behind.match(self._tail, start, partial=True)
-            return None if is_last else opener.end()
+            # Before a call that ends the answer, it is what the text ends in.
+            return None if is_last or self._may_be_call(start) else opener.end()
         if opener["field"]:
             # A tag such as `<answer>` may stand around a call, too, which takes it away.
             content = self._tail[opener.end() :].lstrip()[:1]

@@ -141,6 +141,7 @@ PIECES = [
 
 @settings(max_examples=share(300))
 @given(text=st.lists(st.sampled_from(PIECES), max_size=6).map("".join), size=st.integers(1, 30))
+@example('</tool_call><tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>', 1)
 @example('```>>>get_weather\n{"city": "Paris"}<tool_call>\n{"name": "get_weather", "arguments": {}}', 1)
 def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
     """streaming: Held text that is no call is shown."""
