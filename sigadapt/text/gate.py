@@ -233,7 +233,9 @@ class TextGate:
             start = space(self._tail, opener.end())
             is_last = start == len(self._tail) or self._behind.match(self._tail, start, partial=True)
             # Before a call that ends the answer, it is what the text ends in.
-            return None if is_last or self._may_be_call(start) else opener.end()
+            following = self._openers.match(self._tail, start, partial=True)
+            is_before_call = following and (following.partial or self._may_be_call(start))
+            return None if is_last or is_before_call else opener.end()
         if opener["field"]:
             # A tag such as `<answer>` may stand around a call, too, which takes it away.
             content = self._tail[opener.end() :].lstrip()[:1]
