@@ -152,3 +152,10 @@ def test_calls_read_as_they_would_be_written():
     assert str(bad) == "<invalid_json: f({)>"
     long = ToolCalls([{"name": "f", "args": {"text": "x" * 10_000}}])
     assert len(str(long)) < 300
+
+
+def test_a_collection_has_the_turn_of_its_calls_unless_it_has_its_own() -> None:
+    """tool-call-outputs: A call taken alone keeps its turn."""
+    call = ToolCall(id="c", name="f", args={}, turn=turn_of(text="said"))
+    for fields, text in (({}, "said"), ({"turn": turn_of(text="its own")}, "its own")):
+        assert ToolCalls.model_validate({"tool_calls": [call], **fields}).turn.text == text

@@ -132,19 +132,19 @@ def test_a_default_that_is_another_one_each_time_is_decided_by_the_call_that_was
     """tool-call-outputs: What was decided is done."""
     numbers = iter(range(100))
 
-    def order(to: str, number: int = pydantic.Field(default_factory=lambda: next(numbers))) -> str:
-        return f"{number} for {to}"
+    def order(to: list[str], number: int = pydantic.Field(default_factory=lambda: next(numbers))) -> str:
+        return f"{number} for {', '.join(to)}"
 
     decls = ToolDecls([ToolDecl.of(order, requires_confirmation=True)])
-    calls = turn(("order", {"to": "Ada"}))
+    calls = turn(("order", {"to": ["Ada", "Bo"]}))
     [request] = ToolCalls.model_validate_json(calls.awaiting_confirmation(decls).model_dump_json())
-    shown = f"{request.call.args['number']} for Ada"
+    shown = f"{request.call.args['number']} for Ada, Bo"
     assert told(run("run", calls, decls, {request.id: request.call})) == [(shown, False)]
     with pytest.raises(InvalidHistory):
         run("run", calls, decls, {request.id: True})
-    other = turn(("order", {"to": "Eve"}))
-    with pytest.raises(InvalidHistory):
-        run("run", other, decls, {request.id: request.call})
+    for others in (["Ada"], ["Ada", "Bo", "Eve"], ["Ada", "Eve"]):
+        with pytest.raises(InvalidHistory):
+            run("run", turn(("order", {"to": others})), decls, {request.id: request.call})
 
 
 def test_a_function_that_asks_first_asks_unless_somebody_decided():
