@@ -94,7 +94,7 @@ RUN = [
 def test_a_page_runs_and_prints_what_it_shows(
     page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """documentation: Every example runs."""
+    """Every example runs."""
     monkeypatch.chdir(tmp_path)
     before: dict[str, Any] = {key: getattr(dspy.settings, key) for key in ("lm", "adapter", "callbacks")}
     namespace: dict[str, Any] = {"__name__": "page"}
@@ -112,7 +112,7 @@ def test_a_page_runs_and_prints_what_it_shows(
 
 
 def test_few_blocks_do_not_run() -> None:
-    """documentation: What does not run is listed."""
+    """What does not run is listed."""
     found = {name(page): [block.reason for block in blocks(page) if block.reason] for page in PAGES}
     assert {page: reasons for page, reasons in found.items() if reasons} == NOT_RUN
 
@@ -150,12 +150,12 @@ ERRORS = {each.__name__ for each in SigadaptError.__subclasses__() if each.__mod
     ids=["sigadapt", "modules", "errors", "testing", "metrics", "options"],
 )
 def test_a_guide_has_every_public_name_and_option(names: set[str]) -> None:
-    """documentation: Every public name and option is in a guide."""
+    """Every public name and option is in a guide."""
     assert sorted(names - explained()) == []
 
 
 def test_no_two_pages_have_one_title_and_no_page_has_two() -> None:
-    """documentation: A page has one title of its own."""
+    """A page has one title of its own."""
     titles = [page.read_text(encoding="utf-8").splitlines()[0] for page in PAGES]
     assert sorted(title for title in set(titles) if titles.count(title) > 1) == []
     assert [title for title in titles if not title.startswith("# ")] == []
@@ -206,7 +206,7 @@ def codes() -> set[tuple[str, str]]:
 
 
 def test_the_page_of_errors_has_every_code() -> None:
-    """documentation: Every code of an error is on the page of errors."""
+    """Every code of an error is on the page of errors."""
     page = (DOCS / "guides" / "errors.md").read_text(encoding="utf-8")
     assert [code for code in get_args(errors.CallCode) if f"| `{code}` |" not in page] == []
     listed: dict[str, set[str]] = {}
@@ -222,7 +222,7 @@ def test_the_page_of_errors_has_every_code() -> None:
 
 
 def test_the_diff_of_the_tutorial_is_the_one_between_its_programs() -> None:
-    """documentation: The tutorial's diff is true."""
+    """The tutorial's diff is true."""
     _, before, after, *_ = [b.code for b in blocks(DOCS / "migration.md") if b.language == "python"]
     [shown] = [block.code for block in blocks(DOCS / "migration.md") if block.language == "diff"]
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")

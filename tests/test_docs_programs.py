@@ -18,13 +18,13 @@ SHOWN = re.compile(r"```console\n\$ python examples/(.*?)\n(.*?)```", re.DOTALL)
     "page", [page for page in PAGES if SHOWN.search(page.read_text("utf-8"))], ids=lambda page: page.stem
 )
 def test_a_program_prints_what_its_page_shows(page: Path, tmp_path: Path) -> None:
-    """documentation: A program prints what its page shows."""
+    """A program prints what its page shows."""
     for command, output in SHOWN.findall(page.read_text("utf-8")):
         assert printed(command, tmp_path) == output
 
 
 def test_every_program_that_a_page_shows_is_there() -> None:
-    """documentation: A program prints what its page shows."""
+    """A program prints what its page shows."""
     named = [
         path for page in PAGES for path in re.findall(r"<!-- program: (.+?) -->", page.read_text("utf-8"))
     ]

@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_site_builds_without_a_warning(site: Path) -> None:
-    """documentation: The site builds without a warning and without a network."""
+    """The site builds without a warning and without a network."""
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     written = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     assert {path.with_suffix(".html").as_posix() for path in written} <= pages
@@ -53,7 +53,7 @@ def test_the_site_builds_without_a_warning(site: Path) -> None:
 
 
 def test_the_site_lists_its_pages_for_language_models(site: Path) -> None:
-    """documentation: The site lists its pages for language models."""
+    """The site lists its pages for language models."""
     text = (site / "llms.txt").read_text(encoding="utf-8")
     entries = re.findall(r"^- \[(.+?)\]\((\S+\.html)\): (.+)$", text, re.MULTILINE)
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
@@ -64,20 +64,20 @@ def test_the_site_lists_its_pages_for_language_models(site: Path) -> None:
 
 
 def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
-    """documentation: A page of the site fetches nothing from elsewhere."""
+    """A page of the site fetches nothing from elsewhere."""
     pages = {path.name: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     assert {name: found for name, text in pages.items() if (found := ASSET.findall(text))} == {}
 
 
 def test_the_search_works_from_a_folder(site: Path) -> None:
-    """documentation: The search works from a folder."""
+    """The search works from a folder."""
     assert (site / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = {")
     assert (site / "assets" / "iframe-worker.js").exists()
     assert 'src="../assets/iframe-worker.js"' in (site / "guides" / "tools.html").read_text(encoding="utf-8")
 
 
 def test_the_reference_has_every_public_name(site: Path) -> None:
-    """documentation: The reference has every public name."""
+    """The reference has every public name."""
     reference = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").glob("*.html"))
     names = [f"sigadapt.{name}" for name in sigadapt.__all__]
     for module in (adapters, events, listeners, logs, response, server_tools, testing, trust, ui):

@@ -41,7 +41,7 @@ WATCH = """() => {
 
 
 def test_a_call_shows_while_it_is_written_and_runs_when_a_person_approves(tab: Any) -> None:
-    """documentation: The chat works in a browser."""
+    """The chat works in a browser."""
     assert any(text.startswith('pay {"to":"A') for text in tab.evaluate("window.seen"))
     assert tab.locator(".call.whole").all_inner_texts() == CALLS
     picture(tab, "endpoint")
@@ -52,13 +52,13 @@ def test_a_call_shows_while_it_is_written_and_runs_when_a_person_approves(tab: A
 
 
 def test_a_rejected_call_does_not_run(tab: Any) -> None:
-    """documentation: The chat works in a browser."""
+    """The chat works in a browser."""
     tab.click("text=Reject")
     tab.wait_for_selector("text=You had 620 EUR. ERROR: The user rejected this call. It was not run.")
 
 
 def test_the_page_survives_a_reload(tab: Any) -> None:
-    """documentation: The chat survives a reload."""
+    """The chat survives a reload."""
     tab.reload()
     tab.wait_for_selector("button.no")
     assert tab.locator(".user").all_inner_texts() == [QUESTION]
@@ -71,7 +71,7 @@ def test_the_page_survives_a_reload(tab: Any) -> None:
 
 
 def test_a_payment_is_decided_once_in_two_tabs(tab: Any) -> None:
-    """documentation: A decision counts once in the chat."""
+    """A decision counts once in the chat."""
     other = tab.context.browser.new_page()
     other.goto(tab.url)
     other.wait_for_selector("button.no")
@@ -84,7 +84,7 @@ def test_a_payment_is_decided_once_in_two_tabs(tab: Any) -> None:
 
 
 def test_a_new_question_loses_nothing_that_waits(tab: Any) -> None:
-    """documentation: A decision counts once in the chat."""
+    """A decision counts once in the chat."""
     tab.fill("#question", "What else?")
     tab.click("text=Send")
     tab.wait_for_selector("text=This chat waits for a decision.")
