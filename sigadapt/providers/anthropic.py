@@ -38,7 +38,7 @@ from sigadapt.providers.wire.ends import details_in, finish_word
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written
 from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.reading import Part, Reading
+from sigadapt.providers.wire.reading import Part, Reading, text_part
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording
 from sigadapt.providers.wire.result_blocks import (
     IMAGES,
@@ -469,15 +469,17 @@ class Anthropic(Provider):
         if kind == "text":
             text = block.get("text")
             plain = {"type": kind, "text": text}
-            return Part("text" if text else "", more_than(block, _TEXT_FIELDS), block, plain, text)
+            return text_part(block, text, more_than(block, _TEXT_FIELDS), plain)
         if kind == "tool_use":
             call = block.get("id"), block.get("name"), decoded(block.get("input"))
             fields = {key: block[key] for key in block if key != "input"}
             return Part("call", more_than(block, _CALL_FIELDS), fields, {"type": kind}, call=call)
         if kind in _THINKING:
             thinking = block.get("thinking") if kind == "thinking" else None
+            if not _is_signed(block):
+                return Part("thinking", "", block, thinking=thinking)
             more = "reasoning" if block.get("thinking") else kind
-            return Part("thinking", more if _is_signed(block) else "", block, thinking=thinking)
+            return Part("thinking", more, block, thinking=thinking)
         if kind == _UNKNOWN:
             return Part("", "", {})
         if type(block.get("input")) is JsonText:  # of a tool that Anthropic ran: streamed as JSON text

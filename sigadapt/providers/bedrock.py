@@ -29,7 +29,7 @@ from sigadapt.providers.wire.ends import finish_word, with_reported_call
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import only
 from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.reading import Part, Reading
+from sigadapt.providers.wire.reading import Part, Reading, text_part
 from sigadapt.providers.wire.recorded import PLAIN_MESSAGE, Recording, Where
 from sigadapt.providers.wire.result_blocks import PDF, PICTURES, chat_block
 from sigadapt.providers.wire.stream_parts import Block, Blocks
@@ -141,7 +141,7 @@ class BedrockConverse(Provider):
         text = block.get("text")
         if "citationsContent" in block:  # an answer that cites a document has its text there
             text = text_of(an_object(block["citationsContent"]).get("content"))
-        return Part("text" if text else "", "", block, text=text, thinking=thought)
+        return text_part(block, text, thinking=thought)
 
     def is_event(self, event: Json) -> bool:
         return not _EVENTS.isdisjoint(event)

@@ -37,7 +37,7 @@ from sigadapt.providers.wire.ends import finish_word, with_reported_call
 from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.questions import as_written, part_of_question, text_of_file
 from sigadapt.providers.wire.raw_calls import RawCall
-from sigadapt.providers.wire.reading import Part, Reading
+from sigadapt.providers.wire.reading import Part, Reading, text_part
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import chat_block
 from sigadapt.providers.wire.stream_parts import whole_arguments
@@ -546,7 +546,7 @@ class Gemini(Provider):
         if is_thought:
             more = _join_names((more, "reasoning" if signature else ""))
             return Part("thinking", more, block, thinking=text)
-        return Part("text" if text else "", _join_names((more, signature)), block, {"text": text}, text)
+        return text_part(block, text, _join_names((more, signature)), {"text": text})
 
     def extras(self, state: Json, *, in_chat: bool = False) -> Iterator[str]:
         for more in super().extras(state, in_chat=in_chat):

@@ -15,7 +15,7 @@ from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.ends import details_in, finish_word
 from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.reading import Part, Reading, without_answered_call
+from sigadapt.providers.wire.reading import Part, Reading, text_part, without_answered_call
 from sigadapt.providers.wire.stream_parts import Block, Blocks
 from sigadapt.providers.wire.values import (
     an_object,
@@ -129,8 +129,7 @@ class GeminiInteractions(Provider):
             call = block.get("id"), block.get("name"), decoded(block.get("arguments"))
             return Part("call", "", {key: block[key] for key in block if key != "arguments"}, call=call)
         if kind == "model_output":
-            text = text_of(block.get("content"))
-            return Part("text" if text else "", "", block, text=text)
+            return text_part(block, text_of(block.get("content")))
         if kind == "thought":
             more = "reasoning" if is_text(block.get("signature")) else ""
             return Part(kind, more, block, thinking=text_of(block.get("summary")))

@@ -15,7 +15,7 @@ from typing import Any
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in, sum_in
 from sigadapt.providers.wire.raw_calls import JsonText
-from sigadapt.providers.wire.reading import Part, Reading, without_answered_call
+from sigadapt.providers.wire.reading import Part, Reading, text_part, without_answered_call
 from sigadapt.providers.wire.values import (
     an_object,
     content_parts,
@@ -110,7 +110,7 @@ class MistralConversations(Provider):
         thinking = join_texts(piece.get("text") for each in thoughts for piece in content_parts(each))
         if kind == "message.output":
             text = join_texts([part.get("text") for part in contents])
-            return Part("text" if text else "", "", block, text=text, thinking=thinking)
+            return text_part(block, text, thinking=thinking)
         return Part(kind, kind or "an entry without a type", block, thinking=thinking)
 
 

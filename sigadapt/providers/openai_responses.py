@@ -51,7 +51,7 @@ from sigadapt.providers.wire.members import DocumentedMembers, member_names
 from sigadapt.providers.wire.namespaces import in_namespaces
 from sigadapt.providers.wire.questions import part_of_question, text_of_file
 from sigadapt.providers.wire.raw_calls import FreeText, RawCall
-from sigadapt.providers.wire.reading import Part, Reading
+from sigadapt.providers.wire.reading import Part, Reading, text_part
 from sigadapt.providers.wire.recorded import Recording
 from sigadapt.providers.wire.result_blocks import (
     OFFICE,
@@ -188,7 +188,7 @@ def _message_part(item: Json) -> Part:
     more = ", ".join(dict.fromkeys(filter(None, names)))
     plain = {"role": "assistant", "content": [{"type": "output_text", "text": text_of(parts) or ""}]}
     text = join_texts(part.get("text") or part.get("refusal") for part in parts)
-    return Part("text" if text else "", more, item, plain, text)
+    return text_part(item, text, more, plain)
 
 
 def _call(item: Json) -> RawCall:

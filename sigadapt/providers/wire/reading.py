@@ -42,6 +42,14 @@ class Part(NamedTuple):
     call: RawCall | None = None  # what it asks to run; None for a call that the provider has answered
 
 
+def text_part(
+    block: Json, text: Any, more: str = "", plain: Json | None = None, thinking: Any = None
+) -> Part:
+    """Return the part of a block that holds text; one of no kind if the text is empty."""
+    kind = "text" if text else ""
+    return Part(kind, more, block, plain, text, thinking)
+
+
 class Reading(NamedTuple):
     """One candidate of a Response as a provider's file reads it; its calls are not decoded yet."""
 
