@@ -276,9 +276,9 @@ class Ledger:
         """Raise if the tokens, the cost or the time of this run are used up."""
         for name in _SPENT:
             limit: float | None = getattr(self.limits, name)
-            used: float | None = getattr(self.usage, name)
             if limit is None:
                 continue
+            used: float | None = getattr(self.usage, name)
             if used is None:
                 reason = "an answer came without this figure, so it cannot be limited"
                 raise InvalidOption(reason, field=name, fix="Limit the requests.")
