@@ -1,33 +1,21 @@
-"""What an adapter adds to a call, by the number of tools and of turns."""
+"""What an adapter adds to a call, by the number of tools and by their form."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import dspy
 
 import sigadapt
 from benchmarks.measure import Table, medians, micro, times
-from benchmarks.subjects import Floor, Free, Ours, Theirs, functions, held, predicting
-from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
+from benchmarks.subjects import Floor, Ours, Theirs, functions, held, predicting
+from sigadapt import ToolDecls
 
 TOOLS = (1, 10, 100, 1000)
-TURNS = (1, 10, 50, 100, 200)
-
-
-class GoOn(dspy.Signature):
-    """Answer with the tools."""
-
-    question: str = dspy.InputField()
-    history: dspy.History = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    tool_calls: ToolCalls = dspy.OutputField()
 
 
 def tables(seconds: float) -> Iterator[Table]:
     """The comparisons, each row taken for so many seconds."""
     yield by_tools(seconds)
     yield as_given(seconds)
-    yield by_turns(seconds)
 
 
 def by_tools(seconds: float) -> Table:
@@ -93,55 +81,3 @@ def row(count: int, seconds: float) -> list[str]:
     )
     added, theirs_added = sigadapts - floor, dspys_own - floor
     return [named(count), times(added / theirs_added), micro(added), micro(theirs_added), micro(floor)]
-
-
-def by_turns(seconds: float) -> Table:
-    """A history of 1 to 200 turns, each with a call and its result."""
-    rows: list[list[str]] = []
-    adapter, decls = sigadapt.ChatAdapter(tool_calling="native"), ToolDecls(functions(1))
-    lm = dspy.LM("openai/x", engine=Recording(), cache=False)
-    for count in TURNS:
-        messages = [turn(number) for number in range(count)]
-        inputs = {"question": "q", "history": dspy.History(messages=messages), "tools": decls}
-        adapter(lm, {}, GoOn, [], inputs)
-        request = Recording.last
-        (whole, alone) = medians(
-            [
-                lambda inputs=inputs: adapter(lm, {}, GoOn, [], inputs),
-                lambda request=request: lm(request),
-            ],
-            seconds,
-        )
-        rows.append(
-            [
-                f"{count} turns" if count > 1 else "1 turn",
-                micro((whole - alone) / count),
-                micro(whole - alone),
-                micro(alone),
-            ]
-        )
-    told = (
-        "Each turn of the history has a question, a call and its result, and every request sends them "
-        "all. The cost of a turn doesn't grow with the number of turns."
-    )
-    head = ("", "sigadapt adds a turn", "sigadapt adds", "the language model alone, given the request")
-    return Table("By the turns of a history", told, head, rows)
-
-
-class Recording(Free):
-    """The engine, keeping the last request."""
-
-    last: Any = None
-
-    def complete(self, request: Any) -> Any:
-        """The same answer; the request is kept."""
-        Recording.last = request
-        return super().complete(request)
-
-
-def turn(number: int) -> dict[str, Any]:
-    """One turn of a history, as ReAct writes it."""
-    call = ToolCall(id=f"call_{number}", name="tool_0", args={"city": "Paris", "days": number})
-    calls = ToolCalls(tool_calls=[call])
-    results = ToolResults.of(calls, [{"celsius": number}])
-    return {"question": f"Question {number}?", "tool_calls": calls, "results": results}

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,8 @@ HEAD = """# What goes over the wire
 
 The JSON that sigadapt sends to each provider and reads from it, by subject. The table has both of DSPy's
 engines. Below it, each subject has the JSON of DSPy's native engine, as far as it belongs to the subject;
-formats with the same JSON are shown once. `sigadapt show --engine litellm` prints LiteLLM's.
+formats with the same JSON are shown once. A choice of tools is shown without the tools, unless it changes
+them. `sigadapt show --engine litellm` prints LiteLLM's.
 
 *Recorded* lists the differences between the canonical request and the one that the provider gets: `changes`
 (made by sigadapt) or `adaptations` (made by DSPy) of the history entry.
@@ -39,8 +41,20 @@ def matrix() -> Any:
 def page(data: Any) -> str:
     """Return the whole page."""
     native = {key: column for key, column in data.COLUMNS.items() if LITELLM not in column.title}
-    rows = "\n".join(line for row in data.ROWS.values() for line in section(row, native))
+    rows = "\n".join(line for row in data.ROWS.values() for line in section(shown(row), native))
     return f"{HEAD}\n{summary(data)}\n\n{rows}\n"
+
+
+def shown(row: Any) -> Any:
+    """Return the row; one that chooses among tools, without the tools that its choice leaves as they are."""
+    if not row.title.startswith(("Tool choice", "One call")):
+        return row
+    cells = dict(row.cells)
+    for key, cell in cells.items():
+        if cell.sent and not any(where == "/tools" for where, _ in cell.changes):
+            sent = {name: value for name, value in cell.sent.items() if name != "tools"}
+            cells[key] = replace(cell, sent=sent)
+    return replace(row, cells=cells)
 
 
 def summary(data: Any) -> str:

@@ -23,9 +23,6 @@ from sigadapt import SigadaptError, adapters, errors, testing
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-OWN_TESTS = (
-    "symptoms.md",  # test_docs_symptoms.py runs each block alone
-)
 NOT_RUN = {
     "guides/production.md": ["changes DSPy for the whole process"],
 }
@@ -83,11 +80,7 @@ def name(page: Path) -> str:
     return page.relative_to(DOCS).as_posix()
 
 
-RUN = [
-    page
-    for page in PAGES
-    if name(page) not in OWN_TESTS and any(block.language == "python" for block in blocks(page))
-]
+RUN = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]
 
 
 @pytest.mark.parametrize("page", RUN, ids=name)

@@ -207,6 +207,7 @@ def test_what_a_wire_has_no_place_for_is_refused(name: str, column: str):
     refused = pytest.raises(sigadapt.SigadaptError, match=row.cells[column].refused)
     with serving(column, said_text(COLUMNS[column].form)) as served, refused as caught:
         ask(served.lm(), row, question="Weather?")
+    assert caught.value.code == "not_portable"
     assert caught.value.fix
     assert served.sent == []
 
