@@ -6,7 +6,7 @@ from typing import Any
 
 import dspy
 import pytest
-from support import by_value, lm_of
+from support import ENGINES, by_value, lm_of
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
@@ -73,3 +73,17 @@ def test_a_call_that_a_program_wrote_keeps_its_order(wire: str) -> None:
                 dspy.Predict(Ask)(question="?", tools=[look_up], results=given)
         first, second = [rows_of(each.body) for each in provider.received]
     assert first == second
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_integer_of_any_size_goes_back_in_an_object(engine: str) -> None:
+    """conversations: A turn goes back as it came."""
+    count = {"name": "count", "parameters": {"type": "object"}}
+    answers = [Answer(calls=[Call("count", {"n": 10**30})]), Answer(text="Done.")]
+    with (
+        LoopbackProvider(answers) as provider,
+        dspy.context(lm=lm_of(provider, "anthropic", engine), adapter=sigadapt.ChatAdapter()),
+    ):
+        asked: Any = dspy.Predict(Ask)(question="How many?", tools=[count])
+        dspy.Predict(Ask)(question="How many?", tools=[count], results=ToolResults.of(asked.calls, [1]))
+    assert str(10**30) in json.dumps(provider.received[1].body["messages"])
