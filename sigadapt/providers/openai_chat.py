@@ -392,6 +392,7 @@ def _whole_choice(chunks: list[Json]) -> Json:
     fields: dict[str, list[Any]] = {}
     for chunk in chunks:
         whole.update({key: value for key, value in chunk.items() if value is not None})
+    for chunk in chunks:
         # Some servers answer a streaming request with the whole message instead of deltas.
         content = chunk.get("delta") or chunk.get("message")
         delta = an_object(content) or {"content": content or chunk.get("text")}
