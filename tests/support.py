@@ -51,7 +51,7 @@ LITELLM = _first_routes("litellm")
 """The routes that LiteLLM writes, by dialect."""
 
 NATIVE_OLLAMA = next(route for route in ROUTES if route.models.server)
-"""Ollama's OpenAI-compatible door."""
+"""Ollama's OpenAI-compatible endpoint."""
 
 ENGINES = ("auto", "litellm")
 """DSPy's two engines: lm15 where it speaks the model's wire, and LiteLLM always."""

@@ -44,7 +44,7 @@ COLUMNS: Mapping[str, Column] = {
     "gemini": Column("Gemini", "gemini", "gemini", {}),
     "ollama": Column("Ollama, `/api/chat` (LiteLLM)", "ollama", "ollama", {}),
     "ollama-door": Column(
-        "Ollama, OpenAI-compatible door", "chat", "ollama", {"model": "ollama/llama3.1", "engine": "auto"}
+        "Ollama, OpenAI-compatible endpoint", "chat", "ollama", {"model": "ollama/llama3.1", "engine": "auto"}
     ),
     "bedrock": Column(
         "Bedrock Converse (LiteLLM)",
