@@ -176,7 +176,7 @@ def serving(key: str, *heard: Any) -> Generator[Served]:
 
 
 def _options(column: Column, provider: LoopbackProvider) -> dict[str, Any]:
-    """The ollama wire's address is the one that its OpenAI-compatible endpoint has for dspy's native engine."""
+    """The address of ollama is the one that its OpenAI-compatible endpoint has for dspy's native engine."""
     assert column.wire is not None
     return provider.lm_options(column.wire)
 
