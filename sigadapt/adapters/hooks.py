@@ -8,7 +8,7 @@ A hook is an object with at least one of these methods. They may be async if the
 
 Hooks are called in order. The next hook gets the Request that the one before it changed; the first Choice
 that a hook returns is used, and later hooks are not called. Calls that a hook changes in place are checked as
-those of a Choice that it returns. `after_choice` gets each answer of the model once: also what `on_error`
+those of a Choice that it returns. `after_choice` gets the model's final answer, once: also what `on_error`
 returns for a request that failed, but nothing that `before_request` returns, and nothing that replaces an
 answer which it has seen. The design follows ADK-Go's model callbacks.
 DSPy's own callbacks are called as usual.

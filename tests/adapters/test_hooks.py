@@ -133,8 +133,8 @@ AFTER = [
 
 
 @pytest.mark.parametrize(("method", "reply", "asked"), AFTER)
-def test_after_choice_gets_each_answer_once(method: str, reply: Any, asked: list[str]):
-    """request-shaping: after_choice gets each answer once."""
+def test_after_choice_gets_the_final_answer_once(method: str, reply: Any, asked: list[str]):
+    """request-shaping: after_choice gets the final answer once."""
     log: list[str] = []
     out, _ = ask([reply], Hook("a", log, **{method: choice_of("Rome")}))
     assert log == [f"a.{name}" for name in asked]
