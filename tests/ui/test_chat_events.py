@@ -101,6 +101,14 @@ def test_the_table_and_its_docstring_have_the_same_events() -> None:
     assert [row.strip("`") for row in rows[2:]] == [*EVENTS]
 
 
+@pytest.mark.parametrize(("result", "next_id"), [([], "c1"), ([EVENTS["result"]], "c1-2")])
+def test_the_id_of_a_call_is_taken_when_it_has_its_result(result: list[dict[str, Any]], next_id: str) -> None:
+    """chats: A chat is a log"""
+    # A call that waits takes over its id when it runs.
+    waits = {**WAITS, "page_ids": {"c1": "c1"}}
+    assert chat_of([MESSAGE, CALL, *result, waits]).page_ids().begin("c1") == next_id
+
+
 @given(st.lists(st.sampled_from([*EVENTS.values()]), max_size=30))
 def test_any_log_leads_to_a_chat(rows: list[dict[str, Any]]) -> None:
     """chats: A chat is a log"""

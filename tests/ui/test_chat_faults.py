@@ -6,6 +6,8 @@ A payment is in the chat once, whatever fails after it.
 import asyncio
 import json
 import math
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ import sigadapt
 from sigadapt import Pending, ToolContext, ToolDecl, ui
 from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
 from sigadapt.ui.log import chat_log
-from sigadapt.ui.log.leases import beat_of
+from sigadapt.ui.log.leases import LeaseWatch, beat_of
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
@@ -227,6 +229,28 @@ def test_a_call_is_in_the_log_before_it_begins(kind: str, tmp_path: Path) -> Non
             parts = [part for row in messages for part in row["parts"] if "toolCallId" in part]
             assert [part["input"]["to"] for part in parts] == names
             assert parts[-1]["state"] == "output-error"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="where there is no /proc, beats alone tell")
+def test_a_process_that_ended_is_no_more_before_anybody_has_waited_for_it() -> None:
+    """chats: A process dies"""
+    lines = "from sigadapt.ui.log.leases import beat_of; print(beat_of(1, 60), flush=True); input()"
+    python = [sys.executable, "-c", lines]
+    child = subprocess.Popen(python, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  (our own)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child.stdout, child.stdin as stdin:
+        beat = child.stdout.readline().decode()
+        assert LeaseWatch().is_alive(1, beat, 60)
+        stdin.close()
+        child.stdout.read()  # ends with the process, which is a zombie until somebody waits for it
+        for _ in range(1_000):
+            if not LeaseWatch().is_alive(1, beat, 60):
+                break
+            time.sleep(0.01)
+        assert not LeaseWatch().is_alive(1, beat, 60)
+        assert child.returncode is None
+    child.wait()
 
 
 def test_a_run_that_another_process_has_ended_begins_no_tool(tmp_path: Path) -> None:
