@@ -1,6 +1,6 @@
 """`dspy.Tool` as a source of tools."""
 
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import dspy
 import pytest
@@ -47,3 +47,19 @@ def test_a_given_schema_replaces_the_tool_s():
     given = {"type": "object"}
     told = ToolDecl.of(dspy.Tool(book, name="reserve"), parameters=given)
     assert (told.name, told.parameters) == ("reserve", given)
+
+
+class OwnTool(dspy.Tool):
+    """A class of tools that a program has."""
+
+
+@pytest.mark.parametrize(("desc", "description"), [(None, "Declared."), ("Its own.", "Its own.")])
+def test_a_tool_of_a_users_class_over_a_declaration_is_declared_as_that(desc: str | None, description: str):
+    """tool-declarations: A DSPy tool keeps its name, description and parameters."""
+
+    def search(query: str) -> str: ...  # pyright: ignore[reportReturnType]
+
+    decl = ToolDecl.of(search, description="Declared.", strict=True)
+    mine = facts(OwnTool(cast("Any", decl), name="mine", desc=desc))
+    assert (mine.name, mine.description, mine.strict) == ("mine", description, True)
+    assert mine.parameters == decl.parameters
