@@ -1,6 +1,6 @@
 """`dspy.Tool` as a source of tools."""
 
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import dspy
 import pytest
@@ -60,6 +60,7 @@ def test_a_tool_of_a_users_class_over_a_declaration_is_declared_as_that(desc: st
     def search(query: str) -> str: ...  # pyright: ignore[reportReturnType]
 
     decl = ToolDecl.of(search, description="Declared.", strict=True)
-    mine = facts(OwnTool(cast("Any", decl), name="mine", desc=desc))
+    make: Any = OwnTool
+    mine = facts(make(decl, name="mine", desc=desc))
     assert (mine.name, mine.description, mine.strict) == ("mine", description, True)
     assert mine.parameters == decl.parameters
