@@ -25,7 +25,7 @@ from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text
 from sigadapt.signatures.sources.dspy_tools import DeclaredTool
-from sigadapt.signatures.sources.fields import DeclFields, Fields
+from sigadapt.signatures.sources.fields import DECL_FIELDS, DeclFields, Fields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache
 from sigadapt.signatures.sources.runnable import Description, Runnable
 from sigadapt.signatures.tool_results.function_calls import is_timeout
@@ -192,8 +192,8 @@ class ToolDecl(Displayable, Immutable, Runnable):
             >>> ToolDecl.of(book, name="book_room").name
             'book_room'
         """
-        unknown = {name: value for name, value in overrides.items() if name not in _OPTIONS}
-        refuse_unknown("ToolDecl.of", unknown, _OPTIONS)
+        unknown = {name: value for name, value in overrides.items() if name not in DECL_FIELDS}
+        refuse_unknown("ToolDecl.of", unknown, DECL_FIELDS)
         own: dict[str, Any] = {
             name: value
             for name, value in overrides.items()
@@ -459,7 +459,6 @@ def _kinds(hint: Any) -> tuple[type, ...]:
     return tuple(get_origin(each) or each for each in hints)
 
 
-_OPTIONS = tuple(DeclFields.__annotations__)
 _HINTS = get_type_hints(ToolDecl)
 _KINDS: dict[str, tuple[type, ...]] = {}
 _OWN: list[str] = []  # what is no part of a comparison is the program's: it is neither sent nor saved as JSON

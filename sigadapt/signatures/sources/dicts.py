@@ -30,7 +30,7 @@ from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.checking import check_json
 from sigadapt.schemas.gemini import in_json_schema
 from sigadapt.schemas.json_values import Json, closest, cut, is_array, is_object
-from sigadapt.signatures.sources.fields import DeclFields, Fields
+from sigadapt.signatures.sources.fields import DECL_FIELDS, Fields
 
 
 class _Shape(NamedTuple):
@@ -66,8 +66,6 @@ PROVIDER_TOOL_KEYS = GEMINI_SEARCHES | _GEMINI_OTHERS | {"systemTool", "cachePoi
 
 MARKS = {*_SHAPES, *_GEMINI_LISTS}
 """The keys by which a shape is recognised."""
-
-_BARE = frozenset(DeclFields.__annotations__)
 
 
 def accepts(source: object) -> TypeGuard[Json]:
@@ -123,15 +121,15 @@ def _fields(source: Json, shape: _Shape) -> Fields:
 
 
 def _bare(source: Json) -> Fields:
-    beside = _rest(source, *_BARE)
+    beside = _rest(source, *DECL_FIELDS)
     for key in beside:
-        near = closest(str(key), _BARE)
+        near = closest(str(key), DECL_FIELDS)
         if near:
             _refuse(source, f"the key {cut(repr(key))} is unknown", f"Did you mean {near!r}?")
     extras = source.get("extras")
     if beside and (extras is None or is_object(extras)):
         extras = {**(extras or {}), **beside}
-    own = {key: source[key] for key in source if key in _BARE}
+    own = {key: source[key] for key in source if key in DECL_FIELDS}
     return {**own, **_fields(source, _Shape(returns="returns")), "extras": extras}
 
 

@@ -28,6 +28,10 @@ class DeclFields(TypedDict, total=False):
     external: bool
 
 
+DECL_FIELDS = tuple(DeclFields.__annotations__)
+"""Their names, in order."""
+
+
 class Uncallable:
     """An object that DSPy's agents may take for a function, although no file of this folder should."""
 
