@@ -126,7 +126,7 @@ class BedrockConverse(Provider):
         message = an_object(an_object(body.get("output")).get("message"))
         blocks = one_call_each(content_parts(message.get("content")), "toolUse", "input")
         finish = finish_word(body.get("stopReason"), _FINISH)
-        reading = self.candidate([*map(self.part_of, blocks)], finish, None)
+        reading = self.candidate([*map(self.part_of, blocks)], finish)
         # Converse says nothing of a call that it withholds but the stop reason.
         # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
         calls = with_reported_call(reading.calls, finish, None)

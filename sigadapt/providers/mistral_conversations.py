@@ -68,7 +68,7 @@ class MistralConversations(Provider):
         finish = "stop" if all(part.call is None for part in parts) else "tool_calls"
         if not body.get("ended", True):
             finish = None
-        return [Reading.of_parts(NAME, parts, finish, None)]
+        return [Reading.of_parts(NAME, parts, finish)]
 
     # {"usage": {"prompt_tokens": 188, "completion_tokens": 55, "connector_tokens": 7112,
     #   "total_tokens": 7355}}

@@ -134,17 +134,15 @@ _INPUTS = ("queries", "code", "revised_prompt", "server_label")  # beside an ite
 _FINAL = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 
 
-def _texts(items: list[Json]) -> tuple[str | None, str | None]:
+def _texts(parts: Sequence[Part]) -> tuple[str | None, str | None]:
     """Return the answer and the commentary, which is the answer where there is no final message."""
     # Newer models give a message a `phase`, "commentary" or "final_answer".
     # https://developers.openai.com/api/reference/resources/responses/methods/create
     texts: tuple[list[str | None], list[str | None]] = [], []
-    for item in items:
-        parts = content_parts(item.get("content")) if kind_of(item) == "message" else []
-        text = join_texts(part.get("text") or part.get("refusal") for part in parts)
-        is_beside = item.get("phase") == "commentary"
+    for part in parts:
+        is_beside = part.block.get("phase") == "commentary"
         # The None begins a paragraph in the other text, which this item interrupts.
-        texts[is_beside].append(text)
+        texts[is_beside].append(part.text)
         texts[not is_beside].append(None)
     answer, commentary = map(in_paragraphs, texts)
     return (answer, commentary) if answer else (commentary, None)
@@ -367,12 +365,13 @@ class OpenAIResponses(Provider):
         items = _output_items(body)
         finish = _finish(finish_word(body.get("status"), {}), body.get("incomplete_details"))
         error = body.get("error")
-        reading = self.candidate([*map(self.part_of, items)], finish, _why(body, finish))
-        answer, commentary = _texts(items)
+        parts = [*map(self.part_of, items)]
+        reading = self.candidate(parts, finish, _why(body, finish))
+        answer, commentary = _texts(parts)
         if reading.state is not None and body.get("store") is False:  # also where the account keeps nothing
             reading.state["stored"] = False
-        parts = [part for item in items for part in content_parts(item.get("content"))]
-        if not reading.calls and any(part.get("type") == "refusal" for part in parts):
+        contents = [content for item in items for content in content_parts(item.get("content"))]
+        if not reading.calls and any(content.get("type") == "refusal" for content in contents):
             finish = "refusal"
         return [reading._replace(text=answer, commentary=commentary, finish=finish, error=error)]
 

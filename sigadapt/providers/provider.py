@@ -126,7 +126,7 @@ class Provider:
         return Part("", "", block)
 
     def candidate(
-        self, parts: Sequence[Part], finish: str | None, why: str | None, fields: Json | None = None
+        self, parts: Sequence[Part], finish: str | None, why: str | None = None, fields: Json | None = None
     ) -> Reading:
         """Return the candidate that parts make, with what the provider's own tools left in them."""
         reading = Reading.of_parts(self.name, parts, finish, why, fields)

@@ -68,7 +68,12 @@ class Reading(NamedTuple):
 
     @classmethod
     def of_parts(
-        cls, wire: str, parts: Sequence[Part], finish: str | None, why: str | None, fields: Json | None = None
+        cls,
+        wire: str,
+        parts: Sequence[Part],
+        finish: str | None,
+        why: str | None = None,
+        fields: Json | None = None,
     ) -> "Reading":
         """Return the candidate that the parts of an answer make; `fields` are those of its state."""
         text = in_paragraphs([part.text for part in parts])

@@ -4,7 +4,7 @@ A provider's `turn` writes the rows of the turn from what `blocks_with_calls` re
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sigadapt.providers.provider import Provider
 from sigadapt.schemas.arguments import parse_arguments
@@ -14,43 +14,54 @@ Place = tuple[Json, Json | None]
 """A block of a turn, and its call as the canonical Request has it; None for any other block."""
 
 
+class _Place(NamedTuple):
+    block: Json
+    kind: str  # of its part
+    call: Json | None
+
+
 def blocks_with_calls(provider: Provider, message: Json, state: Json | None) -> list[Place]:
     """Return the blocks of a turn with the calls that go back, in the provider's order."""
-    # A call that the program took out is left out. So is the thinking directly before it, unless the next
-    # block is one that thinking may precede: providers refuse thinking that leads to nothing. A call that the
-    # program added comes last.
-    places: list[Place] = []
-    taken_out = False
-    for block, call in reversed(_places(provider, message, state)):
-        leads_to_nothing = not places or provider.is_thinking(places[-1][0])
-        if call is None and provider.is_call(block):
-            taken_out = True
-        elif not (taken_out and leads_to_nothing and provider.is_thinking(block)):
-            taken_out = False
-            places.append((block, call))
-    return places[::-1]
+    return [(place.block, place.call) for place in _remaining(_places(provider, message, state))]
 
 
 def drops_thinking(provider: Provider, message: Json, state: Json) -> bool:
     """Return whether thinking is left out with a call that the program took out."""
     whole = _places(provider, message, state)
-    remaining = blocks_with_calls(provider, message, state)
-    counts = [sum(provider.is_thinking(block) for block, _ in places) for places in (whole, remaining)]
+    counts = [sum(place.kind == "thinking" for place in places) for places in (whole, _remaining(whole))]
     return counts[1] < counts[0]
 
 
-def _places(provider: Provider, message: Json, state: Json | None) -> list[Place]:
+def _remaining(whole: Sequence[_Place]) -> list[_Place]:
+    # A call that the program took out is left out. So is the thinking directly before it, unless the next
+    # block is one that thinking may precede: providers refuse thinking that leads to nothing. A call that the
+    # program added comes last.
+    places: list[_Place] = []
+    taken_out = False
+    for place in reversed(whole):
+        is_thinking = place.kind == "thinking"
+        leads_to_nothing = not places or places[-1].kind == "thinking"
+        if place.call is None and place.kind == "call":
+            taken_out = True
+        elif not (taken_out and leads_to_nothing and is_thinking):
+            taken_out = False
+            places.append(place)
+    return places[::-1]
+
+
+def _places(provider: Provider, message: Json, state: Json | None) -> list[_Place]:
     calls: list[Any] = message.get("tool_calls") or []
     if state is None:  # a turn of text and calls alone
         state = {"blocks": provider.plain_blocks(message.get("content"), len(calls))}
         state["ids"] = [call["id"] for call in calls]
     waiting = {call["id"]: call for call in calls}
     ids = iter(state.get("ids", ()))
-    places: list[Place] = [
-        (block, waiting.pop(next(ids, ""), None) if provider.is_call(block) else None)
-        for block in state["blocks"]
-    ]
-    return places + [({}, call) for call in waiting.values()]
+    places: list[_Place] = []
+    for block in state["blocks"]:
+        kind = provider.part_of(block).kind
+        call = waiting.pop(next(ids, ""), None) if kind == "call" else None
+        places.append(_Place(block, kind, call))
+    return places + [_Place({}, "", call) for call in waiting.values()]
 
 
 def plain_text(content: str | Sequence[Json]) -> str:
