@@ -14,7 +14,7 @@ Place = tuple[Json, Json | None]
 """A block of a turn, and its call as the canonical Request has it; None for any other block."""
 
 
-class _Place(NamedTuple):
+class _PlacedBlock(NamedTuple):
     block: Json
     kind: str  # of its part
     call: Json | None
@@ -32,11 +32,11 @@ def drops_thinking(provider: Provider, message: Json, state: Json) -> bool:
     return counts[1] < counts[0]
 
 
-def _remaining(whole: Sequence[_Place]) -> list[_Place]:
+def _remaining(whole: Sequence[_PlacedBlock]) -> list[_PlacedBlock]:
     # A call that the program took out is left out. So is the thinking directly before it, unless the next
     # block is one that thinking may precede: providers refuse thinking that leads to nothing. A call that the
     # program added comes last.
-    places: list[_Place] = []
+    places: list[_PlacedBlock] = []
     taken_out = False
     for place in reversed(whole):
         is_thinking = place.kind == "thinking"
@@ -49,19 +49,19 @@ def _remaining(whole: Sequence[_Place]) -> list[_Place]:
     return places[::-1]
 
 
-def _places(provider: Provider, message: Json, state: Json | None) -> list[_Place]:
+def _places(provider: Provider, message: Json, state: Json | None) -> list[_PlacedBlock]:
     calls: list[Any] = message.get("tool_calls") or []
     if state is None:  # a turn of text and calls alone
         state = {"blocks": provider.plain_blocks(message.get("content"), len(calls))}
         state["ids"] = [call["id"] for call in calls]
     waiting = {call["id"]: call for call in calls}
     ids = iter(state.get("ids", ()))
-    places: list[_Place] = []
+    places: list[_PlacedBlock] = []
     for block in state["blocks"]:
         kind = provider.part_of(block).kind
         call = waiting.pop(next(ids, ""), None) if kind == "call" else None
-        places.append(_Place(block, kind, call))
-    return places + [_Place({}, "", call) for call in waiting.values()]
+        places.append(_PlacedBlock(block, kind, call))
+    return places + [_PlacedBlock({}, "", call) for call in waiting.values()]
 
 
 def plain_text(content: str | Sequence[Json]) -> str:
