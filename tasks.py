@@ -36,6 +36,7 @@ from environments import (  # noqa: E402
     run,
     say,
     try_all,
+    try_beside,
 )
 from schema_suite import schema_suite  # noqa: E402
 
@@ -142,14 +143,10 @@ def ci() -> None:
     install(EVERYTHING)
     with schema_suite():
         try_all(
-            lint=lint,
-            types=types,
-            specs=specs,
-            site=site,
+            # These wait for npm, pip and a browser; tests and conformance use both cores by themselves.
+            checks=partial(try_beside, ("lint", "types", "ui"), ("specs", "site", "wheel")),
             test=partial(test, "--all"),
-            ui=ui,
             conformance=conformance,
-            wheel=wheel,
         )
 
 

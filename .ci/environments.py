@@ -7,7 +7,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -111,6 +112,29 @@ def try_all(**steps: Callable[[], None]) -> None:
         say(f"{name}: {time.monotonic() - began:.0f} s")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
+
+
+def try_beside(*lanes: Sequence[str]) -> None:
+    """Run two or more lanes of recipes beside each other, each recipe as a process; print what each printed.
+
+    Like `try_all`, it runs all, and ends with the names of those that failed.
+    """
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        failed = [name for names in pool.map(_failed_of_lane, lanes) for name in names]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def _failed_of_lane(recipes: Sequence[str]) -> list[str]:
+    return [recipe for recipe in recipes if not _holds(recipe)]
+
+
+def _holds(recipe: str) -> bool:
+    began = time.monotonic()
+    process = (sys.executable, str(ROOT / "tasks.py"), recipe)
+    done = subprocess.run(process, cwd=ROOT, capture_output=True, text=True, check=False)
+    say(f"{done.stdout}{done.stderr}{recipe}: {time.monotonic() - began:.0f} s")
+    return done.returncode == 0
 
 
 def say(text: str) -> None:

@@ -1,18 +1,14 @@
 """Try the wheel as a user has it: installed alone, outside of the checkout (`python3 tasks.py wheel`).
 
-It's done with this Python and, if the machine has it, with the oldest one that the package supports.
+It's done with this Python; release.py installs it on every other.
 """
 
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from environments import ROOT, command, output, run, say
+from environments import ROOT, command, output, run
 
-OLDEST = "3.10"  # of requires-python
 NATIVE = ("openai", "responses", "anthropic", "gemini")
 WIRES = (*NATIVE, "ollama")
 # Imports every module of the installed package.
@@ -43,9 +39,9 @@ DEMO_SHOWS = (
 )
 
 
-def try_wheel(python: str, away: Path) -> None:
-    """Install the wheel alone with a Python, import every module of it, and run the demo."""
-    run(python, "-m", "venv", away / "venv")
+def try_wheel(away: Path) -> None:
+    """Install the wheel alone, import every module of it, and run the demo."""
+    run(sys.executable, "-m", "venv", away / "venv")
     pip = (command(away / "venv", "python"), "-m", "pip")
     run(*pip, "wheel", "-qq", "--no-deps", "--wheel-dir", away, ROOT)
     run(*pip, "install", "-qq", "--constraint", ROOT / "constraints.txt", *away.glob("*.whl"))
@@ -73,26 +69,6 @@ def missing_of_demo(shown: str) -> list[str]:
     return [line for line in DEMO_SHOWS if line not in shown]
 
 
-def interpreter(version: str) -> str | None:
-    """Return the path of another Python; None if this machine has none."""
-    name = shutil.which(f"python{version}")
-    if name is None:
-        return None
-    env = {**os.environ, "PYENV_VERSION": version}  # pyenv's commands are there for each version that it has
-    code = "import sys; print(sys.executable)"
-    done = subprocess.run((name, "-c", code), env=env, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or None
-
-
-def main() -> None:
-    """Try the wheel with each Python."""
-    oldest = interpreter(OLDEST)
-    if oldest is None:
-        say(f"this machine has no Python {OLDEST}, so the wheel is tried with this one alone")
-    for python in filter(None, (sys.executable, oldest)):
-        with tempfile.TemporaryDirectory() as name:
-            try_wheel(python, Path(name))
-
-
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as name:
+        try_wheel(Path(name))
