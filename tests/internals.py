@@ -23,6 +23,8 @@ from sigadapt.adapters.response.text_choice import looks_like, text_read
 from sigadapt.adapters.text_listeners import TextSubscription
 from sigadapt.commands import demo
 from sigadapt.commands.printing import layout
+from sigadapt.display.places import Excerpt, excerpt_of, printable
+from sigadapt.display.rendering import Cell, Rendering
 from sigadapt.dspy_boundary import contract, internals
 from sigadapt.dspy_boundary.internals import select_backend
 from sigadapt.dspy_boundary.stream_relay import StreamRelay
@@ -50,8 +52,6 @@ from sigadapt.signatures import tool_decl
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.calls import RefusedToolCall, Turn
 from sigadapt.signatures.calls.salvage import repair, unwrap, without_leaked_tokens
-from sigadapt.signatures.places import Excerpt, excerpt_of, printable
-from sigadapt.signatures.rendering import Cell, Rendering
 from sigadapt.signatures.sources import annotations, describe_source, runnable
 from sigadapt.signatures.sources.fields import DeclFields
 from sigadapt.signatures.sources.fingerprint import DeclaredCache

@@ -24,8 +24,10 @@ FLOORS = (
     "dspy_boundary",
     "errors",
     "schemas",
+    "display",
     "text",
     "signatures",
+    "turns",
     "providers",
     "adapters",
     "listeners",
@@ -131,8 +133,8 @@ DOORS: dict[str, tuple[str, ...]] = {
         "signatures/tool_results/tool_result.py",
     ),
     "adapters/tool_adapter.py": ("adapters/json_adapter.py",),  # which asks again, as in DSPy
-    "signatures/calls/tool_call.py": ("signatures/turns/running.py",),  # execute
-    "signatures/calls/tool_calls.py": ("signatures/turns/running.py", "signatures/turns/jobs.py"),  # run
+    "signatures/calls/tool_call.py": ("turns/running.py",),  # execute
+    "signatures/calls/tool_calls.py": ("turns/running.py", "turns/jobs.py"),  # run
     "signatures/tool_decl.py": ("signatures/tool_functions/agent_tool.py",),  # to_dspy
     "signatures/tool_decls.py": ("signatures/tool_functions/guards.py",),  # confirmed_by
 }

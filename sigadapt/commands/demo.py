@@ -16,9 +16,9 @@ import typer
 from sigadapt import ChatAdapter, ToolCallParseError, ToolCalls, ToolDecls
 from sigadapt.commands.arguments import WIRE_NAMES, EngineOption
 from sigadapt.commands.printing import CODE, AsJson, calls_document, emit, layout, quiet, say, waiting
+from sigadapt.display.places import printable
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import Json
-from sigadapt.signatures.places import printable
 from sigadapt.testing import Answer, Call, LoopbackProvider, Received
 
 

@@ -18,9 +18,9 @@ import typer
 from rich.console import Console
 
 from sigadapt import __version__
+from sigadapt.display.places import printable
 from sigadapt.schemas.json_values import is_array, is_object
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.places import printable
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 

@@ -22,11 +22,11 @@ from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
 from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
+from sigadapt.display.rendering import rendered_answer
 from sigadapt.errors import InvalidOption, UnreadableResponse
 from sigadapt.providers import PROVIDERS, ROUTES, provider_named
 from sigadapt.response import choice_from_text
 from sigadapt.schemas.json_values import is_object
-from sigadapt.signatures.rendering import rendered_answer
 
 DIALECTS = tuple(provider.name for provider in PROVIDERS)
 _STREAM_FIELDS = ("data:", "event:", ":", "id:", "retry:")

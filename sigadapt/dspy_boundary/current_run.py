@@ -17,7 +17,7 @@ _KEY = "sigadapt_run"
 
 
 class OpenTurn(Protocol):
-    """One turn of an agent (`adapters/calling/agent_turn.py`)."""
+    """One turn of an agent (`turns/agent_turn.py`)."""
 
     def take_answer(self, calls: Any, decls: Any, outputs: Mapping[str, Any], field: str) -> None:
         """Take the answer to the turn's request: its calls, and what the model said beside them."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import dspy
 
-from sigadapt.adapters.calling.agent_turn import AgentTurn, failure_value
 from sigadapt.dspy_boundary.current_run import open_turn, running_call
 from sigadapt.dspy_boundary.tracer import ToolCallSpan, tracer_here
 from sigadapt.errors import UnboundToolCall
@@ -19,7 +18,8 @@ from sigadapt.signatures.tool_functions.open_call import open_call
 from sigadapt.signatures.tool_functions.stops import CallStop
 from sigadapt.signatures.tool_results.function_calls import Outcome, is_async
 from sigadapt.signatures.tool_results.tool_result import failure_in
-from sigadapt.signatures.turns.side_by_side import TurnCall
+from sigadapt.turns.agent_turn import AgentTurn, failure_value
+from sigadapt.turns.side_by_side import TurnCall
 
 AgentResults = tuple[dspy.ToolCallResults, dict[str, Any] | None]
 """The results of a turn, and the agent's final outputs if it has submitted them."""

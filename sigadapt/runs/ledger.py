@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import dspy
 
-from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import current_ledger
 from sigadapt.dspy_boundary.internals import settings
@@ -22,6 +21,7 @@ from sigadapt.providers.usage import Usage
 from sigadapt.runs.limits import Limits
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.turns.agent_turn import AgentTurn
 
 _SPENT = ("input_tokens", "output_tokens", "total_tokens", "cost")
 

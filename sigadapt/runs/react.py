@@ -15,7 +15,6 @@ import dspy
 from dspy.signatures.signature import Signature
 
 from sigadapt.adapters.calling.agent_names import refuse_taken_names
-from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.dspy_boundary.contract import ReActV2
 from sigadapt.dspy_boundary.current_run import open_turn
@@ -31,7 +30,8 @@ from sigadapt.signatures.calls import NO_TURN
 from sigadapt.signatures.sources.runnable import forgotten_adapter
 from sigadapt.signatures.tool_decls import Sources
 from sigadapt.signatures.transcript import read, with_events
-from sigadapt.signatures.turns.side_by_side import arun_turn, run_turn
+from sigadapt.turns.agent_turn import AgentTurn
+from sigadapt.turns.side_by_side import arun_turn, run_turn
 
 
 class ReAct(ReActV2):

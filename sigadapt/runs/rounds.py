@@ -7,9 +7,9 @@ import dspy
 import jiter
 
 from sigadapt.adapters.request.lost_ids import paired_events
+from sigadapt.display.rendering import Displayable, Rendering, rendered_rounds
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of
-from sigadapt.signatures.rendering import Displayable, Rendering, rendered_rounds
 from sigadapt.signatures.tool_results.failures import message_in
 from sigadapt.signatures.tool_results.pairing import unanswered
 from sigadapt.signatures.tool_results.results import Round, ToolResults, text_of_result

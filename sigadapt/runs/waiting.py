@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import dspy
 import pydantic
 
-from sigadapt.adapters.calling.agent_turn import CANCELLED, NO_RESULT, AgentTurn
 from sigadapt.dspy_boundary.internals import is_submit
 from sigadapt.dspy_boundary.tracer import tracer_here
 from sigadapt.errors import InputNeeded, InvalidHistory, InvalidToolDecl
@@ -28,11 +27,12 @@ from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, 
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result
 from sigadapt.signatures.transcript import with_events
-from sigadapt.signatures.turns.decisions import missing_decisions, read_decisions
-from sigadapt.signatures.turns.jobs import Job, jobs_of, refuse_swapped
-from sigadapt.signatures.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
-from sigadapt.signatures.turns.shown_calls import check_shown
-from sigadapt.signatures.turns.turn_tools import tools_of_turn
+from sigadapt.turns.agent_turn import CANCELLED, NO_RESULT, AgentTurn
+from sigadapt.turns.decisions import missing_decisions, read_decisions
+from sigadapt.turns.jobs import Job, jobs_of, refuse_swapped
+from sigadapt.turns.running import TurnResults, arun_jobs, copy_of_state, run_jobs
+from sigadapt.turns.shown_calls import check_shown
+from sigadapt.turns.turn_tools import tools_of_turn
 
 _NOT_TAKEN = "This was not taken: calls beside it waited for a person. Read their results, and submit again."
 

@@ -28,7 +28,6 @@ import dspy
 from dspy.utils.callback import BaseCallback
 from pydantic_core import to_jsonable_python
 
-from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.calling.agent_words import answer_field
 from sigadapt.adapters.listeners import PartialCall
 from sigadapt.adapters.plan import plan_of
@@ -48,6 +47,7 @@ from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.tool_results.pairing import failed_result, result_of
 from sigadapt.signatures.tool_results.results import ToolResults
 from sigadapt.signatures.tool_results.tool_result import ToolResult
+from sigadapt.turns.agent_turn import AgentTurn
 
 AnyCall = ToolCall | InvalidToolCall
 

@@ -15,12 +15,12 @@ import dspy
 import jiter
 from typing_extensions import Unpack
 
+from sigadapt.display.rendering import Displayable, rendered_decl
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.checking import Schema, check, check_json
 from sigadapt.schemas.json_values import Json, compact, cut, is_unicode
 from sigadapt.schemas.unknown_options import refuse_unknown
-from sigadapt.signatures.rendering import Displayable, rendered_decl
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import describe_source, unknown_source
 from sigadapt.signatures.sources.dicts import decode, is_json_text

@@ -18,12 +18,12 @@ import pydantic
 from dspy.adapters.types.base_type import Type
 from pydantic_core import core_schema
 
+from sigadapt.display.rendering import Displayable, rendered_decls
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, closest, compact, cut, is_iterable, is_object, listed
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.native_tools import MCP_APPROVAL, NativeTool, is_native
-from sigadapt.signatures.rendering import Displayable, rendered_decls
 from sigadapt.signatures.saved_model import Immutable, OwnMembers
 from sigadapt.signatures.server.tools import ServerTool, native_tool
 from sigadapt.signatures.sources import is_source, unknown_source

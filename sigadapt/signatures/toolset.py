@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from dspy.signatures.signature import Signature
 from typing_extensions import Self
 
+from sigadapt.display.rendering import Displayable, rendered_toolset
 from sigadapt.errors import InvalidOption, InvalidToolDecl
 from sigadapt.schemas.json_values import is_iterable
 from sigadapt.signatures import mcp_servers
 from sigadapt.signatures.awaiting import Await, Steps, arun, run
 from sigadapt.signatures.fewer_tools import Deferral, Entries, Retrieval, known_tool
-from sigadapt.signatures.rendering import Displayable, rendered_toolset
 from sigadapt.signatures.saved_model import Immutable
 from sigadapt.signatures.sources import is_function
 from sigadapt.signatures.tool_decl import ToolDecl, ToolSearch, by_value, from_pickles, with_fields

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from sigadapt.adapters.calling.agent_names import refuse_taken_names
-from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.plan import refuse_invented_work
 from sigadapt.adapters.response.waiting import (
@@ -25,6 +24,7 @@ from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.tool_functions.tool_context import cannot_wait
+from sigadapt.turns.agent_turn import AgentTurn
 
 
 def begin_step(call: AdapterCall) -> AgentTurn | None:

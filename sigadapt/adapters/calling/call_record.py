@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from dspy import BaseLM
 from dspy.signatures.signature import Signature
 
-from sigadapt.adapters.calling.agent_turn import AgentTurn
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.hooks import HookContext
 from sigadapt.adapters.lm.routes import Controls, ModelFacts, model_of
@@ -26,6 +25,7 @@ from sigadapt.adapters.response.text_choice import schemas_of
 from sigadapt.adapters.response.typed_calls import identity
 from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls, Turn
+from sigadapt.turns.agent_turn import AgentTurn
 
 
 class AdapterCall(NamedTuple):

@@ -29,9 +29,9 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from sigadapt.adapters.options import Options
 from sigadapt.adapters.request.tool_choice import canonical_choice
+from sigadapt.display.rendering import Rendering
 from sigadapt.errors import InvalidOption
 from sigadapt.schemas.json_values import is_mapping
-from sigadapt.signatures.rendering import Rendering
 from sigadapt.signatures.tool_decls import ToolDecls
 
 

@@ -23,6 +23,7 @@ from sigadapt.adapters.response.provider_errors import complaint_in, error_in, e
 from sigadapt.adapters.response.response_bodies import body_of, body_of_parts, chat_body, text_of_parts
 from sigadapt.adapters.response.stream_events import BODY, EVENTS, events_of
 from sigadapt.adapters.response.typed_calls import repeats_in, typed_calls
+from sigadapt.display.rendering import Displayable, Rendering, rendered_answer
 from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
@@ -33,7 +34,6 @@ from sigadapt.providers.wire.reading import Reading
 from sigadapt.schemas.arguments import Flaw, UnreadCall
 from sigadapt.schemas.json_values import Json, cut, without_halves
 from sigadapt.signatures.calls import ToolCalls
-from sigadapt.signatures.rendering import Displayable, Rendering, rendered_answer
 from sigadapt.signatures.server.work import NO_WORK, Files, ServerToolCall, Sources
 
 

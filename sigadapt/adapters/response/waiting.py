@@ -19,7 +19,7 @@ from sigadapt.signatures.sources.runnable import asking_of, nobody_to_ask
 from sigadapt.signatures.tool_decls import ToolDecls
 from sigadapt.signatures.tool_functions.guards import waits_inside
 from sigadapt.signatures.transcript import read, with_events, without_tracebacks
-from sigadapt.signatures.turns.running import TurnResults
+from sigadapt.turns.running import TurnResults
 
 
 def refuse_unasked(tools: object, decls: ToolDecls) -> None:

@@ -10,6 +10,7 @@ import dspy
 import pydantic
 from typing_extensions import Self
 
+from sigadapt.display.rendering import Displayable, rendered_call
 from sigadapt.errors import InvalidHistory, InvalidToolDecl, UnboundToolCall, printable
 from sigadapt.schemas.arguments import Flaw, parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, equal_json, is_object, without_halves
@@ -17,7 +18,6 @@ from sigadapt.signatures.binding import bound_arguments, without_own_defaults
 from sigadapt.signatures.calls.invalid_call import InvalidToolCall
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
 from sigadapt.signatures.confirmation import REJECTED, request_id
-from sigadapt.signatures.rendering import Displayable, rendered_call
 from sigadapt.signatures.saved_model import OwnErrors, in_order_of
 from sigadapt.signatures.tool_decl import REQUEST
 from sigadapt.signatures.tool_decls import Sources, decls_of
@@ -138,7 +138,7 @@ class ToolCall(Displayable, OwnErrors, dspy.ToolCalls.ToolCall):
                 tool=self.name,
                 fix="Give them: call.execute(decls).",
             )
-        from sigadapt.signatures.turns import running  # a door: tests/test_repository.py
+        from sigadapt.turns import running  # a door: tests/test_repository.py
 
         return running.execute(self, decls_of(functions))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import dspy
 import pydantic
 
+from sigadapt.display.rendering import Displayable, rendered_calls
 from sigadapt.errors import InvalidHistory
 from sigadapt.schemas.json_values import is_mapping, is_sequence, type_of, without_halves
 from sigadapt.signatures.calls.input_requests import question_about, request_for
@@ -18,12 +19,11 @@ from sigadapt.signatures.calls.reading import fields_of, read_calls
 from sigadapt.signatures.calls.refused_call import RefusedToolCall
 from sigadapt.signatures.calls.tool_call import ToolCall, refused, was_sent
 from sigadapt.signatures.calls.turn import NO_TURN, Turn
-from sigadapt.signatures.rendering import Displayable, rendered_calls
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_decls import Sources, awaited_decls, decls_of
 
 if TYPE_CHECKING:  # the door of `run` and `arun`
-    from sigadapt.signatures.turns import running
+    from sigadapt.turns import running
 
 
 class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
@@ -273,7 +273,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
             >>> result.value
             'Paid 10 EUR to Ada.'
         """
-        from sigadapt.signatures.turns import jobs, running  # a door: tests/test_repository.py
+        from sigadapt.turns import jobs, running  # a door: tests/test_repository.py
 
         jobs.refuse_swapped(tools, decisions, "run")
         return running.run(self, decls_of(tools), decisions, timeout, parallel=parallel)
@@ -290,7 +290,7 @@ class ToolCalls(Displayable, OwnErrors, dspy.ToolCalls):
 
         Cancelling this cancels what is async. A function that blocks runs on in its thread.
         """
-        from sigadapt.signatures.turns import jobs, running  # a door: tests/test_repository.py
+        from sigadapt.turns import jobs, running  # a door: tests/test_repository.py
 
         jobs.refuse_swapped(tools, decisions, "arun")
         return await running.arun(self, await awaited_decls(tools), decisions, timeout, parallel=parallel)

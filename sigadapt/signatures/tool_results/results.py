@@ -12,10 +12,10 @@ import jiter
 import pydantic
 from typing_extensions import Self
 
+from sigadapt.display.rendering import Displayable, Rendering, rendered_results
 from sigadapt.errors import InvalidHistory, printable
 from sigadapt.schemas.json_values import Json, as_unicode, cut, is_object, type_of
 from sigadapt.signatures.calls import InvalidToolCall, ToolCall, ToolCalls
-from sigadapt.signatures.rendering import Displayable, Rendering, rendered_results
 from sigadapt.signatures.saved_model import OwnErrors
 from sigadapt.signatures.tool_results.content import json_of, text_of
 from sigadapt.signatures.tool_results.pairing import in_order, results_of

@@ -47,8 +47,8 @@ from sigadapt.signatures.tool_results.result_check import unfit_error
 from sigadapt.signatures.tool_results.results import Round, ToolResults
 from sigadapt.signatures.tool_results.tool_output import edit_note, program_outputs
 from sigadapt.signatures.tool_results.tool_result import ToolResult, failure_in
-from sigadapt.signatures.turns.jobs import Job, declared_tool, jobs_of, own_function
-from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
+from sigadapt.turns.jobs import Job, declared_tool, jobs_of, own_function
+from sigadapt.turns.side_by_side import TurnCall, arun_turn, run_turn
 
 _LOG = logging.getLogger("sigadapt")
 _MOST_NAMED = 8

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigadapt.signatures.tool_results.function_calls import Outcome
-from sigadapt.signatures.turns import side_by_side
-from sigadapt.signatures.turns.side_by_side import TurnCall, arun_turn, run_turn
+from sigadapt.turns import side_by_side
+from sigadapt.turns.side_by_side import TurnCall, arun_turn, run_turn
 
 HOWS = ("sync", "async", "in a loop")
 WAIT = 20

@@ -12,7 +12,7 @@ from sigadapt.signatures.tool_decls import ToolDecls, decls_of
 from sigadapt.signatures.tool_results.failures import message_of
 from sigadapt.signatures.toolset import RequestContext, resolving
 from sigadapt.signatures.transcript import rows_of, with_events
-from sigadapt.signatures.turns.decisions import is_no, is_rejection
+from sigadapt.turns.decisions import is_no, is_rejection
 
 _LOG = logging.getLogger("sigadapt")
 

@@ -7,8 +7,8 @@ HTML for a notebook. Rich is imported only to show something.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from sigadapt.display.places import Excerpt, excerpt_of, printable
 from sigadapt.schemas.json_values import compact, cut, is_array, is_object, listed
-from sigadapt.signatures.places import Excerpt, excerpt_of, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -32,7 +32,7 @@ from sigadapt.signatures.tool_results.function_calls import Outcome, on_thread_e
 from sigadapt.signatures.tool_results.pairing import failed_result
 from sigadapt.signatures.tool_results.tool_result import ToolResult, agent_result, failure_in
 from sigadapt.signatures.transcript import read, with_events, without_tracebacks
-from sigadapt.signatures.turns.running import TurnResults, requests_of_stop
+from sigadapt.turns.running import TurnResults, requests_of_stop
 
 NOT_RUN = "This call was not run: the run ended before it began."
 NO_RESULT = "There is no result: the run ended while this call ran. It may still be running."

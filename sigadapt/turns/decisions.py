@@ -20,7 +20,7 @@ from sigadapt.signatures.tool_functions.pending import task_poll
 from sigadapt.signatures.tool_functions.stops import NO_PROGRESS, CallProgress, QuestionReply
 from sigadapt.signatures.tool_results.result_check import flaw_of_value
 from sigadapt.signatures.tool_results.tool_result import ToolResult
-from sigadapt.signatures.turns.jobs import (
+from sigadapt.turns.jobs import (
     Decision,
     Earlier,
     changed_tool,
