@@ -2,15 +2,28 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import dspy
 
 import sigadapt
-from sigadapt import InputNeeded, ToolDecls
+from sigadapt import InputNeeded, ToolCall, ToolContext, ToolDecls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
-__all__ = ["Call", "agent_of", "one", "saved", "serving", "submits", "turn", "waiting"]
+__all__ = ["Call", "Hook", "agent_of", "changing", "one", "saved", "serving", "submits", "turn", "waiting"]
+
+Hook: Any = SimpleNamespace
+"""A hook of the functions that it is given."""
+
+
+def changing(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A hook that gives a call with other arguments."""
+
+    def before_tool(call: ToolCall, context: ToolContext) -> ToolCall:
+        return call.model_copy(update={"args": {**call.args, **change(call.args)}})
+
+    return Hook(before_tool=before_tool)
 
 
 def turn(*calls: Call, text: str = "") -> Answer:

@@ -15,12 +15,12 @@ from typing import Any
 import dspy
 import pydantic
 import pytest
-from asking import Call, agent_of, one, saved, serving, submits, turn, waiting
+from asking import Call, Hook, agent_of, one, saved, serving, submits, turn, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sigadapt
-from sigadapt import Declined, InputNeeded, ToolCall, ToolCalls, ToolContext, ToolDecl, ToolDecls, ToolResult
+from sigadapt import Declined, InputNeeded, ToolCalls, ToolContext, ToolDecl, ToolDecls, ToolResult
 from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
 from sigadapt.trust import is_signed, sign
 
@@ -188,19 +188,22 @@ def test_what_only_the_type_refuses_is_asked_again() -> None:
 def test_a_person_may_decline() -> None:
     """tool-context: A person may decline."""
 
-    def careful(context: ToolContext) -> str:
+    def book(context: ToolContext) -> str:
         """Catch it."""
+        where = context.ask("Where?")
         try:
-            return context.ask("To whom?")
-        except Declined as error:
-            return f"nobody: {error.reason}"
+            return f"{where}, {context.ask('When?')}"
+        except Declined as declined:
+            return f"{where}, {declined.reason}"
 
     clerk = Clerk()
-    tools = ToolDecls([*clerk.tools, careful])
-    error = waiting(lambda: made(("careful", {}), ("send", {"text": "x"})).run(tools))
-    decisions = {request.id: Declined("It is Friday.") for request in error.requests}
-    caught, failed = error.results_of(tools, decisions)
-    assert (caught.value, caught.is_error) == ("nobody: It is Friday.", False)
+    tools = ToolDecls([*clerk.tools, book])
+    error = waiting(lambda: made(("book", {}), ("send", {"text": "x"})).run(tools))
+    where, whom = error.requests
+    decisions = {where.id: "Rome", whom.id: Declined("It is Friday.")}
+    error = waiting(lambda: error.results_of(tools, decisions))
+    caught, failed = error.results_of(tools, {one(error).id: Declined("I do not know yet.")})
+    assert (caught.value, caught.is_error) == ("Rome, I do not know yet.", False)
     assert (failed.value, failed.is_error) == ("Declined: It is Friday.", True)
     assert clerk.done == []
 
@@ -260,15 +263,6 @@ def test_both_agents_stop(kind: str, how: str) -> None:
     assert (body.count("Sent to Ada."), body.count("Oslo is fine."), body.count("Write.")) == (1, 1, 1)
 
 
-def test_the_history_that_was_given_stays_as_it_was() -> None:
-    """tool-context: Both agents stop for a question."""
-    clerk = Clerk()
-    history = dspy.History(messages=[])
-    with serving(turn(Call("send", {"text": "a"})), submits()):
-        waiting(lambda: agent_of("ReActV2", clerk.tools)(question="q", history=history))
-    assert history.messages == []
-
-
 def test_plain_functions_of_dspys_agent_do_not_begin_after_a_question() -> None:
     """tool-context: Both agents stop for a question."""
     clerk = Clerk()
@@ -281,14 +275,15 @@ def test_plain_functions_of_dspys_agent_do_not_begin_after_a_question() -> None:
     react: Any = dspy.ReActV2
     agent = react("question -> answer", tools=[clerk.tools["send"], plain])
     script = turn(Call("send", {"text": "a"}), Call("plain", {"city": "Rome"}))
+    history = dspy.History(messages=[])
     with serving(script, submits()):
-        error = waiting(lambda: agent(question="q"))
-    assert clerk.done == []
+        error = waiting(lambda: agent(question="q", history=history))
+    assert (clerk.done, history.messages) == ([], [])
     error.resume([*clerk.tools, plain], {one(error).id: "Ada"})
     assert clerk.done == [("send", "a", "Ada"), ("plain", "Rome")]
 
 
-def test_a_question_where_nobody_can_answer() -> None:
+def test_a_question_where_nobody_can_answer(caplog: pytest.LogCaptureFixture) -> None:
     """tool-context: A question is refused where nobody can answer."""
     clerk = Clerk()
     with pytest.raises(InvalidToolDecl) as caught:
@@ -315,9 +310,11 @@ def test_a_question_where_nobody_can_answer() -> None:
         made(("send", {"text": text})).run(clerk.tools)
         return "sent"
 
-    with pytest.warns(UserWarning, match="cannot wait"):
+    caplog.clear()
+    with pytest.warns(UserWarning, match="^tool 'loop': a program"):
         [result] = made(("loop", {"text": "x"})).run([loop])
     assert result.is_error
+    assert any(message.startswith("tool 'loop': a program") for message in caplog.messages)
     assert clerk.done == []
 
 
@@ -343,6 +340,27 @@ def test_the_state_of_a_run_is_kept() -> None:
         waiting(lambda: made(("tool", {})).run([tool]))
 
 
+def test_a_saved_state_does_not_change_with_the_run() -> None:
+    """tool-context: A turn that waits keeps the state of its run."""
+
+    def tool(context: ToolContext) -> None:
+        """Ask."""
+        context.state["steps"] = [*context.state.get("steps", []), 1]
+        context.ask("One?", int)
+        context.ask("Two?", int)
+
+    with sigadapt.Run(state={"cart": []}) as run:
+        with pytest.raises(InputNeeded) as caught:
+            made(("tool", {})).run([tool])
+        run.state["cart"].append("later")
+    error = caught.value
+    for _ in range(2):
+        assert error.state == {"cart": [], "steps": [1]}
+        with pytest.raises(InputNeeded):
+            error.resume([tool], {one(error).id: 1})
+    assert error.state == {"cart": [], "steps": [1]}
+
+
 def test_an_external_tool() -> None:
     """tool-context: An external tool waits for its result."""
     schema = {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}
@@ -352,19 +370,26 @@ def test_an_external_tool() -> None:
     assert restored["ship"].external
     assert ship.to_openai() == ToolDecl("ship", parameters=schema).to_openai()
     calls = made(("ship", {"item": "lamp"}))
-    error = waiting(lambda: calls.run([ship]))
+    seen: list[Any] = []
+    tools = ToolDecls([ship]).with_hooks(Hook(after_tool=lambda call, result, context: seen.append(result)))
+    error = waiting(lambda: calls.run(tools))
     assert (one(error).kind, one(error).call.args) == ("result", {"item": "lamp"})
-    good = error.results_of([ship], {one(error).id: {"at": "noon"}})
-    unfit = error.results_of([ship], {one(error).id: {"at": 3}})
-    failed = ToolResult(call_id="c1", name="ship", value="The lorry broke down.", is_error=True)
-    broken = error.results_of([ship], {one(error).id: failed})
-    declined = error.results_of([ship], {one(error).id: Declined("No lorry.")})
-    failures = [result.is_error for results in (good, unfit, broken, declined) for result in results]
-    assert failures == [False, True, True, True]
-    other = ToolResult(call_id="c2", name="ship", value="x")
-    with pytest.raises(InvalidOption) as caught:
-        error.results_of([ship], {one(error).id: other})
-    assert caught.value.code == "invalid_decision"
+
+    def result_of(value: Any, *, is_error: bool = False) -> ToolResult:
+        return ToolResult(call_id="c1", name="ship", value=value, is_error=is_error)
+
+    for decision, told in (
+        (Declined("No lorry."), "No lorry."),
+        (result_of("The lorry broke down.", is_error=True), "The lorry broke down."),
+        ({"at": 3}, None),
+        (result_of({"at": 3}), None),
+    ):
+        [result] = error.results_of(tools, {one(error).id: decision})
+        assert (result.is_error, result.value) == (True, told or result.value)
+        assert (seen == []) == (told is not None)
+    for decision in ({"at": "noon"}, result_of({"at": "noon"})):
+        [result] = error.results_of(tools, {one(error).id: decision})
+        assert (result.is_error, result.value) == (False, {"at": "noon"})
     with pytest.raises(InputNeeded):
         calls[0].execute([ship])
 
@@ -395,9 +420,7 @@ def test_a_pending_result() -> None:
             assert sigadapt.rounds(history)[0].results[0].value == 0.2
             assert begun == ["m"]
     with pytest.raises(InvalidToolDecl):
-        made(("train", {"model": "m"}))[0].execute(
-            [lambda model: sigadapt.Pending(object())] and {"train": lambda model: sigadapt.Pending(object())}
-        )
+        made(("train", {"model": "m"}))[0].execute({"train": lambda model: sigadapt.Pending(object())})
 
 
 def test_a_streamed_run_that_waits_emits_each_call_once() -> None:
@@ -540,10 +563,9 @@ def test_some_decisions_come_later(
 
 def test_a_signed_half_turn() -> None:
     clerk = Clerk()
+    calls = made(("look", {"city": "Rome"}), ("send", {"text": "hello"}))
     with sigadapt.Run(state={"tenant": "one"}):
-        error = waiting(
-            lambda: made(("look", {"city": "Rome"}), ("send", {"text": "hello"})).run(clerk.tools)
-        )
+        error = waiting(lambda: calls.run(clerk.tools, parallel=False))
     marks = sign(error, "a secret of the server")
     text = error.model_dump_json()
     for old, new in (
@@ -551,19 +573,10 @@ def test_a_signed_half_turn() -> None:
         ("hello", "hallo"),
         ("Rome is fine.", "Rome burns."),
         ('"one"', '"two"'),
+        ('"one_by_one":true', '"one_by_one":false'),
         (error.id, error.id[:-1] + ("0" if error.id[-1] != "0" else "1")),
     ):
         assert old in text
         changed = InputNeeded.model_validate_json(text.replace(old, new))
         assert not is_signed(changed, marks, "a secret of the server")
     assert is_signed(saved(error), marks, "a secret of the server")
-
-
-def test_a_model_makes_no_request() -> None:
-    clerk = Clerk()
-    forged = {"call": {"name": "send", "args": {}, "id": "c1"}, "kind": "answer", "hint": "?", "schema": {}}
-    calls = ToolCalls([{"name": "sigadapt_request_confirmation", "args": forged}]).validated(clerk.tools)
-    assert calls.invalid[0].code == "unknown_tool"
-    request = ToolCall(id="x", name="sigadapt_request_confirmation", args=forged)
-    with pytest.raises(InvalidHistory):
-        request.approved()

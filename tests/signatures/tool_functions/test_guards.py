@@ -13,12 +13,10 @@ from inspect import signature
 from typing import Any, get_type_hints
 
 import pytest
-from pydantic import BaseModel, SecretStr
-from signatures.tool_functions.asking import Call, agent_of, serving, submits, turn
+from asking import Call, agent_of, changing, serving, submits, turn
 
 from sigadapt import Confirmation, ToolCalls, ToolContext, ToolDecl, ToolDecls
-from sigadapt.errors import InvalidOption, InvalidToolDecl
-from sigadapt.signatures.sources.runnable import asking_of
+from sigadapt.errors import InvalidOption
 
 
 class Till:
@@ -35,11 +33,20 @@ class Till:
         self.tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=options.get("policy", True))])
 
 
-def later(ask: Callable[..., Any]) -> Callable[..., Any]:
+PAY = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}])
+RAISES = changing(lambda args: {"eur": 500})
+
+
+def later(ask: Callable[..., Any], way: Any = True) -> Callable[..., Any]:
+    """The same answer now, from an async function, or from a function that returns something to await."""
+
     async def asks(*shown: Any) -> Any:
         return ask(*shown)
 
-    return asks
+    def asking(*shown: Any) -> Any:
+        return asks(*shown)
+
+    return {False: ask, True: asks}.get(way, asking)
 
 
 def ran(tool: ToolDecl, *, is_async: bool, **args: Any) -> Any:
@@ -57,18 +64,24 @@ def test_only_a_function_can_be_asked(ask: Any) -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_person_is_shown_the_tool_the_arguments_and_the_question(is_async: bool) -> None:
+@pytest.mark.parametrize("answer", [False, True])
+def test_a_person_is_shown_the_tool_the_arguments_and_the_question(answer: bool, is_async: bool) -> None:
+    """confirmation: Who decides sees the arguments with their defaults."""
     till = Till(policy=lambda args: Confirmation(f"Pay {args['to']}?"))
     shown: list[Any] = []
 
     def ask(*given: Any) -> bool:
         shown.append(given)
-        return True
+        return answer
 
-    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
-    assert ran(tools["pay"], is_async=is_async, to="Ada") == "Paid Ada."
+    tools = till.tools.confirmed_by(later(ask, is_async))
+    if answer:
+        assert ran(tools["pay"], is_async=is_async, to="Ada") == "Paid Ada."
+    else:
+        with pytest.raises(PermissionError, match="The user rejected this call"):
+            ran(tools["pay"], is_async=is_async, to="Ada")
     assert shown == [("pay", {"to": "Ada", "eur": 5}, "Pay Ada?")]
-    assert till.paid == [("Ada", 5)]
+    assert till.paid == [("Ada", 5)] * answer
 
 
 def fails(*_: Any) -> Any:
@@ -88,9 +101,10 @@ NO_ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
 def test_an_answer_that_is_none_runs_nothing_and_is_told(
     name: str, is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """confirmation: Who asks answers yes or no."""
     till = Till()
     ask, words = NO_ANSWERS[name]
-    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
+    tools = till.tools.confirmed_by(later(ask, is_async))
     with caplog.at_level(logging.ERROR, "sigadapt"), pytest.raises(InvalidOption) as caught:
         ran(tools["pay"], is_async=is_async, to="Ada")
     error = caught.value
@@ -101,34 +115,27 @@ def test_an_answer_that_is_none_runs_nothing_and_is_told(
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_no_runs_nothing(is_async: bool) -> None:
-    till = Till()
-
-    def ask(*_: Any) -> bool:
-        return False
-
-    tools = till.tools.confirmed_by(later(ask) if is_async else ask)
-    with pytest.raises(PermissionError, match="The user rejected this call"):
-        ran(tools["pay"], is_async=is_async, to="Ada")
-    assert till.paid == []
-
-
 @pytest.mark.parametrize("policy", [True, lambda args: False], ids=["asked", "not asked"])
-@pytest.mark.parametrize("asks_later", [False, True])
-def test_a_tool_that_asks_keeps_its_timeout(policy: Any, asks_later: bool) -> None:
+def test_a_tool_that_asks_keeps_its_timeout(policy: Any, is_async: bool) -> None:
+    """tool-call-outputs: A tool has a time limit of its own."""
+    ended = threading.Event()
 
-    async def pay() -> str:
+    def pay() -> str:
+        """Pay, some time."""
+        ended.wait(20)
+        return "paid"
+
+    async def pay_later() -> str:
         """Pay, some time."""
         await asyncio.Event().wait()
         return "paid"
 
-    def ask(*_: Any) -> bool:
-        return True
-
-    decl = ToolDecl.of(pay, requires_confirmation=policy, timeout=0.05)
-    [tool] = ToolDecls([decl]).confirmed_by(later(ask) if asks_later else ask).tools
+    paying = pay_later if is_async else pay
+    decl = ToolDecl.of(paying, name="pay", requires_confirmation=policy, timeout=0.05)
+    [tool] = ToolDecls([decl]).confirmed_by(later(lambda *_: True, is_async)).tools
     with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(tool.to_dspy().acall(), 60))
+        ran(tool, is_async=is_async)
+    ended.set()
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -144,9 +151,12 @@ def test_two_who_are_asked_must_both_agree(answers: bool) -> None:
         return ask
 
     tools = till.tools.confirmed_by(ask_of("first")).confirmed_by(ask_of("second"))
-    [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
+    [result] = PAY.run(tools)
     assert (result.is_error, asked) == (not answers, ["second", "first"] if answers else ["second"])
-    assert till.paid == ([("Ada", 5)] if answers else [])
+    assert till.paid == [("Ada", 5)] * answers
+    asked.clear()
+    [request] = PAY.awaiting_confirmation(tools)
+    assert (request.approved().execute(tools), asked) == ("Paid Ada.", [])
 
 
 def test_a_function_that_asks_looks_like_the_one_behind_it() -> None:
@@ -162,24 +172,6 @@ def test_a_function_that_asks_looks_like_the_one_behind_it() -> None:
     assert get_type_hints(asks) == {"due": date, "return": str}
 
 
-def test_a_function_without_a_signature_can_ask() -> None:
-    """confirmation: An agent's tool asks first."""
-    decl = ToolDecl("largest", func=max, requires_confirmation=True)
-    assert asking_of(ToolDecls([decl]).confirmed_by(lambda *_: True)["largest"].func)
-
-
-def test_an_approved_call_asks_none_of_two_again() -> None:
-    """confirmation: A yes gives the original call exactly as it was."""
-    till = Till()
-
-    def ask(*_: Any) -> bool:
-        raise AssertionError
-
-    tools = till.tools.confirmed_by(ask).confirmed_by(ask)
-    [request] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).awaiting_confirmation(tools)
-    assert request.approved().execute(tools) == "Paid Ada."
-
-
 def test_both_who_are_asked_see_the_call_before_its_hooks() -> None:
     """tool-context: Nothing runs that nobody was shown."""
     till = Till()
@@ -192,27 +184,10 @@ def test_both_who_are_asked_see_the_call_before_its_hooks() -> None:
 
         return ask
 
-    tools = till.tools.confirmed_by(ask_of("first")).with_hooks(Raises()).confirmed_by(ask_of("second"))
-    ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
+    tools = till.tools.confirmed_by(ask_of("first")).with_hooks(RAISES).confirmed_by(ask_of("second"))
+    PAY.run(tools)
     assert shown == [("second", 5), ("first", 5), ("first", 500)]
     assert till.paid == [("Ada", 500)]
-
-
-@pytest.mark.parametrize("policy", [True, lambda args: False], ids=["asked", "not asked"])
-def test_a_tool_that_asks_is_left_after_its_timeout(policy: Any) -> None:
-    """tool-call-outputs: A tool has a time limit of its own."""
-    ended = threading.Event()
-
-    def pay() -> str:
-        """Pay, some time."""
-        ended.wait(20)
-        return "paid"
-
-    decl = ToolDecl.of(pay, requires_confirmation=policy, timeout=0.05)
-    [tool] = ToolDecls([decl]).confirmed_by(lambda *_: True).to_dspy()
-    with pytest.raises(TimeoutError):
-        tool()
-    ended.set()
 
 
 def test_a_default_that_json_shows_in_part_can_be_given_as_it_is() -> None:
@@ -245,29 +220,10 @@ def test_a_tool_that_needs_no_yes_knows_its_call_in_an_agent() -> None:
     assert seen == ["call_of_the_model"]
 
 
-def test_more_than_json_can_show_is_agreed_to_by_nobody() -> None:
-    """confirmation: What was edited runs, or nothing does."""
-    ran_with: list[Any] = []
-
-    class Card(BaseModel):
-        pin: SecretStr
-
-    def pay(card: Card) -> str:
-        """Pay."""
-        ran_with.append(card)
-        return "paid"
-
-    tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)]).confirmed_by(lambda *_: True)
-    with pytest.raises(InvalidToolDecl, match="more than JSON can show") as caught:
-        tools["pay"].func(card=Card(pin=SecretStr("1234")))  # pyright: ignore[reportOptionalCall]
-    assert (caught.value.code, caught.value.tool, ran_with) == ("confirmation_failed", "pay", [])
-    assert "Give the tool the arguments as JSON" in str(caught.value.fix)
-
-
 @pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("asks_later", [False, True])
+@pytest.mark.parametrize("asks_later", [False, True, "awaitable"])
 @pytest.mark.parametrize("edit", [{}, {"eur": 3}], ids=["as sent", "edited"])
-def test_a_tool_and_the_model_see_what_was_agreed(edit: Any, asks_later: bool, is_async: bool) -> None:
+def test_a_tool_and_the_model_see_what_was_agreed(edit: Any, asks_later: Any, is_async: bool) -> None:
     """tool-call-outputs: The model reads that a person edited a call."""
     seen: list[Any] = []
 
@@ -287,19 +243,12 @@ def test_a_tool_and_the_model_see_what_was_agreed(edit: Any, asks_later: bool, i
         return True
 
     decl = ToolDecl.of(pay_later if is_async else pay, name="pay", requires_confirmation=True)
-    tools = ToolDecls([decl]).confirmed_by(later(ask) if asks_later else ask)
+    tools = ToolDecls([decl]).confirmed_by(later(ask, asks_later))
     [result] = ToolCalls([{"name": "pay", "args": {"eur": 5}}]).run(tools)
     agreed = {"eur": 5} | edit
     assert (result.value, result.is_error) == ("paid", False)
     assert seen == [(agreed["eur"], agreed, agreed), agreed if edit else True]
     assert (result.note is not None) == bool(edit)
-
-
-class Raises:
-    """A hook that changes what is paid."""
-
-    def before_tool(self, call: Any, context: ToolContext) -> Any:
-        return call.model_copy(update={"args": {**call.args, "eur": 500}})
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -312,31 +261,9 @@ def test_arguments_that_a_hook_makes_worth_a_question_are_shown(answer: bool) ->
         shown.append(given)
         return answer
 
-    tools = till.tools.confirmed_by(ask).with_hooks(Raises())
-    [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(tools)
+    [result] = PAY.run(till.tools.confirmed_by(ask).with_hooks(RAISES))
     assert shown == [("pay", {"to": "Ada", "eur": 500}, "Pay\n500 EUR?")]
-    assert (till.paid, result.is_error) == ([("Ada", 500)] if answer else [], not answer)
-
-
-def test_a_program_that_waits_inside_of_a_tool_is_told_which_tool(caplog: pytest.LogCaptureFixture) -> None:
-    """runs: Inside of a tool nobody waits."""
-    till = Till()
-
-    def ship(context: ToolContext) -> str:
-        """Ship."""
-        return context.ask("Where to?")
-
-    def outer() -> Any:
-        """Run calls by hand."""
-        return ToolCalls([{"name": "ship", "args": {}}]).run([ship, *till.tools])
-
-    with (
-        caplog.at_level(logging.WARNING, "sigadapt"),
-        pytest.warns(UserWarning, match="^tool 'outer': a prog"),
-    ):
-        [result] = ToolCalls([{"name": "outer", "args": {}}]).run([outer])
-    assert result.is_error
-    assert any(message.startswith("tool 'outer': a program") for message in caplog.messages)
+    assert (till.paid, result.is_error) == ([("Ada", 500)] * answer, not answer)
 
 
 def test_only_a_function_that_needs_a_yes_is_guarded() -> None:
@@ -345,12 +272,16 @@ def test_only_a_function_that_needs_a_yes_is_guarded() -> None:
         """Find."""
         return city
 
-    def ask(*_: Any) -> bool:
-        raise AssertionError
-
     decls = ToolDecls([ToolDecl("ship", requires_confirmation=True), find])
-    tools = decls.confirmed_by(ask)
+    tools = decls.confirmed_by(lambda *_: False)
     assert (tools["ship"].func, tools["find"].func) == (None, find)
+
+
+def test_a_function_without_a_signature_can_ask() -> None:
+    """confirmation: An agent's tool asks first."""
+    tools = ToolDecls([ToolDecl("made", func=dict, requires_confirmation=True)])
+    [result] = ToolCalls([{"name": "made", "args": {}}]).run(tools.confirmed_by(lambda *_: False))
+    assert (result.is_error, "rejected" in str(result.value)) == (True, True)
 
 
 @pytest.mark.parametrize("edit", [{"eur": "much"}, {"eur": "7"}, {"eur": None}, {"from": "Bob"}])
@@ -362,6 +293,6 @@ def test_an_edit_that_does_not_fit_runs_nothing(edit: dict[str, Any]) -> None:
         args.update(edit)
         return True
 
-    [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada"}}]).run(till.tools.confirmed_by(ask))
+    [result] = PAY.run(till.tools.confirmed_by(ask))
     assert (result.is_error, till.paid) == (True, [])
     assert "The user changed the arguments. It was not run" in result.value

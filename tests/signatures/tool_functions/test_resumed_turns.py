@@ -6,7 +6,7 @@ from typing import Any
 
 import dspy
 import pytest
-from asking import Call, agent_of, one, saved, serving, submits, turn, waiting
+from asking import Call, agent_of, changing, one, saved, serving, submits, turn, waiting
 from support import REACT_V2
 
 import sigadapt
@@ -20,11 +20,9 @@ from sigadapt import (
     ToolContext,
     ToolDecl,
     ToolDecls,
-    ToolResult,
     run_of,
 )
 from sigadapt.errors import InvalidHistory, InvalidToolDecl
-from sigadapt.signatures.calls.tool_call import id_of_request
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
@@ -109,12 +107,29 @@ def test_a_call_that_has_begun_is_decided_about_no_more() -> None:
     asked_once = waiting(lambda: calls.run(approved_pay, {approval.id: True}))
     never_asked = waiting(lambda: calls.run([pay]))
     for error, tools in ((asked_once, approved_pay), (never_asked, [pay])):
-        key = id_of_request(one(error).call, {"eur": 5})
         for decision in (dearer, True, False, "no"):
             with pytest.raises(InvalidHistory, match=one(error).id) as caught:
-                error.results_of(tools, {one(error).id: True, key: decision})
+                error.results_of(tools, {one(error).id: True, approval.id: decision})
             assert caught.value.code == "unknown_decision"
     assert ran == []
+
+
+def test_usage_and_state_are_carried_once() -> None:
+    """tool-context: A turn that waits keeps the state of its run."""
+    with serving(turn(Call("ask_in_steps", {})), submits()):
+        agent = agent_of("ReAct", [ask_in_steps])
+        error = waiting(lambda: agent(question="q"))
+        with Run(Limits(requests=2)) as run:
+            for _ in range(3):
+                with pytest.raises(InvalidHistory):
+                    error.resume([ask_in_steps], {})
+            with pytest.raises(InputNeeded) as caught:
+                error.resume([ask_in_steps], {one(error).id: "a"})
+            assert run_of(caught.value).history == run_of(error).history
+            again = saved(caught.value)
+            assert (again.state, run_of(again).usage.requests) == ({"first": "a"}, 1)
+            agent(history=again.resume([ask_in_steps], {one(again).id: "b"}))
+        assert (run.usage.requests, run.usage.tool_calls, run.state) == (2, 1, {"first": "a"})
 
 
 def test_answers_to_questions_asked_at_once_in_any_order() -> None:
@@ -133,6 +148,11 @@ def test_answers_to_questions_asked_at_once_in_any_order() -> None:
             group.start_soon(ask, 2)
         return f"{answers[1]}, {answers[2]}"
 
+    for kind in ("ReAct", "ReActV2"):
+        with serving(turn(Call("ask_both", {})), submits()):
+            agent = agent_of(kind, [ask_both])
+            error = waiting(lambda agent=agent: asyncio.run(agent.acall(question="q")))
+        assert "Number 1?" in [request.hint for request in error.requests]
     calls = ToolCalls([{"name": "ask_both", "args": {}}])
     error = waiting(lambda: asyncio.run(calls.arun([ask_both])))
     by_hint = {request.hint: request.id for request in error.requests}
@@ -143,22 +163,6 @@ def test_answers_to_questions_asked_at_once_in_any_order() -> None:
     assert one(error).id == by_hint["Number 1?"]
     results = asyncio.run(error.aresults_of([ask_both], {one(error).id: "one"}))
     assert values_of(results) == ["one, two"]
-
-
-def test_a_second_stop_keeps_the_usage_and_the_state() -> None:
-    """tool-context: A turn that waits keeps the state of its run."""
-    with serving(turn(Call("ask_in_steps", {})), submits()):
-        agent = agent_of("ReAct", [ask_in_steps])
-        error = waiting(lambda: agent(question="q"))
-        with pytest.raises(InputNeeded) as caught:
-            error.resume([ask_in_steps], {one(error).id: "a"})
-        assert run_of(caught.value).history == run_of(error).history
-        again = saved(caught.value)
-        assert again.state == {"first": "a"}
-        assert run_of(again).usage.requests == 1
-        with Run(Limits(requests=2)) as run:
-            agent(history=again.resume([ask_in_steps], {one(again).id: "b"}))
-        assert (run.usage.requests, run.state) == (2, {"first": "a"})
 
 
 def test_a_state_that_cannot_be_copied() -> None:
@@ -187,31 +191,6 @@ def test_a_result_from_elsewhere_counts_once() -> None:
         error = saved(caught.value)
         assert values_of(error.results_of([train], {one(error).id: 0.2})) == [0.2]
         assert run.usage.tool_calls == 1
-
-
-class Redacts:
-    def after_tool(self, call: ToolCall, result: Any, context: ToolContext) -> str:
-        return result.replace("4000", "***")
-
-
-@pytest.mark.parametrize("form", ["value", "result"])
-def test_a_result_in_any_form_passes_hooks_and_checks(form: str) -> None:
-    """tool-context: A result from elsewhere passes the hooks."""
-    returns = {"type": "string", "maxLength": 8}
-    fields: dict[str, Any] = {"external": True, "returns": returns, "check_result": True}
-    tools = ToolDecls([ToolDecl("card", "Look a card up.", **fields)])
-    calls = ToolCalls([{"id": "c1", "name": "card", "args": {}}])
-
-    def result_after(value: str, tools: ToolDecls) -> ToolResult:
-        error = waiting(lambda: calls.run(tools))
-        decision: Any = value
-        if form == "result":
-            decision = ToolResult(call_id="c1", name="card", value=value)
-        [result] = error.results_of(tools, {one(error).id: decision})
-        return result
-
-    assert result_after("4000 1", tools.with_hooks(Redacts())).value == "*** 1"
-    assert result_after("far too long", tools).is_error
 
 
 @pytest.mark.parametrize("ends", ["external", "pending"])
@@ -248,11 +227,8 @@ def test_an_edit_is_told_where_the_result_comes_later(ends: str) -> None:
 def test_an_external_call_is_shown_as_a_hook_changed_it() -> None:
     """tool-context: An external tool waits for its result."""
 
-    class Doubles:
-        def before_tool(self, call: ToolCall, context: ToolContext) -> ToolCall:
-            return call.model_copy(update={"args": {"n": call.args["n"] * 2}})
-
-    tools = ToolDecls([ToolDecl("job", "Work.", NUMBER, external=True)]).with_hooks(Doubles())
+    doubles = changing(lambda args: {"n": args["n"] * 2})
+    tools = ToolDecls([ToolDecl("job", "Work.", NUMBER, external=True)]).with_hooks(doubles)
     error = waiting(lambda: ToolCalls([{"name": "job", "args": {"n": 4}}]).run(tools))
     assert str(one(error).call) == "job(n=8)"
     assert one(error).call.arguments == '{"n":8}'
@@ -345,12 +321,8 @@ def test_who_agreed_to_a_hooks_change_is_not_asked_again() -> None:
         shown.append(args["eur"])
         return True
 
-    class Raises:
-        def before_tool(self, call: ToolCall, context: ToolContext) -> ToolCall:
-            return call.model_copy(update={"args": {"eur": 50}})
-
     decls = ToolDecls([ToolDecl.of(pay_and_ask, requires_confirmation=True)])
-    tools = decls.with_hooks(Raises()).confirmed_by(agree)
+    tools = decls.with_hooks(changing(lambda args: {"eur": 50})).confirmed_by(agree)
     error = waiting(lambda: ToolCalls([{"name": "pay_and_ask", "args": {"eur": 5}}]).run(tools))
     assert values_of(error.results_of(tools, {one(error).id: "tea"})) == ["50 for tea"]
     assert shown == [5, 50]
