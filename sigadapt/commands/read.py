@@ -11,14 +11,7 @@ import typer
 
 from sigadapt import ToolCalls, ToolDecls
 from sigadapt.adapters.request.aliases import aliases
-from sigadapt.adapters.response.choice import (
-    Choice,
-    choice_from_stream,
-    choices_from_response,
-    provider_of_body,
-    provider_of_stream,
-)
-from sigadapt.adapters.response.stream_events import events_of
+from sigadapt.adapters.response.choice import Choice, choice_from_stream, choices_from_response
 from sigadapt.adapters.response.typed_calls import with_declared_names
 from sigadapt.commands.arguments import McpOption, ToolsOption, decls_of
 from sigadapt.commands.printing import AsJson, calls_document, draw, emit, say
@@ -74,13 +67,9 @@ def _provider_answer(content: bytes, dialect: str | None) -> AnswerReading:
         body = json.loads(content)
     if is_object(body):
         choices = choices_from_response(body, dialect=dialect)
-        provider = provider_of_body(body, dialect) or provider_of_stream([body], dialect)
-        return AnswerReading("body", provider and provider.name, choices)
+        return AnswerReading("body", choices[0].dialect, choices)
     choice = choice_from_stream(content, dialect=dialect)
-    if dialect is not None:
-        return AnswerReading("stream", dialect, [choice])
-    provider = provider_of_stream(events_of(content))
-    return AnswerReading("stream", provider and provider.name, [choice])
+    return AnswerReading("stream", choice.dialect, [choice])
 
 
 def _text(content: bytes, decls: ToolDecls | None) -> AnswerReading:

@@ -122,6 +122,8 @@ def in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
 CALL = {"acme": 1, "says": "Let me look.", "wants": [{"ref": "c1", "tool": "f", "with": {"city": "Paris"}}]}
 ANSWERS = [{**CALL, "end": "wants"}, {"acme": 1, "says": "[[ ## answer ## ]]\nSunny.", "end": "done"}]
 SPENT = {"in": 90, "out": 10}
+# An answer may have the shape of another wire's, too: it is read as that of the provider that was asked.
+LIKE_ANTHROPIC = {"type": "message", "role": "assistant", "content": []}
 
 
 def pieces(answer: Mapping[str, Any]) -> list[bytes]:
@@ -136,13 +138,15 @@ def pieces(answer: Mapping[str, Any]) -> list[bytes]:
 
 
 class Count:
-    """A hook that keeps the tokens of each answer."""
+    """A hook that keeps the tokens of each answer, and the wire that it was read in."""
 
     def __init__(self) -> None:
         self.totals: list[int | None] = []
+        self.dialects: list[str | None] = []
 
     def after_choice(self, choice: sigadapt.Choice, context: Any) -> None:
         self.totals.append(choice.usage and choice.usage.total_tokens)
+        self.dialects.append(choice.dialect)
 
 
 def f(city: str) -> str:
@@ -151,14 +155,15 @@ def f(city: str) -> str:
 
 
 @pytest.mark.usefixtures("in_the_table")
+@pytest.mark.parametrize("beside", [{}, LIKE_ANTHROPIC])
 @pytest.mark.parametrize("is_streamed", [False, True])
-def test_one_file_is_enough_to_send(*, is_streamed: bool) -> None:
+def test_one_file_is_enough_to_send(*, is_streamed: bool, beside: Json) -> None:
     """request-shaping: A wire of its own is sent from one file."""
     sent: list[tuple[str, Json]] = []
     count = Count()
 
     async def respond(_: str, path: str, __: Mapping[str, str], content: bytes) -> Response:
-        answer = ANSWERS[len(sent)]
+        answer = {**ANSWERS[len(sent)], **beside}
         sent.append((path, json.loads(content)))
         if json.loads(content).get("stream"):
             return Response(200, "text/event-stream", pieces(answer))
@@ -179,7 +184,7 @@ def test_one_file_is_enough_to_send(*, is_streamed: bool) -> None:
         lm15.unregister_provider(NAME)
     assert [(call.id, call.name, call.args) for call in first.calls] == [("c1", "f", {"city": "Paris"})]
     assert (first.calls.text, last.answer) == ("Let me look.", "Sunny.")
-    assert count.totals == [100, 100]
+    assert (count.totals, count.dialects) == ([100, 100], [NAME, NAME])
     (first_path, _), (path, body) = sent
     assert (first_path, path) == ("/talk", "/talk")
     assert body["talk"] == [

@@ -90,7 +90,12 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
     model = partial(_model, lm, outgoing, record, route)
     candidates = []
     is_stored = route.turns.encrypts is None or not stores_nothing(record.request)
-    answer_of = partial(CandidateAnswer, endpoint=route.endpoint, is_stored=is_stored)
+    answer_of = partial(
+        CandidateAnswer,
+        endpoint=route.endpoint,
+        provider=outgoing.body.provider if route.client == "lm15" else None,
+        is_stored=is_stored,
+    )
     subscribe_to: Callable[[Any], CallTap | None] = partial(subscribe, record)
     for keywords in executions_of(controls):
         asking = show_to_watchers(lm, record), _Ask(model, request, keywords)
@@ -128,7 +133,6 @@ def _answer(
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = answer_of((yield ask), has_stop=has_stop)
     if tap.recorder is not None:
-        answer.provider = tap.recorder.provider
         answer.events = tap.recorder.events
     for item in tap.on_end(answer):
         yield _Show(tap.stream, item)

@@ -55,6 +55,8 @@ class Choice(Displayable):
         sources: the pages and documents that these found, or that the answer cites (`Source`).
         files: what these made: images, files of code that ran (`File`).
         notes: what nobody asked to read: a call of a declared tool in markup that no format knows.
+        dialect: the wire format that `raw` was read in, as `choice_from_response(..., dialect=)` takes it;
+            None for a text. Like `raw`, it does not count when two choices are compared.
 
     Example:
         >>> Choice("Yes.", finish_reason="stop", raw={"id": "1"}) == Choice("Yes.", finish_reason="stop")
@@ -72,6 +74,7 @@ class Choice(Displayable):
     sources: Sources = NO_WORK.sources
     files: Files = NO_WORK.files
     notes: tuple[Change, ...] = ()
+    dialect: str | None = field(default=None, compare=False)
 
     @property
     def usage(self) -> AnswerUsage | None:
@@ -89,7 +92,7 @@ class Choice(Displayable):
             >>> choice.usage.input_tokens, choice.usage.output_tokens, choice.usage.raw == counts
             (90, 10, True)
         """
-        return _usage_of(self.raw)
+        return _usage_of(self.raw, self.dialect)
 
     def rendered(self, error: Exception | None = None) -> Rendering:
         """Return what a notebook or a terminal shows of this choice, or of the error that carries it.
@@ -210,46 +213,51 @@ def choice_of(
         server_calls=reading.work.calls,
         sources=reading.work.sources,
         files=reading.work.files,
+        dialect=reading.wire,
     )
 
 
-def readings_of(response: Any, dialect: str | None = None) -> list[Reading]:
-    """Return one Reading per candidate of a Response."""
+def readings_of(response: Any, dialect: str | None = None, asked: Provider | None = None) -> list[Reading]:
+    """Return one Reading per candidate of a Response; `asked` is the provider that was, if that is known."""
     body: Json = response
     if type(response) is not dict:
         if is_lm15(response):
             return [_until_stop(_lm15_reading(response, dialect), response)]
         body = body_of(response)
-    provider = provider_of_body(body, dialect)
+    provider = provider_of_body(body, dialect, asked)
     if provider is None and "text" in body and dialect is None:
         return CHAT.read(chat_body(body))
-    readings = provider.read(body) if provider else []
+    readings = _readings_in(provider, body) if provider else []
     error = body.get("error")
     if not readings or (error and not _says_something(readings)):
         raise _unreadable(body, dialect)
     return [_fail(reading, error_in(body)) for reading in readings] if error else readings
 
 
+def _readings_in(provider: Provider, body: Json) -> list[Reading]:
+    return [reading._replace(wire=provider.name) for reading in provider.read(body)]
+
+
 def _fail(reading: Reading, error: Any) -> Reading:
     return reading._replace(finish="error", finish_message=error_message(error), error=error)
 
 
-def _lm15_reading(response: Any, dialect: str | None) -> Reading:
+def _lm15_reading(response: Any, dialect: str | None, asked: Provider | None = None) -> Reading:
     """Return the Reading of an lm15 Response: of the provider's body that it keeps, if that is complete."""
     # lm15's own parts hold decoded arguments, rewritten if they could not be decoded. They are read only if
     # there is no body, as in a Response of a custom engine, or of an old cache.
     body: Json = response.provider_data or {}
     if BODY in body:
         (whole_body, *_) = events_of(body[BODY])
-        return readings_of(whole_body, dialect)[0]
+        return readings_of(whole_body, dialect, asked)[0]
     if EVENTS in body:
         events = events_of(body[EVENTS])
-        return _stream_readings(events, provider_of_stream(events, dialect))[0]
-    provider = provider_of_body(body, dialect)
-    readings = provider.read(body) if provider else []
+        return _stream_readings(events, provider_of_stream(events, dialect, asked))[0]
+    provider = provider_of_body(body, dialect, asked)
+    readings = _readings_in(provider, body) if provider else []
     if readings and _is_whole(readings[0], response):
         return readings[0]
-    provider = provider_of_stream([body], dialect)
+    provider = provider_of_stream([body], dialect, asked)
     last = provider.read(provider.assemble([body])) if provider else []
     finish = last[0].finish if last else None
     return CHAT.read(body_of_parts(response, finish))[0]
@@ -317,7 +325,7 @@ def _stream_readings(
         unread = {"error": error} if error else first_event
         raise _unreadable(unread, dialect)
     body = provider.assemble(answer)
-    readings = provider.read(body)
+    readings = _readings_in(provider, body)
     error = error or error_in(body, provider)
     if not _says_something(readings) and (not readings or error):
         raise _unreadable({**body, "error": error}, dialect)
@@ -328,40 +336,40 @@ def _says_something(readings: list[Reading]) -> bool:
     return any(not reading.is_empty for reading in readings)
 
 
-def _usage_of(raw: Any) -> AnswerUsage | None:
+def _usage_of(raw: Any, dialect: str | None) -> AnswerUsage | None:
     """Return what the provider counted, as the value says that a Choice was read from."""
     try:
         if is_lm15(raw):
-            return _lm15_usage(raw)
+            return _lm15_usage(raw, dialect)
         if isinstance(raw, (str, bytes, list)):
-            return _stream_usage(events_of(raw))
-        return None if raw is None else _body_usage(body_of(raw))
+            return _stream_usage(events_of(raw), dialect)
+        return None if raw is None else _body_usage(body_of(raw), dialect)
     except UnreadableResponse:  # the text that `choice_from_text` read
         return None
 
 
-def _body_usage(body: Json) -> AnswerUsage | None:
-    provider = provider_of_body(body)
+def _body_usage(body: Json, dialect: str | None) -> AnswerUsage | None:
+    provider = provider_of_body(body, dialect)
     return None if provider is None else provider.usage(body)
 
 
-def _stream_usage(events: Sequence[Any]) -> AnswerUsage | None:
+def _stream_usage(events: Sequence[Any], dialect: str | None) -> AnswerUsage | None:
     bodies = [body_of(event) for event in events]
-    provider = provider_of_stream(bodies)
+    provider = provider_of_stream(bodies, dialect)
     answer, _ = until_error(bodies, provider)
     if provider is None or not answer:
         return None
-    return provider.usage(provider.assemble(answer)) or _body_usage(answer[0])
+    return provider.usage(provider.assemble(answer)) or _body_usage(answer[0], dialect)
 
 
-def _lm15_usage(response: Any) -> AnswerUsage | None:
+def _lm15_usage(response: Any, dialect: str | None) -> AnswerUsage | None:
     """Return what the provider's body or stream says that an lm15 Response keeps; else what lm15 counted."""
     body: Json = response.provider_data or {}
     if EVENTS in body or BODY in body:
         events = events_of(body.get(EVENTS, body.get(BODY)))
-        usage = _stream_usage(events) or _body_usage(events[0] if events else {})
+        usage = _stream_usage(events, dialect) or _body_usage(events[0] if events else {}, dialect)
     else:
-        usage = _body_usage(body) or _stream_usage([body])
+        usage = _body_usage(body, dialect) or _stream_usage([body], dialect)
     if usage is not None and usage.total_tokens is not None:
         return usage
     # The engine of a user has no body, and the last event of a stream may have a part of the counts.
@@ -383,7 +391,7 @@ class CandidateAnswer:
 
     response: Any  # what the language model gave, in lm15's type
     endpoint: str = ""  # the OpenAI-like server that gave it; empty for any other
-    provider: Provider | None = None  # that was asked for the `events`
+    provider: Provider | None = None  # that was asked; None if an engine of the user's own asked it
     events: Sequence[Json] | None = None  # of a stream, decoded as they came; None if it has none
     is_completion: bool = False  # whether the response is a text, by a model that takes no messages
     has_stop: bool = False  # whether lm15 may have cut the text at a stop sequence of the request
@@ -395,15 +403,14 @@ class CandidateAnswer:
     @cached_property
     def reading(self) -> Reading:
         """What the Response says."""
-        provider = self.provider
         events = self.events
         response = self.response
-        if provider is not None and events is not None:
-            # A gateway may answer in another format than it was asked in.
-            sender = provider if any(map(provider.is_event, events)) else provider_of_stream(events)
-            reading = _stream_readings(events, sender)[0]
+        if events is not None:
+            reading = _stream_readings(events, provider_of_stream(events, asked=self.provider))[0]
+        elif self.is_completion:
+            reading = readings_of(response)[0]
         else:
-            reading = readings_of(response)[0] if self.is_completion else _lm15_reading(response, None)
+            reading = _lm15_reading(response, None, self.provider)
         if self.has_stop:
             reading = _until_stop(reading, response)
         if reading.finish is None and self._is_streamed:
@@ -419,18 +426,29 @@ class CandidateAnswer:
         return self.events is not None or EVENTS in (getattr(self.response, "provider_data", None) or {})
 
 
-def provider_of_body(body: Json, dialect: str | None = None) -> Provider | None:
-    """Return the provider whose format a body has, among those of a dialect; None if it is of none."""
-    for provider in PROVIDERS if dialect is None else (provider_named(dialect),):
-        if provider.is_body(body):
-            return provider
-    return None
+def provider_of_body(
+    body: Json, dialect: str | None = None, asked: Provider | None = None
+) -> Provider | None:
+    """Return the provider whose format a body has, among those of a dialect; None if it is of none.
+
+    It is the one that was asked, unless a gateway answered in another format.
+    """
+    return next((provider for provider in _providers(dialect, asked) if provider.is_body(body)), None)
 
 
-def provider_of_stream(events: Sequence[Json], dialect: str | None = None) -> Provider | None:
+def provider_of_stream(
+    events: Sequence[Json], dialect: str | None = None, asked: Provider | None = None
+) -> Provider | None:
     """Return the provider whose events some of these are, among those of a dialect; None if of none."""
-    providers = PROVIDERS if dialect is None else (provider_named(dialect),)
+    if asked is not None and any(map(asked.is_event, events)):
+        return asked
+    providers = _providers(dialect)
     return next((provider for event in events for provider in providers if provider.is_event(event)), None)
+
+
+def _providers(dialect: str | None, asked: Provider | None = None) -> Sequence[Provider]:
+    providers = PROVIDERS if dialect is None else (provider_named(dialect),)
+    return providers if asked is None else (asked, *providers)
 
 
 def _unreadable(body: Json, dialect: str | None) -> UnreadableResponse:

@@ -65,6 +65,7 @@ class Reading(NamedTuple):
     error: Any = None  # the error that ended the answer, as sent
     offered: str | None = None  # a hash of the tools it was asked with; None if nothing is compared
     work: ServerWork = NO_WORK  # what the provider's own tools did
+    wire: str | None = None  # the name of the wire format that it was read in; None if it is of none
 
     @classmethod
     def of_parts(
