@@ -251,6 +251,7 @@ class Anthropic(Provider):
     """Anthropic Messages."""
 
     name = NAME
+    telemetry = "anthropic"
     members = _MEMBERS
     server_policy = "AnthropicCompat"
     arguments_as_objects = True
@@ -288,6 +289,9 @@ class Anthropic(Provider):
         written = count_in(counts, "output_tokens")
         cached = count_in(counts, "cache_read_input_tokens")
         return answer_usage(counts, read=read, written=written, cached=cached)
+
+    def ran_itself(self, call_id: Any) -> bool:
+        return ran_itself(call_id)
 
     def without_calls(self, body: Json) -> Json:
         content = [block for block in content_parts(body.get("content")) if not self.is_call(block)]

@@ -108,6 +108,7 @@ class BedrockConverse(Provider):
     """Converse."""
 
     name = NAME
+    telemetry = "aws.bedrock"
     members = _MEMBERS
     arguments_as_objects = True
     errors = frozenset((

@@ -75,6 +75,7 @@ class Cohere(Provider):
     """Cohere's chat API."""
 
     name = NAME
+    telemetry = "cohere"
     members = _MEMBERS
 
     def is_body(self, body: Json) -> bool:

@@ -299,6 +299,7 @@ class Gemini(Provider):
     """Google's generateContent."""
 
     name = NAME
+    telemetry = "gcp.gemini"
     members = _MEMBERS
     rows_key = "contents"
     server_tools = _SERVER_TOOLS

@@ -66,6 +66,7 @@ class GeminiInteractions(Provider):
     """Interactions."""
 
     name = NAME
+    telemetry = "gcp.gemini"
 
     def is_body(self, body: Json) -> bool:
         return body.get("object") == "interaction" or ("steps" in body and "status" in body)

@@ -50,6 +50,7 @@ class MistralConversations(Provider):
     """Conversations."""
 
     name = NAME
+    telemetry = "mistral_ai"
 
     def is_body(self, body: Json) -> bool:
         return body.get("object") == "conversation.response"

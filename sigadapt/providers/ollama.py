@@ -56,6 +56,7 @@ class Ollama(Provider):
     """Ollama's `/api/chat`."""
 
     name = NAME
+    telemetry = "ollama"
     members = _MEMBERS
     arguments_as_objects = True
 

@@ -374,13 +374,6 @@ def _state(message: Json, text: str | None) -> Json | None:
     return state_of(NAME, [part]) if names else None
 
 
-def reasoning_in(state: Json) -> Json | None:
-    """Return a state with the reasoning of an OpenAI-like server alone; None if it has none."""
-    block = an_object(next(iter(state["blocks"]), None)) if state["dialect"] == NAME else {}
-    reasoning = {field: block[field] for field in _REASONING if field in block}
-    return {"dialect": NAME, "blocks": [reasoning]} if reasoning else None
-
-
 def _more_of(call: Json) -> str:
     if SIGNED_ID in str(call.get("id")):  # of Gemini, behind LiteLLM's proxy
         return "a signature"
@@ -501,6 +494,14 @@ class OpenAIChat(Provider):
         if choices.__class__ is not list or any(choice.__class__ is not dict for choice in choices):
             choices = objects(choices)
         return [_candidate(choice, body) for choice in choices]
+
+    def ran_itself(self, call_id: Any) -> bool:
+        return anthropic.ran_itself(call_id)  # a gateway may have asked Claude
+
+    def reasoning_in(self, state: Json) -> Json | None:
+        block = an_object(next(iter(state["blocks"]), None)) if state["dialect"] == NAME else {}
+        reasoning = {field: block[field] for field in _REASONING if field in block}
+        return {"dialect": NAME, "blocks": [reasoning]} if reasoning else None
 
     def without_calls(self, body: Json) -> Json:
         bare = {"tool_calls": None, "function_call": None}

@@ -400,6 +400,13 @@ class OpenAIResponses(Provider):
     def is_event(self, event: Json) -> bool:
         return kind_of(event).startswith("response.")
 
+    def event_for_lm15(self, event: Json) -> tuple[Json, str] | None:
+        if event.get("type") != "response.incomplete":
+            return None
+        details = an_object(an_object(event.get("response")).get("incomplete_details"))
+        finish = "content_filter" if details.get("reason") == "content_filter" else "length"
+        return {**event, "type": "response.completed"}, finish
+
     # {"type": "response.output_item.added", "output_index": 0, "item": {"type": "function_call", ...}}
     # {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{\"ci"}
     # {"type": "response.output_item.done", "output_index": 0, "item": {...}}

@@ -62,6 +62,7 @@ class Provider:
 
     # A provider overrides what differs from these defaults. A `block` is one of a turn's state.
     name: str  # of the wire format, as in `choice_from_response(..., dialect=)`
+    telemetry = "openai"  # its name in traces; the registry that `telemetry.py` cites has them
     rows_key = "messages"  # the member of the body in which DSPy's engine writes the conversation
     path = ""  # of the requests, below the server's address, on a wire that DSPy's engine does not speak
     id_key = "id"  # under which a call has its id, on a wire whose streams lm15 reads
@@ -99,6 +100,14 @@ class Provider:
 
     def usage(self, body: Json) -> AnswerUsage | None:
         """Return what the provider counted, as a body says; None if it does not."""
+        return None
+
+    def ran_itself(self, call_id: Any) -> bool:
+        """Return whether a call has an id that the provider gives to calls which it ran itself."""
+        return False
+
+    def event_for_lm15(self, event: Json) -> tuple[Json, str] | None:
+        """Return the event that lm15 takes for one that it doesn't know, and the finish reason; else None."""
         return None
 
     def without_calls(self, body: Json) -> Json:
@@ -141,6 +150,10 @@ class Provider:
     def is_thinking(self, block: Json) -> bool:
         """Return whether a block is thinking, which must lead to something."""
         return self.part_of(block).kind == "thinking"
+
+    def reasoning_in(self, state: Json) -> Json | None:
+        """Return a state with the reasoning alone that other servers of this wire take; None without any."""
+        return None
 
     def unstored(self, state: Json) -> Json:
         """Return a state without what only names what the provider stores; itself if nothing does."""

@@ -5,6 +5,8 @@ the flavour of the telemetry: a gateway that speaks OpenAI is `openai`. What the
 name of its own.
 """
 
+from sigadapt.providers import BY_WIRE, CHAT
+
 _BY_PREFIX = {
     "anthropic": "anthropic",
     "azure": "azure.ai.openai",
@@ -25,18 +27,9 @@ _BY_PREFIX = {
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
 }
-_BY_WIRE = {
-    "anthropic": "anthropic",
-    "gemini": "gcp.gemini",
-    "gemini-interactions": "gcp.gemini",
-    "mistral-conversations": "mistral_ai",
-    "ollama": "ollama",
-    "bedrock-converse": "aws.bedrock",
-    "cohere": "cohere",
-}
 
 
 def telemetry_name(model: str, wire: str = "") -> str:
     """Return a provider's name in traces, by the name of its model or by the wire that is spoken."""
     prefix = model.partition("/")[0] if "/" in model else ""
-    return _BY_PREFIX.get(prefix) or _BY_WIRE.get(wire, "openai")
+    return _BY_PREFIX.get(prefix) or BY_WIRE.get(wire, CHAT).telemetry

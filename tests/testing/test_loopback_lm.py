@@ -23,11 +23,13 @@ CUT = Answer(text="Let me look at it.", calls=[Call("get_weather", '{"city":"Par
 
 # Each way dspy.LM can be set to ask, and the wire it then speaks.
 ROUTES = [
-    pytest.param(
-        wire, engine, "openai" if (wire, engine) == ("ollama", "auto") else wire, id=f"{wire}-{engine}"
-    )
-    for wire in WIRES
-    for engine in ("auto", "litellm")
+    *(
+        pytest.param(wire, engine, wire, id=f"{wire}-{engine}")
+        for wire, row in WIRES.items()
+        for engine in ("auto", "litellm")
+        if row.options.get("engine", engine) == engine
+    ),
+    pytest.param("ollama", "auto", "openai", id="ollama-auto"),
 ]
 
 

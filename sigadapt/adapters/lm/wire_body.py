@@ -19,7 +19,6 @@ from dspy import lm15
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import replaying, state_of
 from sigadapt.providers import BY_WIRE, CHAT
-from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.provider import Provider, Result
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
@@ -203,7 +202,7 @@ def _turn(provider: Provider, message: Json, route: Route) -> list[Json]:
     if state is None:
         return provider.turn(message, None, route)
     if not route.replays(state):
-        reasoning = reasoning_in(state) if route.turns.reasoning_of_others else None
+        reasoning = provider.reasoning_in(state) if route.turns.reasoning_of_others else None
         return provider.turn(message, reasoning, route)
     with replaying(message["turn"]):
         return provider.turn(message, state, route)

@@ -7,7 +7,6 @@ from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.adapters.request.states import refuse_unreadable_states, state_of, stores_nothing
 from sigadapt.providers import BY_WIRE, CHAT
-from sigadapt.providers.openai_chat import reasoning_in
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.writing import drops_thinking
 from sigadapt.schemas.json_values import Json, cut, listed
@@ -67,7 +66,7 @@ def note_lost_state(request: Request, record: RequestRecord) -> Request:
     for number, row in enumerate(request["messages"]):
         state = state_of(row)
         why = None if state is None else _left_behind(state, row, route)
-        if state is not None and not why and route.turns.reasoning_field is None and reasoning_in(state):
+        if state is not None and not why and route.turns.reasoning_field is None and CHAT.reasoning_in(state):
             why = "replay_reasoning=False keeps the reasoning here; only text and calls are sent"
         if why:
             record.note(f"/messages/{number}/turn/state", "dropped", why)
@@ -103,7 +102,7 @@ def _left_behind(state: Json, row: Json, route: Route) -> str | None:
     provider = BY_WIRE.get(state["dialect"])
     if provider is None or not route.replays(state):
         others = [*provider.extras(state)] if provider else []
-        if route.turns.reasoning_of_others and reasoning_in(state) and {*others} == {"reasoning"}:
+        if route.turns.reasoning_of_others and CHAT.reasoning_in(state) and {*others} == {"reasoning"}:
             return None
         owner = state.get("endpoint", state["dialect"])
         names = _names(others) or "the order of its blocks"

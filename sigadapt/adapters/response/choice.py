@@ -27,7 +27,6 @@ from sigadapt.display.rendering import Displayable, Rendering, rendered_answer
 from sigadapt.dspy_boundary.internals import is_lm15
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT, PROVIDERS, provider_named
-from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.usage import AnswerUsage, answer_usage
 from sigadapt.providers.wire.reading import Reading
@@ -255,7 +254,7 @@ def _lm15_reading(response: Any, dialect: str | None, asked: Provider | None = N
         return _stream_readings(events, provider_of_stream(events, dialect, asked))[0]
     provider = provider_of_body(body, dialect, asked)
     readings = _readings_in(provider, body) if provider else []
-    if readings and _is_whole(readings[0], response):
+    if provider and readings and _is_whole(readings[0], response, provider):
         return readings[0]
     provider = provider_of_stream([body], dialect, asked)
     last = provider.read(provider.assemble([body])) if provider else []
@@ -263,23 +262,23 @@ def _lm15_reading(response: Any, dialect: str | None, asked: Provider | None = N
     return CHAT.read(body_of_parts(response, finish))[0]
 
 
-def _is_whole(reading: Reading, response: Any) -> bool:
+def _is_whole(reading: Reading, response: Any, provider: Provider) -> bool:
     """Return whether a Reading of `provider_data` holds the complete answer."""
     # The last event of a streamed answer may look like a body (Gemini's does), but lacks calls or text.
     parts = response.message.parts
     names = [part.name for part in parts if part.type == "tool_call"]
     read = [str(name) for _, name, _ in reading.calls]
-    if read != names and not _holds_calls(read, parts):
+    if read != names and not _holds_calls(read, parts, provider):
         return False
     return len(names) == len(parts) or _holds_text(reading, parts)
 
 
-def _holds_calls(read: list[str], parts: Any) -> bool:
+def _holds_calls(read: list[str], parts: Any, provider: Provider) -> bool:
     """Return whether the names of the calls that were read are those of lm15's parts, or more."""
     # lm15 has no place for some calls, and writes a name that is not a string as text. What it has must
     # stand among what was read, in order; calls that the provider ran itself are not read.
     others = iter(read)  # `in` consumes it: the order matters
-    calls = (part for part in parts if part.type == "tool_call" and not ran_itself(part.id))
+    calls = (part for part in parts if part.type == "tool_call" and not provider.ran_itself(part.id))
     return all(part.name in others for part in calls)
 
 

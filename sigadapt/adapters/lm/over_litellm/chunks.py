@@ -20,7 +20,6 @@ from sigadapt.dspy_boundary.contract import plain
 from sigadapt.dspy_boundary.internals import ChatStream
 from sigadapt.errors import UnreadableResponse
 from sigadapt.providers import CHAT
-from sigadapt.providers.anthropic import ran_itself
 from sigadapt.providers.provider import Provider
 from sigadapt.providers.wire.reading import Reading
 from sigadapt.providers.wire.values import an_object, objects
@@ -135,7 +134,8 @@ class Chunks:
 
     def _is_own(self, call: Json) -> bool:
         if call.get("id"):
-            change = self._server_calls.add if ran_itself(call["id"]) else self._server_calls.discard
+            is_own = self._wire.ran_itself(call["id"])
+            change = self._server_calls.add if is_own else self._server_calls.discard
             change(call.get("index"))
         return call.get("index") in self._server_calls
 

@@ -12,7 +12,7 @@ lm15 gets what it can read. Upstream limits (dspy 3.4.1) and what stands here in
  b. It ends lines at LF alone, where the WHATWG standard also has CR.
  c. It takes a body in the place of a stream for a stream without events. Here the body is the answer, an
     error is raised as one, and anything else is an error that quotes it.
- d. It does not know OpenAI's `response.incomplete`, and of rate limits it knows some codes.
+ d. It does not know every event (`Provider.event_for_lm15`), and of rate limits it knows some codes.
  e. It raises what it cannot read, and an error in the middle of an answer. Here the answer is read from the
     events; an error after text, a call or a finish reason ends it, and the Choice says how.
 """
@@ -217,15 +217,12 @@ class Recorder:
         self.events += self._latest
 
     def _for_lm15(self, event: Any, text: str) -> Any:
-        """Return the event; OpenAI's `response.incomplete` as `response.completed`."""
-        if not self.events or "response.incomplete" not in text[:200]:
-            return event if text is event.data else replace(event, data=text)
-        body = self.events[-1]
-        if body.get("type") != "response.incomplete":
-            return replace(event, data=text)
-        details = an_object(an_object(body.get("response")).get("incomplete_details"))
-        self._finish = "content_filter" if details.get("reason") == "content_filter" else "length"
-        return replace(event, data=orjson.dumps({**body, "type": "response.completed"}).decode())
+        """Return the event as lm15 knows it."""
+        known = self.provider.event_for_lm15(self._latest[-1]) if self._latest else None
+        if known is not None:
+            body, self._finish = known
+            return replace(event, data=orjson.dumps(body).decode())
+        return event if text is event.data else replace(event, data=text)
 
     def _with_recording(self, event: Any) -> Any:
         """Return the event; the end event with the recording in its `provider_data`."""
