@@ -123,7 +123,7 @@ CALL = {"acme": 1, "says": "Let me look.", "wants": [{"ref": "c1", "tool": "f", 
 ANSWERS = [{**CALL, "end": "wants"}, {"acme": 1, "says": "[[ ## answer ## ]]\nSunny.", "end": "done"}]
 SPENT = {"in": 90, "out": 10}
 # An answer may have the shape of another wire's, too: it is read as that of the provider that was asked.
-LIKE_ANTHROPIC = {"type": "message", "role": "assistant", "content": []}
+LIKE_ANTHROPIC: Json = {"type": "message", "role": "assistant", "content": []}
 
 
 def pieces(answer: Mapping[str, Any]) -> list[bytes]:
@@ -155,7 +155,7 @@ def f(city: str) -> str:
 
 
 @pytest.mark.usefixtures("in_the_table")
-@pytest.mark.parametrize("beside", [{}, LIKE_ANTHROPIC])
+@pytest.mark.parametrize("beside", [{}, LIKE_ANTHROPIC], ids=["its own", "another"])
 @pytest.mark.parametrize("is_streamed", [False, True])
 def test_one_file_is_enough_to_send(*, is_streamed: bool, beside: Json) -> None:
     """request-shaping: A wire of its own is sent from one file."""
