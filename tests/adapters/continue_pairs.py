@@ -8,34 +8,25 @@ import sys
 from typing import Any, cast
 
 import dspy
+from support import Talk
 from wire_bodies import said_text, serving
 from wire_matrix import COLUMNS, declared
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults
-
-
-class Weather(dspy.Signature):
-    """Report the weather."""
-
-    question: str | None = dspy.InputField(default=None)
-    tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
+from sigadapt import ToolDecls, ToolResults
 
 
 def ask(lm: Any, **inputs: Any) -> Any:
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        return dspy.Predict(Weather)(tools=ToolDecls([declared("get_weather")]), **inputs)
+        return dspy.Predict(Talk)(tools=ToolDecls([declared("get_weather")]), **inputs)
 
 
 def saved(column: str, heard: Any) -> str:
     """A conversation over a column as JSON: a turn with two calls, of which the second failed."""
     with serving(column, heard) as served:
-        calls = ask(served.lm(), question="Weather?").calls
+        calls = ask(served.lm(), question="Talk?").calls
     results = ToolResults.of(calls, ["sunny", "backend down"], errors=[False, True])
-    event = {"question": "Weather?", "calls": calls, "results": results}
+    event = {"question": "Talk?", "calls": calls, "results": results}
     return dspy.History(messages=[event]).model_dump_json()
 
 

@@ -246,11 +246,8 @@ def test_text_without_any_output_stays_in_the_calls() -> None:
 def test_words_without_calls_go_back() -> None:
     """tool-call-outputs: Words of an answer without calls go back."""
 
-    class Asked(dspy.Signature):
-        question: str = dspy.InputField()
+    class Asked(Ask):
         history: dspy.History = dspy.InputField()
-        tools: ToolDecls = dspy.InputField()
-        calls: ToolCalls | None = dspy.OutputField()
 
     empty = dspy.History(messages=[])
     with (
@@ -483,13 +480,8 @@ def test_parallel_calls_do_not_mix() -> None:
 def test_reasoning_fields_are_filled_natively() -> None:
     """adapter-plug-in: DSPy's native types work beside tools."""
 
-    class Think(dspy.Signature):
-        """Think, then use the tools."""
-
-        question: str = dspy.InputField()
-        tools: ToolDecls = dspy.InputField()
+    class Think(Must):
         thought: dspy.Reasoning = dspy.OutputField()
-        calls: ToolCalls = dspy.OutputField()
 
     with LoopbackProvider([Answer(reasoning="Weather is needed.", calls=[PARIS])]) as provider:
         lm = dspy.LM(**provider.lm_options("anthropic", max_tokens=4000))
@@ -511,13 +503,8 @@ def test_checking_can_be_turned_off() -> None:
 async def test_an_answer_in_text_that_does_not_parse_falls_back_as_dspys_does(mode: str) -> None:
     """adapter-plug-in: An answer in text falls back as DSPy's does."""
 
-    class Count(dspy.Signature):
-        """Count, or use the tools."""
-
-        question: str = dspy.InputField()
-        tools: ToolDecls = dspy.InputField()
+    class Count(Ask):
         number: int = dspy.OutputField()
-        calls: ToolCalls | None = dspy.OutputField()
 
     with LoopbackProvider([Answer(text="There are three."), Answer(text='{"number": 3}')]) as provider:
         lm = dspy.LM(**provider.lm_options("openai"))
@@ -584,12 +571,8 @@ async def test_an_empty_answer_is_paid_once(engine: str, is_streamed: bool) -> N
 def test_citations_of_a_web_search_do_not_cost_the_answer(caplog: pytest.LogCaptureFixture) -> None:
     """adapter-plug-in: A native type that does not fit what came is None."""
 
-    class Cited(dspy.Signature):
-        question: str = dspy.InputField()
-        tools: ToolDecls = dspy.InputField()
-        answer: str | None = dspy.OutputField()
+    class Cited(May):
         sources: Citations = dspy.OutputField()  # pyright: ignore[reportGeneralTypeIssues]
-        calls: ToolCalls | None = dspy.OutputField()
 
     cited = {"type": "web_search_result_location", "url": "https://a.example", "cited_text": "Sunny."}
     text = {"type": "text", "text": "[[ ## answer ## ]]\nSunny.", "citations": [cited]}

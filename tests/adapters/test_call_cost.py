@@ -26,14 +26,6 @@ def echo(text: str) -> str:
     return text
 
 
-class Ask(dspy.Signature):
-    """Answer with the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls = dspy.OutputField()
-
-
 class Engine:
     """An engine that answers at once and keeps what it was asked."""
 
@@ -67,19 +59,14 @@ def collect() -> None:
         gc.collect()
 
 
-class Think(dspy.Signature):
-    """Answer with the tools."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
+class Think(Must):
     thoughts: dspy.Reasoning = dspy.OutputField()
-    calls: ToolCalls = dspy.OutputField()
 
 
 def test_an_adapter_is_forgotten_with_its_last_user() -> None:
     """call-cost: Caches are bounded and weak."""
     adapter = sigadapt.ChatAdapter()
-    adapter.format(Ask, [], {"question": "?"})
+    adapter.format(Must, [], {"question": "?"})
     known = weakref.ref(adapter)
     del adapter
     collect()
@@ -118,7 +105,7 @@ def test_work_grows_in_line_with_tools() -> None:
     def of(count: int) -> int:
         def declare_and_ask() -> None:
             decls = ToolDecls([{"name": f"tool_{number}"} for number in range(count)])
-            dspy.Predict(Ask)(question="?", tools=decls)
+            dspy.Predict(Must)(question="?", tools=decls)
 
         with quiet(Engine()):
             return work(declare_and_ask)
@@ -155,7 +142,7 @@ async def test_tasks_through_one_adapter_do_not_meet() -> None:
 
     call-cost: Each answer comes back to its own question.
     """
-    adapter, decls, predict = sigadapt.ChatAdapter(), ToolDecls(echo), dspy.Predict(Ask)
+    adapter, decls, predict = sigadapt.ChatAdapter(), ToolDecls(echo), dspy.Predict(Must)
     with LoopbackProvider(Meeting(TASKS)) as provider:
         lm = dspy.LM(**provider.lm_options("openai"))
 
@@ -171,12 +158,12 @@ def test_a_prompt_cache_reaches_the_request() -> None:
     """request-shaping: A prompt cache that was asked for reaches the provider."""
     engine, wanted = Engine(), lm15.CacheConfig(mode="auto")
     with quiet(engine), dspy.context(lm=dspy.LM("openai/x", engine=engine, cache=False, prompt_cache=wanted)):
-        dspy.Predict(Ask)(question="?", tools=[echo])
+        dspy.Predict(Must)(question="?", tools=[echo])
     assert engine.asked[-1].config.cache == wanted
     with quiet(engine):
-        dspy.Predict(Ask)(question="?", tools=[echo], config={"prompt_cache": wanted})
+        dspy.Predict(Must)(question="?", tools=[echo], config={"prompt_cache": wanted})
         assert engine.asked[-1].config.cache == wanted
-        dspy.Predict(Ask)(question="?", tools=[echo])
+        dspy.Predict(Must)(question="?", tools=[echo])
         assert engine.asked[-1].config.cache is None
 
 
@@ -235,7 +222,7 @@ def test_tools_that_were_dropped_are_forgotten() -> None:
     known = [weakref.ref(tool) for tool in tools]
     with quiet(engine):
         for number in range(19):  # each is the first of a list that the next one follows
-            dspy.Predict(Ask)(question="?", tools=tools[number : number + 2])
+            dspy.Predict(Must)(question="?", tools=tools[number : number + 2])
     collect()
     before = len(tool_decl._DECLARED)  # pyright: ignore[reportPrivateUsage]
     engine.asked.clear()
@@ -250,6 +237,6 @@ def test_settings_that_were_sent_are_sent_again_as_they_are() -> None:
     engine = Engine()
     with quiet(engine):
         for temperature in (1, 1.0, 0.5, 1):
-            dspy.Predict(Ask)(question="?", tools=[echo], config={"temperature": temperature, "top_p": 0.5})
+            dspy.Predict(Must)(question="?", tools=[echo], config={"temperature": temperature, "top_p": 0.5})
     sent = [request.config.temperature for request in engine.asked]
     assert sent == [1, 1.0, 0.5, 1]

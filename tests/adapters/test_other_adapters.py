@@ -6,10 +6,10 @@ import dspy
 import pydantic
 import pytest
 from dspy.utils.exceptions import AdapterParseError
-from support import PARIS, May, get_weather
+from support import PARIS, Ask, May, get_weather
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
+from sigadapt import ToolCall, ToolCalls, ToolResults
 from sigadapt.testing import Answer, LoopbackProvider, Received
 
 MODES = ("sync", "async")
@@ -20,13 +20,10 @@ class Place(pydantic.BaseModel):
     people: int
 
 
-class Describe(dspy.Signature):
+class Describe(Ask):
     """Describe the place, or use the tools."""
 
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
     place: Place = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 async def ask(

@@ -41,45 +41,54 @@ def said_text(form: str) -> Any:
     return said[form]
 
 
+def chat(message: Mapping[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
+    """A body of chat completions around a message; `more` stands beside it."""
+    finish = finish or ("tool_calls" if message.get("tool_calls") else "stop")
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}, **more}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def responses(*items: Any, status: str = "completed", **more: Any) -> dict[str, Any]:
+    head = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": status}
+    return {**head, "output": [*items], **more}
+
+
+def claude(*blocks: Any, stop: str | None = None, **more: Any) -> dict[str, Any]:
+    stop = stop or ("tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn")
+    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": stop}
+    return {**head, "content": [*blocks], "usage": {"input_tokens": 1, "output_tokens": 1}, **more}
+
+
+def gemini(*parts: Any, finish: str = "STOP", **more: Any) -> dict[str, Any]:
+    candidate = {"index": 0, "content": {"role": "model", "parts": [*parts]}, "finishReason": finish, **more}
+    return {"candidates": [candidate], "modelVersion": "m"}
+
+
+def ollama(**message: Any) -> dict[str, Any]:
+    head = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "done": True, "done_reason": "stop"}
+    return {**head, "message": {"role": "assistant", **message}}
+
+
 def body(form: str, heard: Any) -> dict[str, Any]:
     """The whole answer of a provider around the model's turn."""
-    calls = "tool_use" in json.dumps(heard) or "toolUse" in json.dumps(heard)
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    chat_usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     if form == "chat":
-        finish = "tool_calls" if heard.get("tool_calls") else "stop"
-        choice = {"index": 0, "finish_reason": finish, "message": heard}
-        head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
-        return {**head, "choices": [choice], "usage": chat_usage}
+        counted = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return {**chat(heard), "usage": counted}
     if form == "responses":
-        head = {"id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "m"}
-        return {**head, "output": heard, "usage": usage}
+        return {**responses(*heard), "usage": usage}
     if form == "anthropic":
-        head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
-        stop = "tool_use" if calls else "end_turn"
-        if isinstance(heard, dict):  # {"paused": the blocks so far}
-            heard, stop = cast("dict[str, Any]", heard)["paused"], "pause_turn"
-        return {
-            **head,
-            "content": heard,
-            "stop_reason": stop,
-            "usage": {"input_tokens": 1, "output_tokens": 1},
-        }
+        is_paused = isinstance(heard, dict)  # {"paused": the blocks so far}
+        return claude(*heard["paused"], stop="pause_turn") if is_paused else claude(*heard)
     if form == "gemini":
-        candidate = {"index": 0, "content": {"role": "model", "parts": heard}, "finishReason": "STOP"}
         counted = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
-        return {"candidates": [candidate], "usageMetadata": counted, "modelVersion": "m"}
+        return {**gemini(*heard), "usageMetadata": counted}
     if form == "ollama":
-        message = {"role": "assistant", **heard}
-        head = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message}
-        return {**head, "done": True, "done_reason": "stop", "prompt_eval_count": 1, "eval_count": 1}
-    message = {"role": "assistant", "content": heard}
-    counted = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
-    stop = "tool_use" if calls else "end_turn"
+        return {**ollama(**heard), "prompt_eval_count": 1, "eval_count": 1}
     return {
-        "output": {"message": message},
-        "stopReason": stop,
-        "usage": counted,
+        "output": {"message": {"role": "assistant", "content": heard}},
+        "stopReason": "tool_use" if "toolUse" in json.dumps(heard) else "end_turn",
+        "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
         "metrics": {"latencyMs": 1},
     }
 

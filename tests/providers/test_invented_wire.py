@@ -13,9 +13,10 @@ import dspy
 import pytest
 from dspy import lm15
 from internals import BY_WIRE, PROVIDERS, ROUTES, Reading, Response, Route, Server
+from support import Turns
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults
+from sigadapt import ToolResults
 from sigadapt.providers.provider import Provider, Result, Role
 from sigadapt.providers.route import RouteModels
 from sigadapt.providers.usage import AnswerUsage, answer_usage, count_in
@@ -31,7 +32,7 @@ class Acme(Provider):
 
     An answer: `{"acme": 1, "says": "Let me look.", "wants": [{"ref": "c1", "tool": "f", "with": {}}],
     "end": "wants"}`; its stream has the same members in pieces. A request: `{"model": "m", "most": 77,
-    "rules": "Be brief.", "talk": [{"who": "user", "says": "Weather?"}], "toolbox": [...]}`.
+    "rules": "Be brief.", "talk": [{"who": "user", "says": "Turns?"}], "toolbox": [...]}`.
     """
 
     name = NAME
@@ -93,16 +94,6 @@ class Acme(Provider):
 
 
 PROVIDER = Acme(Route(NAME, "lm15", models=RouteModels(server=NAME)))
-
-
-class Weather(dspy.Signature):
-    """Report the weather."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 @pytest.fixture
@@ -176,9 +167,9 @@ def test_one_file_is_enough_to_send(*, is_streamed: bool, beside: Json) -> None:
     try:
         lm = dspy.LM(f"{NAME}/m", api_key="k", max_tokens=77, cache=False, num_retries=0)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", hooks=[count])):
-            first = asked(is_streamed=is_streamed, question="Weather?", tools=[f])
+            first = asked(is_streamed=is_streamed, question="Turns?", tools=[f])
             results = ToolResults.of(first.calls, ["sunny"])
-            last = asked(is_streamed=is_streamed, question="Weather?", tools=[f], results=results)
+            last = asked(is_streamed=is_streamed, question="Turns?", tools=[f], results=results)
     finally:
         server.stop()
         lm15.unregister_provider(NAME)
@@ -193,16 +184,16 @@ def test_one_file_is_enough_to_send(*, is_streamed: bool, beside: Json) -> None:
         {"who": "tool", "ref": "c1", "gave": "sunny"},
     ]
     assert (body["model"], body["most"]) == ("m", 77)
-    assert body["rules"].startswith("Report")
+    assert body["rules"].startswith("Answer, or use")
     assert [tool["name"] for tool in body["toolbox"]] == ["f"]
 
 
 def asked(*, is_streamed: bool, **inputs: Any) -> Any:
     if not is_streamed:
-        return dspy.Predict(Weather)(**inputs)
+        return dspy.Predict(Turns)(**inputs)
 
     async def run() -> Any:
-        program: Any = dspy.streamify(dspy.Predict(Weather))
+        program: Any = dspy.streamify(dspy.Predict(Turns))
         items: list[Any] = [item async for item in program(**inputs)]
         return items[-1]
 

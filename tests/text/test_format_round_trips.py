@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
 
+import json
 import string
 from typing import Any
 
@@ -9,15 +10,13 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import FORMATS, compact
 from support import json_values
+from text_cases import WRITERS
 
 from sigadapt import Choice
 from sigadapt.response import choice_from_text
 
 Json = dict[str, Any]
-WRITABLE = [each.name for each in FORMATS if each.write]
-BY_NAME = {each.name: each for each in FORMATS}
 
 no_surrogates = st.characters(exclude_categories=["Cs"])
 names = st.text(string.ascii_letters + string.digits + "_-.", min_size=1, max_size=20).filter(
@@ -25,7 +24,7 @@ names = st.text(string.ascii_letters + string.digits + "_-.", min_size=1, max_si
 )
 plain_keys = st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size=8)
 any_keys = plain_keys | st.text(no_surrogates, max_size=6)
-MARKUP = (
+MARKUP = [
     *(
         "</parameter>",
         "</function>",
@@ -38,7 +37,7 @@ MARKUP = (
     ),
     *("}", '"', "<think>", "</think>", "[TOOL_CALLS]", "<tool_call>", "null", "true", "42", "'", "`", "\\"),
     "<![CDATA[",
-)
+]
 markup = st.sampled_from(MARKUP)
 texts = st.lists(markup | st.text(no_surrogates, max_size=6), max_size=4).map("".join)
 TYPES: dict[str, st.SearchStrategy[Any]] = {
@@ -88,10 +87,10 @@ plain_texts = st.text(
 
 def said(choice: Choice) -> list[tuple[str, str]]:
     assert choice.tool_calls is None or choice.tool_calls.invalid == ()
-    return [(call.name, compact(call.args)) for call in choice.tool_calls or ()]
+    return [(call.name, json.dumps(call.args)) for call in choice.tool_calls or ()]
 
 
-@pytest.mark.parametrize("name", WRITABLE)
+@pytest.mark.parametrize("name", WRITERS)
 @settings(max_examples=share(30))
 @given(turn=turns(), text=plain_texts)
 def test_what_is_said_is_read_back(
@@ -99,30 +98,10 @@ def test_what_is_said_is_read_back(
 ) -> None:
     """text-calls: What a format says is read back as it was."""
     schemas, calls = turn
-    form = BY_NAME[name]
-    assert form.write is not None
-    written = f"{text}\n\n{form.write(calls, schemas)}" if text else form.write(calls, schemas)
+    write = WRITERS[name]
+    assert write([], schemas) == ""
+    written = f"{text}\n\n{write(calls, schemas)}" if text else write(calls, schemas)
     tools = [{"name": tool, "parameters": schema} for tool, schema in schemas.items()]
     choice = choice_from_text(written, tools, formats=[name])
-    assert said(choice) == [(tool, compact(args)) for tool, args in calls]
+    assert said(choice) == [(tool, json.dumps(args)) for tool, args in calls]
     assert choice.text == (text or None)
-
-
-def test_the_formats_that_are_said() -> None:
-    needed = {
-        "hermes",
-        "llama3-json",
-        "mistral-json",
-        "qwen3-coder-xml",
-        "glm-4.5",
-        "deepseek-v3.1",
-        "kimi-k2",
-    }
-    assert needed | {"pythonic", "plain-json", "fenced-json"} <= set(WRITABLE)
-
-
-@pytest.mark.parametrize("name", WRITABLE)
-def test_no_calls_are_said_as_nothing(name: str) -> None:
-    form = BY_NAME[name]
-    assert form.write is not None
-    assert form.write([], {}) == ""

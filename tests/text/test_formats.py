@@ -5,12 +5,15 @@
 import re
 from typing import Any
 
+import dspy
 import pytest
-from internals import FORMATS, looks_like
+from support import Must, get_weather, lm_of
+from text_cases import CALL, EXAMPLES, MARKED, PARIS
 
-from sigadapt import ToolCalls
-from sigadapt.errors import InvalidOption
+import sigadapt
+from sigadapt.errors import InvalidOption, MissingToolCalls
 from sigadapt.response import choice_from_text
+from sigadapt.testing import Answer, LoopbackProvider
 
 WEATHER: dict[str, Any] = {
     "name": "get_weather",
@@ -26,11 +29,8 @@ WEATHER: dict[str, Any] = {
     },
 }
 TOOLS: list[Any] = [WEATHER, {"name": "now", "parameters": {"type": "object", "properties": {}}}]
-PARIS: list[tuple[str, Any]] = [("get_weather", {"city": "Paris"})]
-NAMES = [each.name for each in FORMATS]
 UNSURE = ("command-r-plus", "functionary-v3.2", "bracket-calling", "gemma3-tool-code")
 """Formats whose markup prose and code may hold, too."""
-BY_NAME = {each.name: each for each in FORMATS}
 
 
 def calls(text: str, **options: Any) -> list[tuple[str, Any]]:
@@ -40,25 +40,17 @@ def calls(text: str, **options: Any) -> list[tuple[str, Any]]:
     return [(call.name, call.args) for call in read or ()]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_a_format_reads_its_example(name: str) -> None:
     """text-calls: Every format of the table is read."""
-    form = BY_NAME[name]
-    alone = choice_from_text(form.example, TOOLS, formats=[name])
-    assert isinstance(alone.tool_calls, ToolCalls)
-    assert [(call.name, call.args) for call in alone.tool_calls] == PARIS
-    assert alone.text is None
-    assert calls(form.example) == PARIS
+    assert calls(EXAMPLES[name], formats=[name]) == calls(EXAMPLES[name]) == PARIS
+    assert choice_from_text(EXAMPLES[name], TOOLS, formats=[name]).text is None
 
 
-AROUND = [each.name for each in FORMATS if not each.bare and each.name not in ("harmony", "gemma3-tool-code")]
-
-
-@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("name", sorted(MARKED.keys() - {"harmony", "gemma3-tool-code"}))
 def test_the_text_around_a_call_stays(name: str) -> None:
     """text-calls: What is no call stays text."""
-    form = BY_NAME[name]
-    choice = choice_from_text(f"Let me look.\n{form.example}\nOne moment.", TOOLS)
+    choice = choice_from_text(f"Let me look.\n{EXAMPLES[name]}\nOne moment.", TOOLS)
     assert [call.name for call in choice.tool_calls or ()] == ["get_weather"]
     said = (choice.text or "").split("\n")
     assert said[0] == "Let me look."
@@ -66,23 +58,17 @@ def test_the_text_around_a_call_stays(name: str) -> None:
     assert set(said[1:-1]) <= {""}
 
 
-@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_another_tools_call_is_a_bad_call_if_its_markup_says_so(each: Any) -> None:
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_another_tools_call_is_a_bad_call_if_its_markup_says_so(name: str) -> None:
     """text-calls: Only declared tools are called."""
-    choice = choice_from_text(each.example, [{"name": "other"}])
-    if each.bare or each.name in UNSURE:
-        assert choice.tool_calls is None
-        assert choice.text == each.example
+    choice = choice_from_text(EXAMPLES[name], [{"name": "other"}])
+    if name not in MARKED or name in UNSURE:
+        assert (choice.tool_calls, choice.text) == (None, EXAMPLES[name])
         return
     assert choice.text is None
     assert choice.tool_calls is not None
     [call] = choice.tool_calls.invalid
     assert (call.code, call.name, "Paris" in call.arguments) == ("unknown_tool", "get_weather", True)
-
-
-def test_names_and_openers_are_there_once() -> None:
-    assert len(NAMES) == len(set(NAMES))
-    assert all(each.reads.endswith(".") for each in FORMATS)
 
 
 def test_the_closest_format_is_found_for_a_name_of_any_length() -> None:
@@ -92,17 +78,16 @@ def test_the_closest_format_is_found_for_a_name_of_any_length() -> None:
             choice_from_text("", TOOLS, formats=[name])
 
 
-@pytest.mark.parametrize(
-    ("text", "seen"),
-    [(each.example, each.name) for each in FORMATS if each.name not in ("lfm2-json", "llama4-pythonic")],
-)
-def test_a_call_looks_like_its_format(text: str, seen: str) -> None:
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"lfm2-json", "llama4-pythonic"}))
+def test_a_call_looks_like_its_format(name: str) -> None:
     """text-calls: A text says what it looks like."""
-    found = looks_like(text, TOOLS)
-    assert found is not None
-    assert found[1] == "get_weather"
-    if seen not in ("longcat-pairs", "tool-calls-list"):
-        assert found[0] == seen
+    seen = ".*" if name in ("longcat-pairs", "tool-calls-list") else re.escape(name)  # which others read, too
+    with (
+        LoopbackProvider([Answer(text=EXAMPLES[name])]) as provider,
+        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter(tool_calling="native")),
+        pytest.raises(MissingToolCalls, match=f"looks like a {seen} call of 'get_weather'"),
+    ):
+        dspy.Predict(Must)(question="?", tools=[get_weather])
 
 
 NOW: tuple[str, Any] = ("now", {})
@@ -134,7 +119,6 @@ GLM_OPEN = (
 MIXED = '<|tool_call>call:get_weather{"city":"Paris","near":{km:2.5},tags:[<|"|>a, b<|"|>]}<tool_call|>'
 IN_ROLE = "<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>"
 DEEPSEEK = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather```json\n{}<｜tool▁call▁end｜>"
-CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 NESTED = '{"type":"function","function":{"name":"get_weather","arguments":{"city":"Paris"}}}'
 ESCAPED: Any = {"city": "New_York", "tags": ["a_b"], "near": {"k_m": 1}}
 MADE: list[tuple[str, list[tuple[str, Any]]]] = [
@@ -273,8 +257,8 @@ def test_empty_markup_says_nothing(empty: str) -> None:
 
 def test_ids_that_models_write_are_kept() -> None:
     """text-calls: An id in the text is kept."""
-    kimi = choice_from_text(BY_NAME["kimi-k2"].example, TOOLS).tool_calls
-    other = choice_from_text(BY_NAME["hermes"].example, TOOLS).tool_calls
+    kimi = choice_from_text(EXAMPLES["kimi-k2"], TOOLS).tool_calls
+    other = choice_from_text(EXAMPLES["hermes"], TOOLS).tool_calls
     assert kimi is not None
     assert other is not None
     assert (kimi[0].id, other[0].id) == ("functions.get_weather:0", "call_1")

@@ -3,36 +3,29 @@
 import asyncio
 import gzip
 import json
-from collections.abc import Iterator
 from typing import Any, cast
 
 import dspy
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from internals import Layout, TextGate, text_read
 from support import ADAPTERS, CORPUS_TEXTS, May, get_weather, lm_of
+from text_cases import TAGGED, Layout, read, streamed
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls
 from sigadapt.testing import Answer, LoopbackProvider
 
-CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 LOOK = "Let me look at the `weather` in *Paris*, as a > b and [1] say."
 TOOLS: dict[str, Any] = {"get_weather": {}, "now": {}}
 
 
-class Two(dspy.Signature):
+class Two(May):
     """Answer."""
 
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str = dspy.OutputField()
     source: str = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
-def streamed(
+def heard_of(
     adapter: Any,
     answer: Answer,
     signature: Any = May,
@@ -58,10 +51,7 @@ def streamed(
         return asyncio.run(go(lm_of(provider, *column)))
 
 
-MODES: list[dict[str, Any]] = [
-    {"tool_calling": "prompted"},
-    {"tool_calling": "native", "recover": True},
-]
+MODES: list[dict[str, Any]] = [{"tool_calling": "prompted"}, {"tool_calling": "native", "recover": True}]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +61,7 @@ MODES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("kind", ADAPTERS)
 def test_the_text_before_a_call_streams_without_the_call(kind: Any, mode: Any, column: Any) -> None:
     """streaming: Markup of a call is not shown."""
-    heard, final = streamed(kind(**mode), Answer(text=f"{LOOK}\n{CALL}", chunk=4), column=column)
+    heard, final = heard_of(kind(**mode), Answer(text=f"{LOOK}\n{TAGGED}", chunk=4), column=column)
     assert [call.name for call in final.calls] == ["get_weather"]
     assert "".join(heard["answer"]).strip() == final.calls.text == LOOK
     assert len(heard["answer"]) > 5
@@ -88,9 +78,9 @@ def test_the_text_before_a_call_streams_without_the_call(kind: Any, mode: Any, c
 )
 def test_fields_stream_without_the_calls_behind_them(kind: Any, text: str, mode: Any) -> None:
     """streaming: Markup of a call is not shown."""
-    heard, final = streamed(kind(**mode), Answer(text=f"{text}{CALL}", chunk=4), Two, ("answer", "source"))
+    heard, final = heard_of(kind(**mode), Answer(text=f"{text}{TAGGED}", chunk=4), Two, ("answer", "source"))
     assert [call.name for call in final.calls] == ["get_weather"]
-    plain, _ = streamed(kind(), Answer(text=text, chunk=4), Two, ("answer", "source"))
+    plain, _ = heard_of(kind(), Answer(text=text, chunk=4), Two, ("answer", "source"))
     shown = ["".join(heard[field]).strip() for field in ("answer", "source")]
     assert shown == ["".join(plain[field]).strip() for field in ("answer", "source")]
     assert LOOK in shown[0]
@@ -98,12 +88,25 @@ def test_fields_stream_without_the_calls_behind_them(kind: Any, text: str, mode:
     assert len(heard["answer"]) > 5
 
 
+PLAIN = [
+    (f"<think>Do I need <b>tools</b>? No.</think>\n\n{LOOK} It is sunny.", f"{LOOK} It is sunny."),
+    (
+        'Write `{"a": 1}` so:\n```json\n{"name": "other", "arguments": {}}\n```\nor <tool_call> as a word.',
+        None,
+    ),
+]
+
+
 @pytest.mark.parametrize("mode", MODES, ids=["prompted", "recover"])
-def test_an_answer_behind_a_thinking_streams(mode: Any) -> None:
-    """streaming: Text behind a thinking streams."""
-    text = f"<think>Do I need <b>tools</b>? No.</think>\n\n{LOOK} It is sunny."
-    heard, final = streamed(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
-    assert "".join(heard["answer"]) == final.answer == f"{LOOK} It is sunny."
+@pytest.mark.parametrize(("text", "said"), PLAIN, ids=["behind a thinking", "like a call"])
+def test_an_answer_without_calls_streams(text: str, said: str | None, mode: Any) -> None:
+    """
+    streaming: Text behind a thinking streams
+    streaming: Held text that is no call is shown
+    """
+    heard, final = heard_of(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
+    assert not final.calls
+    assert "".join(heard["answer"]).strip() == final.answer == (said or text)
     assert len(heard["answer"]) > 5
 
 
@@ -122,10 +125,9 @@ def test_an_answer_behind_a_thinking_streams(mode: Any) -> None:
 def test_calls_without_markup_are_not_shown(text: str, how: Any) -> None:
     """streaming: Markup of a call is not shown."""
     tools: dict[str, Any] = {"fetch": {}, "fetch_all_of_it": {}}
-    assert text_read(text, tools, **how).calls
+    assert read(text, tools, **how).calls
     for size in range(1, len(text) + 1):
-        gate = TextGate(tools, ("answer",), **how)
-        assert "".join(map(gate.take, _cut(text, [size]))) == "", size
+        assert streamed(text, tools, size, **how)[0] == "", size
 
 
 PROSE: list[tuple[str, dict[str, bool]]] = [
@@ -141,24 +143,21 @@ PROSE: list[tuple[str, dict[str, bool]]] = [
 @pytest.mark.parametrize(("text", "how"), PROSE)
 def test_prose_that_begins_like_a_call_passes_at_once(text: str, how: Any) -> None:
     """streaming: Held text that is no call is shown."""
-    gate = TextGate({"fetch": {}}, ("answer",), **how)
-    assert "".join(map(gate.take, _cut(text, [3]))).strip(" ,") == text.strip(" ,")
+    assert streamed(text, {"fetch": {}}, 3, **how)[0].strip(" ,") == text.strip(" ,")
 
 
 @pytest.mark.parametrize("before", ["", "Sure: ", "abc</think> "])
 @pytest.mark.parametrize("indent", [None, 1])
 def test_the_calls_of_an_object_of_fields_are_not_shown(before: str, indent: int | None) -> None:
     """streaming: Markup of a call is not shown."""
-    layout = Layout("calls", '"{}"', ("answer", "source"))
+    how: Any = {"undeclared": True, "layout": Layout("calls", '"{}"', ("answer", "source"))}
     call = {"tool_calls": [{"name": "fetch", "args": {"a": {"b": 1}}}]}
     text = before + json.dumps({"answer": LOOK, "calls": call}, indent=indent)
-    said = text_read(text, {"fetch": {}}, undeclared=True, layout=layout).text or ""
     for size in (1, 3, 7, 20):
-        gate = TextGate({"fetch": {}}, ("answer", "calls", "source"), undeclared=True, layout=layout)
-        shown = "".join(map(gate.take, _cut(text, [size])))
-        assert "calls" not in shown
-        assert LOOK in shown
-        assert "".join((shown + gate.remaining(said)).split()) == "".join(said.split())
+        passed, shown, said = streamed(text, {"fetch": {}}, size, fields=("answer", "calls", "source"), **how)
+        assert "calls" not in passed
+        assert LOOK in passed
+        assert "".join(shown.split()) == "".join((said or "").split())
 
 
 def test_without_listeners_the_chunks_are_the_providers() -> None:
@@ -171,22 +170,15 @@ def test_without_listeners_the_chunks_are_the_providers() -> None:
         chunks = [item for item in items if not isinstance(item, dspy.Prediction)]
         return "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks)
 
-    with LoopbackProvider([Answer(text=f"{LOOK}\n{CALL}", chunk=4)]) as provider:
-        assert asyncio.run(go(lm_of(provider))) == f"{LOOK}\n{CALL}"
-
-
-def passed(text: str, pieces: Iterator[str], tools: dict[str, Any]) -> tuple[str, str]:
-    """What a gate lets pass of a text, and what the finished reading says."""
-    gate, said = TextGate(tools, ("answer",)), text_read(text, tools).text or ""
-    shown = "".join(map(gate.take, pieces))
-    return shown + gate.remaining(said), said
+    with LoopbackProvider([Answer(text=f"{LOOK}\n{TAGGED}", chunk=4)]) as provider:
+        assert asyncio.run(go(lm_of(provider))) == f"{LOOK}\n{TAGGED}"
 
 
 TEXTS = st.lists(
     st.sampled_from(
         [
             *(
-                CALL,
+                TAGGED,
                 LOOK,
                 "<think>",
                 "</think>",
@@ -205,22 +197,14 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-@example(text=f'{LOOK}{{"answer": "<|im_end|>{LOOK}{CALL}', sizes=[1])
+@example(text=f'{LOOK}{{"answer": "<|im_end|>{LOOK}{TAGGED}', sizes=[1])
 @given(text=TEXTS, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
 def test_what_passes_is_what_the_answer_says(text: str, sizes: list[int]) -> None:
     """streaming: Held text that is no call is shown."""
-    pieces = _cut(text, sizes)
-    shown, said = passed(text, pieces, TOOLS)
+    _, shown, said = streamed(text, TOOLS, *sizes)
+    said = said or ""
     # A closing tag may show later that all before it was thought; the answer then follows on a new line.
     assert shown.strip() == said.strip() or (said in shown and "</think>" in text)
-
-
-def _cut(text: str, sizes: list[int]) -> Iterator[str]:
-    place = turn = 0
-    while place < len(text):
-        size = sizes[turn % len(sizes)]
-        yield text[place : place + size]
-        place, turn = place + size, turn + 1
 
 
 @pytest.mark.skipif(not CORPUS_TEXTS.is_dir(), reason="SIGADAPT_CORPUS names no folder with texts")
@@ -232,17 +216,8 @@ def test_no_markup_of_the_corpus_is_shown(size: int) -> None:
     retracted = 0
     for row in rows:
         tools: dict[str, Any] = {call["name"]: {} for call in row["expected"]["calls"]}
-        shown, said = passed(row["text"], _cut(row["text"], [size]), tools)
-        if shown.strip() != said.strip():
+        _, shown, said = streamed(row["text"], tools, size)
+        if shown.strip() != (said or "").strip():
             retracted += 1  # a thinking that the prompt had opened; nobody can know before its end
-            assert shown.strip().endswith(said.strip()), row["id"]
+            assert shown.strip().endswith((said or "").strip()), row["id"]
     assert retracted < len(rows) / 45
-
-
-@pytest.mark.parametrize("mode", MODES, ids=["prompted", "recover"])
-def test_what_only_looked_like_a_call_is_shown_in_the_end(mode: Any) -> None:
-    """streaming: Held text that is no call is shown."""
-    text = 'Write `{"a": 1}` so:\n```json\n{"name": "other", "arguments": {}}\n```\nor <tool_call> as a word.'
-    heard, final = streamed(sigadapt.ChatAdapter(**mode), Answer(text=text, chunk=5))
-    assert not final.calls
-    assert "".join(heard["answer"]).strip() == final.answer == text

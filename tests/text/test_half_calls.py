@@ -5,14 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import FORMATS, TextGate, read_text
+from text_cases import MARKED, streamed
 
 from sigadapt.response import choice_from_text
 
-TOOLS = [
-    {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}},
-    {"name": "now"},
-]
+TOOLS = [{"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}}, {"name": "now"}]
 SCHEMAS: dict[str, Any] = {"get_weather": {"properties": {"city": {"type": "string"}}}, "now": {}}
 KIMI = "<|tool_call_begin|>{}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
 
@@ -34,15 +31,6 @@ HALF: list[tuple[str, str, str | None, str | None]] = [
     (KIMI.format("call_9d"), "unknown_tool", "call_9d", None),
     ("<|channel|>commentary to=browser.search<|message|>{}<|call|>", "unknown_tool", "browser.search", None),
 ]
-TEXT = [
-    "The tag <tool_call> opens it.",
-    "<tool_call>I am not sure which tool to use.</tool_call>",
-    "I look it up.\n[TOOL_CALLS]",
-    '<function_call> {"name": "no_function", "arguments": {}}',
-    "> <tool_call>\n> get_weather: Paris\n> </tool_call>",
-    "So:\n```\n<tool_call>\nget_weather: Paris\n</tool_call>\n```\nIt lacks braces.",
-    "It wrote `<tool_call>get_weather: Paris</tool_call>` and stopped.",
-]
 
 
 @pytest.mark.parametrize(("text", "code", "name", "said"), HALF)
@@ -55,28 +43,12 @@ def test_half_a_call_is_a_bad_call(text: str, code: str, name: str | None, said:
     assert (call.code, call.name, call.altered) == (code, name, ("recovered",))
 
 
-@pytest.mark.parametrize("text", TEXT)
-def test_named_quoted_and_empty_markup_is_text(text: str) -> None:
-    """text-calls: What is no call stays text."""
-    choice = choice_from_text(text, TOOLS)
-    assert choice.tool_calls is None
-    assert (choice.text or "") in (text, text.removesuffix("\n[TOOL_CALLS]"))
-
-
 UNKNOWN = [
     '<acme:run tool="get_weather">\n<acme:in key="city">Paris</acme:in>\n</acme:run>',
     '<|do|>get_weather<|with|>{"city": "Paris"}<|done|>',
     '<tool: function>\nget_weather {"city": "Paris"}\n</tool>',
     "<get_weather>\n<city>Paris</city>\n</get_weather>",
     "<now>{}</now>",
-]
-NO_CALLS = [
-    "Put the result of <get_weather> here.",
-    '<input type="now" name="city"> is a field.',
-    "<now>\n<p>It is late.</p>\n</now>",
-    'See <a href="/now">now</a>.',
-    "So:\n```xml\n<now>{}</now>\n```\nThat is one.",
-    'You wrote "<now>{}</now>".',
 ]
 
 
@@ -89,27 +61,14 @@ def test_a_call_in_unknown_markup_is_told(text: str, size: int) -> None:
     assert choice.tool_calls is not None
     [call] = choice.tool_calls.invalid
     assert (call.code, call.name, call.arguments) == ("unread_call", call.name, text)
-    gate = TextGate(SCHEMAS, ("answer",))
-    assert "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size)) == ""
-
-
-@pytest.mark.parametrize("text", NO_CALLS)
-def test_a_tools_name_in_a_tag_is_no_call(text: str) -> None:
-    """text-calls: What is no call stays text."""
-    choice = choice_from_text(text, TOOLS)
-    assert (choice.text, choice.tool_calls) == (text, None)
-
-
-MARKUP = [row.example for row in FORMATS if not row.bare]
+    assert streamed(text, SCHEMAS, size)[0] == ""
 
 
 @given(data=st.data(), size=st.integers(1, 9))
 def test_half_a_call_is_not_shown(data: st.DataObject, size: int) -> None:
     """streaming: Markup of a call is not shown."""
-    example = data.draw(st.sampled_from(MARKUP))
+    example = data.draw(st.sampled_from([*MARKED.values()]))
     start = data.draw(st.integers(0, len(example)))
     text = example[:start] + example[data.draw(st.integers(start, len(example))) :]
-    gate = TextGate(SCHEMAS, ("answer",))
-    shown = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
-    said = read_text(text, SCHEMAS).text or ""
-    assert (shown + gate.remaining(said)).strip() == said.strip()
+    _, shown, said = streamed(text, SCHEMAS, size)
+    assert shown.strip() == (said or "").strip()

@@ -2,17 +2,13 @@
 
 # ruff: noqa: RUF001  (tokens of models hold full-width bars)
 
-from typing import Any
-
 import pytest
-from internals import FORMATS
+from text_cases import EXAMPLES, tool
 
 from sigadapt import ChatAdapter
 from sigadapt.response import choice_from_text
 
-TOOLS: list[dict[str, Any]] = [
-    {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
-]
+TOOLS = [tool("get_weather", city="string")]
 MANY = 4_000
 PIECES = [
     *(
@@ -76,14 +72,18 @@ def test_many_openers_end(piece: str) -> None:
         assert calls is None or len(calls.in_order()) <= 1_001
 
 
-@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_many_calls_are_bounded(each: Any) -> None:
-    """text-calls: Hostile text ends."""
-    calls = choice_from_text(f"{each.example}\n" * 3_000, TOOLS).tool_calls
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_many_calls_are_bounded(name: str) -> None:
+    """
+    text-calls: Hostile text ends
+    text-calls: A budget that is spent says so
+    """
+    calls = choice_from_text(f"{EXAMPLES[name]}\n" * 3_000, TOOLS).tool_calls
     assert calls is not None
     assert len(calls.in_order()) <= 1_001
-    if each.name != "mistral-bare":
+    if name != "mistral-bare":
         assert "more calls than the 1,000" in calls.invalid[-1].message
+        assert (calls.invalid[-1].name, calls.invalid[-1].code) == (None, "malformed_call")
 
 
 @pytest.mark.parametrize(

@@ -9,53 +9,30 @@ import pytest
 from budgets import share
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from internals import FORMATS, Layout, Scan, TextGate, read_text
+from internals import Scan
 from support import CORPUS
+from text_cases import EXAMPLES, FIELDS, PARIS, WRITERS, read, streamed, tool
 
 from benchmarks.answers import measure
 from sigadapt.response import choice_from_text
 
-
-def tool(name: str, *keys: str) -> dict[str, Any]:
-    properties = {key: {"type": "string"} for key in keys}
-    return {
-        "name": name,
-        "parameters": {"type": "object", "properties": properties, "required": list(keys)},
-    }
-
-
-TOOLS = [tool("write_file", "path", "content"), tool("get_weather", "city"), tool("now")]
+TOOLS = [tool("write_file", path="string", content="string"), tool("get_weather", city="string"), tool("now")]
 SCHEMAS = {each["name"]: each["parameters"] for each in TOOLS}
 FIELD = '[[ ## calls ## ]]\n{"name": "get_weather", "args": {"city": "Paris"}}\n[[ ## completed ## ]]'
-MARKUP = [
-    *(each.example for each in FORMATS),
-    FIELD,
-    "</tool_call>",
-    "<think>",
-    "</think>",
-    "```",
-    "~~~",
-    "`",
-]
-FENCED = [each for each in FORMATS if each.name != "gemma3-tool-code"]  # which is a fence itself
-WRITABLE = [each for each in FORMATS if each.write is not None]
-WRITERS = [each.name for each in WRITABLE]
+MARKUP = [*EXAMPLES.values(), FIELD, "</tool_call>", "<think>", "</think>", "```", "~~~", "`"]
 markup = st.lists(st.sampled_from([*MARKUP, "words ", "\n"]), min_size=1, max_size=4).map("".join)
 
 
 def calls_in(text: str, **how: Any) -> list[tuple[Any, Any]]:
-    return [(call.name, call.arguments) for _, call in read_text(text, SCHEMAS, **how).calls]
+    return [(call.name, call.arguments) for _, call in read(text, SCHEMAS, **how).calls]
 
 
 @settings(max_examples=share(300))
-@given(content=markup, writer=st.sampled_from(WRITERS))
+@given(content=markup, writer=st.sampled_from([*WRITERS]))
 def test_no_call_comes_out_of_a_value(content: str, writer: str) -> None:
     """text-calls: Markup inside of a value is a value."""
-    form = next(each for each in FORMATS if each.name == writer)
     args = {"path": "a.md", "content": content}
-    assert form.write is not None
-    choice = choice_from_text(form.write([("write_file", args)], SCHEMAS), TOOLS)
-    calls = choice.tool_calls
+    calls = choice_from_text(WRITERS[writer]([("write_file", args)], SCHEMAS), TOOLS).tool_calls
     assert calls is not None
     assert [(call.name, call.args) for call in calls] == [("write_file", args)]
 
@@ -74,50 +51,46 @@ def quoted(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("example", [*(each.example for each in FORMATS), FIELD])
+@pytest.mark.parametrize("example", [*EXAMPLES.values(), FIELD])
 def test_no_call_comes_out_of_a_quotation(example: str) -> None:
     """text-calls: Prose, code and examples are no calls."""
-    layout = Layout("calls", "[[ ## {} ## ]]", ("answer",))
     for text in quoted(example):
         assert calls_in(text) == []
         for form in WRITERS:
-            assert calls_in(text, undeclared=True, call_format=form, layout=layout) == []
+            assert calls_in(text, undeclared=True, call_format=form, layout=FIELDS) == []
 
 
-@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_a_cut_makes_no_other_call(each: Any) -> None:
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_a_cut_makes_no_other_call(example: str) -> None:
     """text-calls: A broken call is a bad call with its raw text."""
     properties = {"city": {"type": "string"}}
     optional = [{"name": "get_weather", "parameters": {"type": "object", "properties": properties}}]
-    for end in range(len(each.example)):
-        calls = choice_from_text(each.example[:end], optional).tool_calls
-        assert [call.args for call in calls or ()] in ([], [{"city": "Paris"}]), each.example[:end]
-    for text in (*quoted(each.example)[:5], f"Look: <!-- {each.example} -->"):
-        for end in range(0, len(text) * ("```" not in each.example), 3):
+    for end in range(len(example)):
+        calls = choice_from_text(example[:end], optional).tool_calls
+        assert [call.args for call in calls or ()] in ([], [{"city": "Paris"}]), example[:end]
+    for text in (*quoted(example)[:5], f"Look: <!-- {example} -->"):
+        for end in range(0, len(text) * ("```" not in example), 3):
             calls = choice_from_text(text[:end], optional).tool_calls
             assert [call.name for call in calls or ()] == [], text[:end]
 
 
 @settings(max_examples=share(200))
-@given(
-    thought=st.lists(st.sampled_from([each.example for each in FORMATS] + [FIELD, "Hm. ", "\n"])).map("".join)
-)
+@given(thought=st.lists(st.sampled_from([*EXAMPLES.values(), FIELD, "Hm. ", "\n"])).map("".join))
 def test_no_call_comes_out_of_a_thought(thought: str) -> None:
     """text-calls: A call in closed thinking is only thought of."""
-    layout = Layout("calls", "[[ ## {} ## ]]", ("answer",))
     text = f"<think>{thought}</think>No."
-    prompted: dict[str, Any] = {"undeclared": True, "call_format": "hermes", "layout": layout}
+    prompted: dict[str, Any] = {"undeclared": True, "call_format": "hermes", "layout": FIELDS}
     for how in ({}, prompted):
-        reading = read_text(text, SCHEMAS, **how)
+        reading = read(text, SCHEMAS, **how)
         assert (reading.calls, reading.text) == ([], "No.")
 
 
 @pytest.mark.parametrize("form", WRITERS)
-@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_every_format_is_read_whatever_was_asked_for(each: Any, form: str) -> None:
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_every_format_is_read_whatever_was_asked_for(example: str, form: str) -> None:
     """prompted-calling: A call in words."""
     schemas = {"get_weather": SCHEMAS["get_weather"]}
-    reading = read_text(each.example, schemas, undeclared=True, call_format=form)
+    reading = read(example, schemas, undeclared=True, call_format=form)
     [(_, call)] = reading.calls
     assert (call.name, reading.text) == ("get_weather", None)
     args = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
@@ -145,13 +118,10 @@ PIECES = [
 @example('```>>>get_weather\n{"city": "Paris"}<tool_call>\n{"name": "get_weather", "arguments": {}}', 1)
 def test_a_stream_says_what_the_whole_says(text: str, size: int) -> None:
     """streaming: Held text that is no call is shown."""
-    gate, said = TextGate(SCHEMAS, ("answer",)), read_text(text, SCHEMAS).text or ""
-    shown = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
-    rest = gate.remaining(said)
+    _, shown, said = streamed(text, SCHEMAS, size)
     # A closing tag, or Harmony's headers without tokens, may show later that all before it was thought.
-    assert "".join((shown + rest).split()) == "".join(said.split()) or any(
-        mark in text for mark in ("</think>", "<think>")
-    )
+    is_thought = "</think>" in text or "<think>" in text
+    assert is_thought or "".join(shown.split()) == "".join((said or "").split())
 
 
 # Work, counted and not timed
@@ -186,10 +156,8 @@ GROWING = [
 
 def grown() -> Iterator[str]:
     yield from GROWING
-    for each in FORMATS:
-        yield each.example
-        yield each.example[: len(each.example) // 2]
-        yield each.example.split("get_weather")[0] or "get_weather"
+    for text in EXAMPLES.values():
+        yield from (text, text[: len(text) // 2], text.split("get_weather")[0] or "get_weather")
 
 
 @pytest.mark.parametrize("piece", list(dict.fromkeys(grown())))
@@ -205,29 +173,14 @@ def test_work_grows_with_length(piece: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert work[1] <= 10 * work[0] + 100_000
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("piece", list(dict.fromkeys(grown())))
-def test_a_megabyte_takes_ten_times_the_work_of_a_tenth(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """text-calls: Hostile text ends."""
-    monkeypatch.setattr("sigadapt.text.reader.Scan", CountingScan)
-    work = list[int]()
-    for size in (100_000, 1_000_000):
-        CountingScan.spent = 0
-        choice_from_text(piece * (size // len(piece)), TOOLS)
-        work.append(CountingScan.spent)
-    assert work[1] <= 11 * work[0] + 10_000
-
-
-@pytest.mark.parametrize("each", FENCED, ids=lambda each: each.name)
-def test_a_fence_that_is_the_whole_answer_holds_calls(each: Any) -> None:
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"gemma3-tool-code"}))  # which is a fence itself
+def test_a_fence_that_is_the_whole_answer_holds_calls(name: str) -> None:
     """text-calls: A fence that is the whole answer holds calls."""
-    fence = "`````"
-    choice = choice_from_text(f"{fence}\n{each.example}\n{fence}", TOOLS)
-    assert [(call.name, call.args) for call in choice.tool_calls or ()] == [
-        ("get_weather", {"city": "Paris"})
-    ]
+    fenced = f"`````\n{EXAMPLES[name]}\n`````"
+    choice = choice_from_text(fenced, TOOLS)
+    assert [(call.name, call.args) for call in choice.tool_calls or ()] == PARIS
     assert choice.text is None
-    assert choice_from_text(f"So:\n{fence}\n{each.example}\n{fence}", TOOLS).tool_calls is None
+    assert choice_from_text(f"So:\n{fenced}", TOOLS).tool_calls is None
 
 
 @pytest.mark.parametrize(
@@ -269,14 +222,6 @@ def test_nothing_wins_silently(text: str) -> None:
     calls = choice_from_text(text, TOOLS).tool_calls
     assert calls is not None
     assert (len(calls), [bad.code for bad in calls.invalid]) == (0, ["duplicate_key"])
-
-
-def test_a_budget_that_is_spent_says_so() -> None:
-    """text-calls: A budget that is spent says so."""
-    calls = choice_from_text('<tool_call>{"name": "now"}</tool_call>' * 1_005, TOOLS).tool_calls
-    assert calls is not None
-    [bad] = calls.invalid
-    assert (len(calls), bad.name, bad.code) == (1_000, None, "malformed_call")
 
 
 @pytest.mark.skipif(CORPUS is None, reason="the answers are those of the corpus")

@@ -2,22 +2,12 @@
 
 # ruff: noqa: RUF001  (quotation marks)
 
-import json
 from typing import Any
 
 import pytest
-from internals import FORMATS, TextGate, read_text
+from text_cases import CALL, EXAMPLES, PARIS, TAGGED, TextGate, read, streamed, tool
 
 from sigadapt.response import choice_from_text
-
-
-def tool(name: str, **properties: Any) -> dict[str, Any]:
-    typed = {key: {"type": kind} for key, kind in properties.items()}
-    return {
-        "name": name,
-        "parameters": {"type": "object", "properties": typed, "required": [*properties][:1]},
-    }
-
 
 TOOLS = [
     tool("get_weather", city="string"),
@@ -27,77 +17,6 @@ TOOLS = [
     tool("now"),
 ]
 SCHEMAS = {each["name"]: each["parameters"] for each in TOOLS}
-CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
-TAGGED = f"<tool_call>{CALL}</tool_call>"
-PARIS = [("get_weather", {"city": "Paris"})]
-
-QUOTED = [
-    *(
-        f"Así: {left}{TAGGED}{right} y nada más."
-        for left, right in (
-            "„“",
-            "„”",
-            "””",
-            "“”",
-            "‘’",
-            "‚‘",
-            "«»",
-            "»«",
-            "‹›",
-            "「」",
-            "『』",
-            "《》",
-            '""',
-            "''",
-        )
-    ),
-    f"Il a écrit « {TAGGED} » hier.",
-    f"Sie sagte: „Ich würde {TAGGED} schreiben“, und ging.",
-    f'He said "I would write {TAGGED} here" and left.',
-    f"Say “please\n{TAGGED}\n” now.",
-    f"&lt;tool_call&gt;\n{CALL}\n&lt;/tool_call&gt;\nis escaped.",
-    f"&amp;lt;tool_call&amp;gt;\n{CALL}\n&amp;lt;/tool_call&amp;gt;",
-    f"&#60;tool_call&#62;\n{CALL}\n&#60;/tool_call&#62; so.",
-    f"Here is the call:\n```json\n{CALL}\n```",
-    *(
-        f"{words}\n```tool_code\nget_weather(city='Paris')\n```"
-        for words in (
-            "Here's an example of a call:",
-            "It looks like this:",
-            "I could call the tool:",
-            "The call would be:",
-            "It would be wrong to act. Models write:",
-            "How to call it:",
-        )
-    ),
-    "I call it now:\n~~~tool_code\nget_weather(city='Paris')\n~~~",
-    "I call it now:\n````tool_code\nget_weather(city='Paris')\n````",
-    "I call it now:\n- ```tool_code\n  get_weather(city='Paris')\n  ```",
-    "I call it now:\n```tool_code\nget_weather(city='Paris')\n```\nThen I wait.",
-    "I call it now:\n```tool_code\nget_weather(city='Paris')\n```\n```python\nprint(1)\n```",
-    "I call it now:\n```tool_code\nget_weather(city='Paris')\nprint(1)\n```",
-    "I call it now:\n```tool_code\ncity = 'Paris'\nget_weather(city=city)\n```",
-    "I call it now:\n```tool_code\ndrop_table(name='users')\n```",
-    "I call it now:\n```tool_code\nNone\n```",
-    "I call it now:\n```python\nget_weather(city='Paris')\n```",
-    "I call it now:\n```\nget_weather(city='Paris')\n```",
-    f"Ich lehne ab:\n~~~tool_call\n{CALL}\n~~~",
-    f"```json\n{CALL}\n```\nThis was refused.",
-    f"1. First\r\n   ```json\r\n   {CALL}\r\n   ```\r\n2. Then",
-    f'Result: {{"answer": "They write {TAGGED.replace(chr(34), chr(92) + chr(34))}"}} so.',
-    f"Result: {{'answer': '{TAGGED}'}} so.",
-    "Command A begins with <|START_THINKING|> and ends with <|END_THINKING|>, then answers.",
-    "Gemma 4 writes <|channel>thought and closes with <channel|> at the end.",
-    "The opening tag of Hermes is <tool_call>",
-    "A call stands between <tool_call> and </tool_call>.",
-]
-
-
-@pytest.mark.parametrize("text", QUOTED)
-def test_a_quotation_holds_no_call(text: str) -> None:
-    """text-calls: Prose, code and examples are no calls."""
-    choice = choice_from_text(text, TOOLS)
-    assert (choice.tool_calls, choice.text) == (None, text)
 
 
 CALLS = [
@@ -221,19 +140,18 @@ HARMLESS = [
 def test_what_can_be_no_part_of_a_call_leaves_at_once(head: str, how: dict[str, Any]) -> None:
     """streaming: Text that cannot be a call is not held back."""
     for text in (head + PROSE, f"It is so.\n{head}{PROSE}"):
-        gate, shown = TextGate(SCHEMAS, ("answer",), **how), ""
+        gate, shown = TextGate(SCHEMAS, ["answer"], **how), ""
         for at, char in enumerate(text):
             shown += gate.take(char)
             assert at < len(head) + 80 or at + 1 - len(shown) <= 80, text[len(shown) : at]
-        assert shown + gate.remaining(read_text(text, SCHEMAS, **how).text) == text
+        assert shown + gate.remaining(read(text, SCHEMAS, **how).text) == text
 
 
-@pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_the_gate_and_the_reader_share_the_beginning_of_a_call(each: Any) -> None:
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_the_gate_and_the_reader_share_the_beginning_of_a_call(example: str) -> None:
     """streaming: Markup of a call is not shown."""
-    for text in (each.example, json.loads(json.dumps(each.example)).replace("\n", "\r\n")):
-        gate = TextGate({"get_weather": {}}, ("answer",))
-        assert "".join(map(gate.take, text)) == ""
+    for text in (example, example.replace("\n", "\r\n")):
+        assert streamed(text, {"get_weather": {}})[0] == ""
 
 
 FENCE = "```tool_code\nget_weather(city='Paris')\n```"
@@ -291,7 +209,7 @@ REFUSING = (
 def test_a_call_that_a_model_quotes_or_refuses_is_none(words: str, how: dict[str, Any]) -> None:
     """text-calls: A fence of calls ends an answer."""
     text = f"I read the page.\n\n{words}\n{FENCE}"
-    reading = read_text(text, SCHEMAS, **how)
+    reading = read(text, SCHEMAS, **how)
     assert (reading.calls, reading.text) == ([], text)
 
 
@@ -299,11 +217,9 @@ def test_a_call_that_a_model_quotes_or_refuses_is_none(words: str, how: dict[str
 @pytest.mark.parametrize(("words", "fence"), LAST_FENCES)
 def test_no_half_of_such_a_fence_streams(words: str, fence: str, size: int) -> None:
     """text-calls: A fence of calls ends an answer."""
-    text = words + fence
-    gate = TextGate(SCHEMAS, ["answer"])
-    passed = "".join(gate.take(text[at : at + size]) for at in range(0, len(text), size))
+    passed, shown, _ = streamed(words + fence, SCHEMAS, size)
     assert words.startswith(passed)
-    assert (passed + gate.remaining(read_text(text, SCHEMAS).text)).strip() == words.strip()
+    assert shown.strip() == words.strip()
 
 
 BETWEEN_TAGS = [
@@ -326,5 +242,4 @@ def test_what_stands_between_tags_says_nothing(text: str) -> None:
     assert choice.tool_calls is not None
     assert [(call.name, call.args) for call in choice.tool_calls] == PARIS
     assert (choice.tool_calls.invalid, choice.text) == ((), None)
-    gate = TextGate(SCHEMAS, ["answer"])
-    assert "".join(map(gate.take, text)) + gate.remaining(None) == ""
+    assert streamed(text, SCHEMAS)[1] == ""

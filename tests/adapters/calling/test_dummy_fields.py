@@ -60,14 +60,10 @@ class Typed(dspy.Signature):
     calls: dspy.ToolCalls = dspy.OutputField()
 
 
-class Going(dspy.Signature):
+class Going(Many):
     """Answer with the tools."""
 
-    question: str = dspy.InputField()
     history: dspy.History = dspy.InputField()
-    tools: list[dspy.Tool] = dspy.InputField()
-    answer: str = dspy.OutputField()
-    calls: dspy.ToolCalls = dspy.OutputField()
 
 
 class NoCalls(dspy.Signature):

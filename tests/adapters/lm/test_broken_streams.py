@@ -4,11 +4,11 @@ from typing import Any
 
 import dspy
 import pytest
-from support import PARIS, May, get_weather, lm_of
+from asking import ask
+from support import PARIS
 
-import sigadapt
-from sigadapt import Choice, ToolDecls, choice_from_response
-from sigadapt.testing import WIRES, Answer, LoopbackProvider, Received
+from sigadapt import choice_from_response
+from sigadapt.testing import WIRES, Answer, Received
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
@@ -25,30 +25,9 @@ def events(wire: str, answer: Answer) -> list[bytes]:
     return list(form.encode(form.stream(answer, asked)))
 
 
-def streamed(wire: str, engine: str, sent: bytes) -> Any:
-    """The prediction of a streamed answer, of which the provider sends this much."""
-    adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
-    with LoopbackProvider(lambda _: sent) as provider:
-        lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
-        with dspy.context(lm=lm, adapter=adapter):
-            program: Any = dspy.streamify(dspy.Predict(May), async_streaming=False)
-            *_, last = program(question="weather?", tools=ToolDecls([get_weather]))
-    return last
-
-
-def _innermost(error: Any) -> Any:
-    while hasattr(error, "exceptions"):
-        (error,) = error.exceptions
-    return error
-
-
-def partial(wire: str, engine: str, sent: bytes) -> Choice | None:
+def partial(wire: str, engine: str, sent: bytes) -> Any:
     """The partial answer of the error that a stream ends in."""
-    error: Any = None
-    try:
-        streamed(wire, engine, sent)
-    except BaseException as raised:  # noqa: BLE001  (a group of exceptions, which Python 3.10 lacks)
-        error = _innermost(raised)
+    error = ask(wire, sent, engine, is_streamed=True)
     assert isinstance(error, dspy.LMStreamAssemblyError)
     assert "ended without a completion" in str(error)
     return None if error.partial is None else choice_from_response(error.partial)
@@ -62,7 +41,7 @@ def test_a_stream_that_just_ends_is_no_answer(wire: str, engine: str) -> None:
     assert [half.finish_reason for half in halves if half is not None] == [None] * (2 - halves.count(None))
     assert halves[-1] is not None
     assert "It is sunny today.".startswith(halves[-1].text or "")
-    assert streamed(wire, engine, b"".join(sent)).answer == "It is sunny today."
+    assert ask(wire, b"".join(sent), engine, is_streamed=True).answer == "It is sunny today."
 
 
 @pytest.mark.parametrize(("wire", "engine"), [route for route in ROUTES if route[0] != "gemini"])
@@ -78,4 +57,4 @@ def test_a_call_of_a_stream_that_just_ends_is_cut_off(wire: str, engine: str) ->
         assert choice.tool_calls is not None
         assert [(bad.code, bad.arguments) for bad in choice.tool_calls.invalid] == [("truncated", kept)]
         assert len(choice.tool_calls) == 0
-    assert streamed(wire, engine, b"".join(sent)).calls[0].args == {"city": "Paris"}
+    assert ask(wire, b"".join(sent), engine, is_streamed=True).calls[0].args == {"city": "Paris"}

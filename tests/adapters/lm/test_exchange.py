@@ -8,22 +8,19 @@ import dspy
 import pytest
 from dspy.utils.exceptions import LMError
 from support import May, get_weather, lm_of
+from wire_bodies import chat, claude, gemini, ollama, responses
 
 import sigadapt
 from sigadapt import ToolDecls, choice_from_response
 from sigadapt.testing import LoopbackProvider
 
-lm15 = dspy.lm15
+Json = dict[str, Any]
 PARIS = '{"city":"Paris"}'
 
 
-def chat(*calls: Any, content: Any = None) -> bytes:
-    message = {"role": "assistant", "content": content, "tool_calls": list(calls)}
-    choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+def said(*calls: Any, content: Any = None) -> Json:
     usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
-    return json.dumps(
-        {"id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
-    ).encode()
+    return {**chat({"content": content, "tool_calls": [*calls]}, "tool_calls"), "usage": usage}
 
 
 def call(arguments: str, name: str = "get_weather", id: str = "t1") -> dict[str, Any]:  # noqa: A002
@@ -31,11 +28,11 @@ def call(arguments: str, name: str = "get_weather", id: str = "t1") -> dict[str,
 
 
 def asked(
-    body: bytes, wire: str = "openai", engine: str = "auto", *, is_async: bool = False
+    body: Any, wire: str = "openai", engine: str = "auto", *, is_async: bool = False
 ) -> tuple[Any, Any]:
     """The prediction of one answer, and the model."""
     adapter = sigadapt.ChatAdapter(on_invalid="keep", tool_calling="native")
-    with LoopbackProvider(lambda _: body) as provider:
+    with LoopbackProvider([body]) as provider:
         lm = lm_of(provider, wire, engine, cache=False, num_retries=0)
         with dspy.context(lm=lm, adapter=adapter):
             predict = dspy.Predict(May)
@@ -60,32 +57,15 @@ def test_a_call_that_lm15_refuses_costs_no_good_call(
     bad: Any, code: str, engine: str, is_async: bool
 ) -> None:
     """response-choice: A call that DSPy's reader refuses costs no good call."""
-    out, lm = asked(chat(call(PARIS), bad, content="Let me look."), engine=engine, is_async=is_async)
+    out, lm = asked(said(call(PARIS), bad, content="Let me look."), engine=engine, is_async=is_async)
     assert [each.id for each in out.calls] == ["t1"]
     assert [(each.id, each.code) for each in out.calls.invalid] == [("t2", code)]
     assert out.calls.text == "Let me look."
     assert lm.history[-1]["usage"]["total_tokens"] == 12
 
 
-def messages(*blocks: Any) -> bytes:
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "tool_use"}
-    return json.dumps({**body, "usage": usage, "content": list(blocks)}).encode()
-
-
-def gemini(*parts: Any) -> bytes:
-    content = {"role": "model", "parts": list(parts)}
-    return json.dumps({"candidates": [{"content": content, "finishReason": "STOP"}]}).encode()
-
-
-def ollama(*calls: Any) -> bytes:
-    message = {"role": "assistant", "content": "Let me look.", "tool_calls": [{"function": c} for c in calls]}
-    return json.dumps({"model": "m", "message": message, "done": True, "done_reason": "stop"}).encode()
-
-
-def responses(*items: Any) -> bytes:
-    body = {"id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "m"}
-    return json.dumps({**body, "output": list(items)}).encode()
+def in_ollama(*calls: Any) -> Json:
+    return ollama(content="Let me look.", tool_calls=[{"function": each} for each in calls])
 
 
 SAID = {"type": "text", "text": "Let me look."}
@@ -93,24 +73,24 @@ USE = {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": 
 BRACKETS = "[" * 100_000
 
 
-ODD: list[tuple[str, bytes]] = [
-    ("openai", chat(call(PARIS), call(BRACKETS, id="t2"), content="Let me look.")),
-    ("openai", chat(call(PARIS), {"id": "c2", "type": "custom", "custom": {"name": "code", "input": "1"}})),
-    ("openai", chat(call(PARIS), {"id": 7, "function": 3})),
-    ("openai", chat(call(PARIS), {"id": "t2", "type": "function", "function": None})),
-    ("openai", chat(call(PARIS), 5, None)),
-    ("anthropic", messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": None, "input": [1]})),
-    ("anthropic", messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": 5, "input": "text"})),
-    ("anthropic", messages(SAID, USE, {"type": "tool_use", "id": "t2"})),
-    ("anthropic", messages(SAID, USE, {"type": "news", "of": [1]})),
+ODD: list[tuple[str, Json]] = [
+    ("openai", said(call(PARIS), call(BRACKETS, id="t2"), content="Let me look.")),
+    ("openai", said(call(PARIS), {"id": "c2", "type": "custom", "custom": {"name": "code", "input": "1"}})),
+    ("openai", said(call(PARIS), {"id": 7, "function": 3})),
+    ("openai", said(call(PARIS), {"id": "t2", "type": "function", "function": None})),
+    ("openai", said(call(PARIS), 5, None)),
+    ("anthropic", claude(SAID, USE, {"type": "tool_use", "id": "t2", "name": None, "input": [1]})),
+    ("anthropic", claude(SAID, USE, {"type": "tool_use", "id": "t2", "name": 5, "input": "text"})),
+    ("anthropic", claude(SAID, USE, {"type": "tool_use", "id": "t2"})),
+    ("anthropic", claude(SAID, USE, {"type": "news", "of": [1]})),
     ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}})),
     ("gemini", gemini({"text": "Hm."}, {"functionCall": {"args": [1]}})),
     ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather", "args": [1]}})),
     ("gemini", gemini({"text": "Hm."}, {"functionCall": {"name": "get_weather"}}, {"news": 1})),
-    ("ollama", ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"arguments": [1]})),
+    ("ollama", in_ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"arguments": [1]})),
     (
         "ollama",
-        ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"name": None, "arguments": {}}),
+        in_ollama({"name": "get_weather", "arguments": {"city": "Paris"}}, {"name": None, "arguments": {}}),
     ),
     (
         "responses",
@@ -128,9 +108,9 @@ ODD: list[tuple[str, bytes]] = [
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
 @pytest.mark.parametrize(("wire", "body"), ODD, ids=map(str, range(len(ODD))))
-def test_what_a_reader_before_us_refuses_is_read(wire: str, body: bytes, engine: str, is_async: bool) -> None:
+def test_what_a_reader_before_us_refuses_is_read(wire: str, body: Json, engine: str, is_async: bool) -> None:
     """response-choice: What LiteLLM refuses is read from the provider's body."""
-    want = choice_from_response(json.loads(body)) if len(body) < 100_000 else None
+    want = choice_from_response(body) if BRACKETS not in str(body) else None
     out, _ = asked(body, wire, engine, is_async=is_async)
     good, bad = list(out.calls), list(out.calls.invalid)
     if want is None:
@@ -157,7 +137,7 @@ def test_claudes_own_tools_are_no_calls(kind: str, engine: str) -> None:
         "tool_use_id": "srvtoolu_1",
         "content": [],
     }
-    out, lm = asked(messages(own, result, SAID, USE), "anthropic", engine)
+    out, lm = asked(claude(own, result, SAID, USE), "anthropic", engine)
     assert [each.id for each in out.calls] == ["t1"]
     assert not out.calls.invalid
     assert out.calls.text == "Let me look."
@@ -169,9 +149,9 @@ def test_claudes_own_tools_are_no_calls(kind: str, engine: str) -> None:
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
 def test_a_body_nested_too_deep_is_an_error(engine: str) -> None:
     """response-choice: JSON nested too deep is an error"""
-    body = messages(SAID, USE, {"type": "tool_use", "id": "t2", "name": "a", "input": "@"})
+    body = claude(SAID, USE, {"type": "tool_use", "id": "t2", "name": "a", "input": "@"})
     with pytest.raises(LMError, match="recursion"):
-        asked(body.replace(b'"@"', b"[" * 100_000 + b"]" * 100_000), "anthropic", engine)
+        asked(json.dumps(body).replace('"@"', "[" * 100_000 + "]" * 100_000).encode(), "anthropic", engine)
 
 
 def test_a_body_that_holds_no_answer_stays_an_error() -> None:

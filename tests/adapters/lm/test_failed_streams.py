@@ -5,10 +5,9 @@ from typing import Any
 
 import dspy
 import pytest
-from support import May, get_weather, lm_of
+from asking import ask
 
-import sigadapt
-from sigadapt.testing import LoopbackProvider
+from sigadapt.errors import UnusableAnswer
 
 Json = dict[str, Any]
 
@@ -70,26 +69,17 @@ FAILURES: dict[str, tuple[str, bytes, str, str]] = {
 }
 
 
-def streamed(wire: str, body: bytes, **options: Any) -> Any:
-    with LoopbackProvider(lambda _: body) as provider:
-        lm = lm_of(provider, wire, cache=False, num_retries=0)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", **options)):
-            program: Any = dspy.streamify(dspy.Predict(May), async_streaming=False)
-            return [*program(question="?", tools=[get_weather])][-1]
-
-
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_stream_that_fails_tells_what_came(name: str) -> None:
     """streaming: A stream without a reason to end is no answer"""
     wire, body, code, told = FAILURES[name]
-    with pytest.raises(sigadapt.errors.UnusableAnswer, match=told) as caught:
-        streamed(wire, body)
-    assert caught.value.code == code
-    assert caught.value.choice.text == "Half"
+    error = ask(wire, body, is_streamed=True)
+    assert isinstance(error, UnusableAnswer)
+    assert (error.code, error.choice.text, told in str(error)) == (code, "Half", True)
 
 
 def test_a_failure_before_anything_came_is_dspys() -> None:
     """tool-call-outputs: A stream that fails after text tells both."""
     limited: Json = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
-    with pytest.raises(dspy.LMError, match="slow"):
-        streamed("anthropic", sse(BEGUN[0], limited))
+    error = ask("anthropic", sse(BEGUN[0], limited), is_streamed=True)
+    assert (isinstance(error, dspy.LMError), "slow" in str(error)) == (True, True)

@@ -7,7 +7,8 @@ from typing import Any
 import dspy
 import pytest
 from internals import Request, lower
-from support import ENGINES, LITELLM, NATIVE, lm_of
+from support import ENGINES, LITELLM, NATIVE, Turns, lm_of
+from wire_bodies import chat, responses
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
@@ -22,49 +23,27 @@ CODE = 'print("ä")\n{'
 WIRES = [(wire, engine) for wire in ("openai", "responses") for engine in ENGINES]
 
 
-class Turn(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
+def in_chat(text: str, name: str = "run", *, is_cut: bool = False) -> Json:
+    call = {"id": "c1", "type": "custom", "custom": {"name": name, "input": text}}
+    return chat({"content": None, "tool_calls": [call]}, "length" if is_cut else "tool_calls")
 
 
-def chat(text: str, name: str = "run", finish: str = "tool_calls") -> Json:
-    message = {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": name, "input": text}}],
-    }
-    choice = {"index": 0, "finish_reason": finish, "message": message}
-    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-
-
-def responses(text: str, name: str = "run", finish: str = "completed") -> Json:
+def in_responses(text: str, name: str = "run", *, is_cut: bool = False) -> Json:
     item = {"id": "ctc_1", "type": "custom_tool_call", "call_id": "c1", "name": name, "input": text}
-    body = {
-        "id": "r",
-        "object": "response",
-        "created_at": 1,
-        "model": "m",
-        "output": [item],
-        "status": finish,
-    }
-    details = {"incomplete_details": {"reason": "max_output_tokens"}} if finish == "incomplete" else {}
-    return {**body, **details, "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}
+    why: Json = (
+        {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}} if is_cut else {}
+    )
+    return responses(item, **why)
 
 
-ANSWERS: dict[str, Callable[..., Json]] = {"openai": chat, "responses": responses}
-CUT = {"openai": "length", "responses": "incomplete"}
+ANSWERS: dict[str, Callable[..., Json]] = {"openai": in_chat, "responses": in_responses}
 
 
 def ask(provider: LoopbackProvider, wire: str, engine: str, **inputs: Any) -> Any:
     options: Json = {"on_invalid": "keep", **inputs.pop("options", {})}
     lm = lm_of(provider, wire, engine)
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", **options)):
-        return dspy.Predict(Turn)(question="Go.", **{"tools": [FLAT], **inputs})
+        return dspy.Predict(Turns)(question="Go.", **{"tools": [FLAT], **inputs})
 
 
 def test_a_custom_tool_may_say_nothing_of_its_form():
@@ -118,7 +97,7 @@ def test_a_custom_call_of_an_undeclared_tool_keeps_its_text(wire: str, engine: s
 @pytest.mark.parametrize(("wire", "engine"), WIRES)
 def test_a_bad_custom_call_is_asked_again_in_its_own_form(wire: str, engine: str):
     """tool-call-outputs: The text of a custom call that was cut off is kept."""
-    cut, whole = ANSWERS[wire]("print(", finish=CUT[wire]), ANSWERS[wire]("print(1)")
+    cut, whole = ANSWERS[wire]("print(", is_cut=True), ANSWERS[wire]("print(1)")
     with LoopbackProvider([cut, whole]) as provider:
         out = ask(provider, wire, engine, options={"on_invalid": "reask"})
     assert [call.args for call in out.calls] == [{"input": "print(1)"}]
@@ -200,7 +179,7 @@ def _stream(wire: str) -> bytes:
             b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
             + b"data: [DONE]\n\n"
         )
-    body = responses(CODE)
+    body = in_responses(CODE)
     started = {**body["output"][0], "input": ""}
     events: list[Json] = [
         {"type": "response.created", "response": {**body, "output": [], "status": "in_progress"}},

@@ -11,13 +11,12 @@ from typing import Any
 
 import dspy
 import pytest
-from support import get_weather, start
-from test_result_content import Weather
+from support import Talk, Turns, get_weather, start
 from wire_bodies import said_text, serving
 from wire_matrix import COLUMNS
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults
+from sigadapt import ToolCalls, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 mcp_types = pytest.importorskip("mcp.types")
@@ -101,7 +100,7 @@ HOMES: dict[str, Callable[[Any], Any]] = {
 def sent(served: Any, results: Any, mode: Any, **changes: Any) -> tuple[str, list[Any]]:
     lm = served.lm(**changes)
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling=mode)):
-        dspy.Predict(Weather)(question="Weather?", tools=[get_weather], results=results)
+        dspy.Predict(Turns)(question="Turns?", tools=[get_weather], results=results)
     return json.dumps(served.sent[-1]), list(lm.history[-1].get("changes") or ())
 
 
@@ -178,15 +177,10 @@ def test_every_way_of_running_goes_on(way: str, name: str):
     assert (out.answer, "is left out" in bodies[1], len(changes)) == ("done", True, 1)
 
 
-class Hear(dspy.Signature):
+class Hear(Talk):
     """Listen."""
 
-    question: str = dspy.InputField()
     sound: dspy.Audio | None = dspy.InputField(default=None)
-    history: dspy.History = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls | None = dspy.OutputField()
-    answer: str | None = dspy.OutputField()
 
 
 @pytest.mark.parametrize("engine", ["lm15", "litellm"])

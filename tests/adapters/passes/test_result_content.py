@@ -10,12 +10,12 @@ from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from internals import OWN_ENGINE, ROUTES, Route, Turn, assistant_message, lower, result_message, to_lm15
-from support import LITELLM, NATIVE, get_weather
+from support import LITELLM, NATIVE, Turns, get_weather
 from wire_bodies import Served, said_text, serving
 from wire_matrix import COLUMNS, ROWS
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults
+from sigadapt import ToolCalls, ToolResults
 
 DATA = base64.b64encode(b"\x89PNG\r\n" * 3).decode()
 SHOT = dspy.Image(f"data:image/png;base64,{DATA}")
@@ -25,27 +25,17 @@ WAV = dspy.Audio(data="aGk=", audio_format="wav")
 GEMINI_3 = {"model": "gemini/gemini-3-pro-preview"}
 
 
-class Weather(dspy.Signature):
-    """Report the weather."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
 def asked(served: Served, results: Any, **changes: Any) -> tuple[Any, list[Any]]:
     """The second request of a conversation, and what is on record of it."""
     lm = served.lm(**changes)
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        dspy.Predict(Weather)(question="Weather?", tools=[get_weather], results=results)
+        dspy.Predict(Turns)(question="Turns?", tools=[get_weather], results=results)
     return served.sent[-1], list(lm.history[-1].get("changes") or ())
 
 
 def turn_of(served: Served, **changes: Any) -> Any:
     with dspy.context(lm=served.lm(**changes), adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        out: Any = dspy.Predict(Weather)(question="Weather?", tools=[get_weather])
+        out: Any = dspy.Predict(Turns)(question="Turns?", tools=[get_weather])
         return out.calls
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import dspy
 import pytest
-from support import ENGINES, lm_of
+from support import ENGINES, Turns, lm_of
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults
 from sigadapt.server_tools import CodeExecution, FileSearch, ImageGeneration, McpServer, WebFetch, WebSearch
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -26,16 +25,6 @@ def get_weather(city: str) -> str:
 def my_search(query: str) -> str:
     """Search with my own engine."""
     return f"found {query}"
-
-
-class Question(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Sent:
@@ -56,7 +45,7 @@ class Sent:
             made: Any = sigadapt.ChatAdapter
             adapter = made(**{"tool_calling": "native", **options})
             with dspy.context(lm=lm, adapter=adapter):
-                ask: Any = dspy.Predict(Question)
+                ask: Any = dspy.Predict(Turns)
                 self.out = ask(question="q", tools=list(tools))
             (received,) = provider.received
         self.body, self.headers = received.body, received.headers

@@ -1,10 +1,10 @@
 """Tools that a conversation adds or takes away: the new list is sent, on record."""
 
-import json
 from typing import Any
 
 import dspy
 from support import Talk, get_weather, lm_of
+from wire_bodies import claude
 
 import sigadapt
 from sigadapt import ToolCalls, ToolResults
@@ -16,17 +16,9 @@ CALL: Json = {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"
 DONE: Json = {"type": "text", "text": "Done."}
 
 
-def claude(*blocks: Json) -> bytes:
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "usage": usage}
-    stop = "tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn"
-    return json.dumps({**head, "content": [*blocks], "stop_reason": stop}).encode()
-
-
 def second_request(tools: list[Any], **options: Any) -> tuple[list[str], list[str]]:
     """The names of the tools of a conversation's second request, and the changes on record."""
-    bodies = [claude(THOUGHT, CALL), claude(DONE)]
-    with LoopbackProvider(lambda _: bodies.pop(0)) as provider:
+    with LoopbackProvider([claude(THOUGHT, CALL), claude(DONE)]) as provider:
         lm: Any = lm_of(provider, "anthropic", cache=False, num_retries=0)
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
             out: Any = dspy.Predict(Talk)(question="?", tools=[get_weather])

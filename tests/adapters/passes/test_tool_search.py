@@ -21,15 +21,6 @@ SEARCH: Json = {"type": "tool_search"}
 CLAUDES: Json = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
 
 
-def responses(*items: Json) -> Json:
-    head = {"id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "m"}
-    return {
-        **head,
-        "output": list(items),
-        "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
-    }
-
-
 def test_namespaces_keep_their_place_and_survive_json():
     """tool-declarations: The tools of a namespace are declared."""
     other = {**CRM, "name": "erp", "tools": [{**ORDERS, "name": "stock"}]}

@@ -6,7 +6,8 @@ from typing import Any
 
 import dspy
 import pytest
-from support import get_weather, lm_of
+from support import Turns, get_weather, lm_of
+from wire_bodies import chat, claude, gemini, responses
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults, choice_from_response
@@ -14,16 +15,6 @@ from sigadapt.errors import UnusableAnswer
 from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
-
-
-class Ask(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Wire:
@@ -40,7 +31,7 @@ class Wire:
         given_options: Any = {"tool_calling": "native", "on_invalid": "keep", **(options or {})}
         adapter = sigadapt.ChatAdapter(**given_options)
         with dspy.context(lm=self.lm, adapter=adapter):
-            predict, given = dspy.Predict(Ask), {"question": "?", "tools": ToolDecls(tools), **inputs}
+            predict, given = dspy.Predict(Turns), {"question": "?", "tools": ToolDecls(tools), **inputs}
             return asyncio.run(predict.acall(**given)) if is_async else predict(**given)
 
     @property
@@ -65,22 +56,6 @@ def wired() -> Any:
     yield wire
     for provider in opened:
         provider.__exit__(None, None, None)
-
-
-def claude(*blocks: Json, stop: str = "tool_use") -> Json:
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "usage": usage}
-    return {**head, "content": [*blocks], "stop_reason": stop}
-
-
-def responses(*items: Json) -> Json:
-    head = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
-    return {**head, "output": [*items]}
-
-
-def chat(message: Json) -> Json:
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
 
 
 # ---- paused turns ----
@@ -312,9 +287,8 @@ def test_tool_references_reach_claude(wired: Any) -> None:
 def test_a_forced_choice_stays_with_the_setting(wired: Any) -> None:
     """request-shaping: Gemini's own tools beside functions."""
     call = {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}}
-    body = {"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}]}
     wire = wired("gemini", model="gemini/gemini-3-pro-preview")
-    wire.ask(body, tools=[get_weather, {"googleSearch": {}}], options={"tool_choice": "required"})
+    wire.ask(gemini(call), tools=[get_weather, {"googleSearch": {}}], options={"tool_choice": "required"})
     config = wire.sent[0]["toolConfig"]
     assert (config["includeServerSideToolInvocations"], config["functionCallingConfig"]["mode"]) == (
         True,

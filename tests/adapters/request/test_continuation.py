@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import dspy
 import pytest
 from internals import messages_of, plan_of
-from support import ADAPTERS, ENGINES, May, Must, get_weather, lm_of
+from support import ADAPTERS, ENGINES, May, Must, Turns, get_weather, lm_of
 
 import sigadapt
 from sigadapt import ToolCallParseError, ToolCalls, ToolResults
@@ -333,12 +333,6 @@ async def test_candidates_that_went_wrong_alike_are_told_apart_by_the_cache() ->
 # A call made again
 
 
-class Goes(May):
-    """Answer, or use the tools."""
-
-    results: ToolResults | None = dspy.InputField(default=None)
-
-
 @pytest.mark.parametrize(("wire", "engine", "_"), ROUTES)
 async def test_a_call_made_again_comes_out_once_and_goes_back(wire: str, engine: str, _: bool) -> None:
     """tool-call-outputs: A call made again after a reask comes out once."""
@@ -348,7 +342,7 @@ async def test_a_call_made_again_comes_out_once_and_goes_back(wire: str, engine:
         Answer(text="[[ ## answer ## ]]\nDone."),
     ]
     with LoopbackProvider(answers) as provider:
-        out = await ask(provider, Goes, route=(wire, engine))
+        out = await ask(provider, Turns, route=(wire, engine))
         assert arguments(out.calls) == [{"city": city} for city in ("Paris", "Rome", "Oslo")]
         assert [call.altered for call in out.calls] == [("repeated",), (), ()]
         assert unique(out.calls)
@@ -358,7 +352,7 @@ async def test_a_call_made_again_comes_out_once_and_goes_back(wire: str, engine:
         engines = {} if wire == "ollama" else {"engine": engine}
         lm = dspy.LM(**provider.lm_options(wire, **engines))
         with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-            dspy.Predict(Goes)(question="weather?", tools=[get_weather], results=results)
+            dspy.Predict(Turns)(question="weather?", tools=[get_weather], results=results)
     body = json.dumps(provider.received[2].body)
     places = [body.index(each) for each in ("One.", "Two.")]
     first, second = body[places[0] : places[1]], body[places[1] :]
@@ -378,7 +372,7 @@ async def test_a_turn_that_only_repeats_goes_back_too() -> None:
     """tool-call-outputs: A call made again after a reask comes out once."""
     answers = [Answer(text="One.", calls=[PARIS, WRONG]), Answer(text="Two.", calls=[PARIS])]
     with LoopbackProvider([*answers, Answer(text="[[ ## answer ## ]]\nDone.")]) as provider:
-        out = await ask(provider, Goes)
+        out = await ask(provider, Turns)
         assert arguments(out.calls) == [{"city": "Paris"}]
         assert out.calls.text == "Two."
         event = {"question": "weather?", "calls": out.calls, "results": ToolResults.of(out.calls, ["18 C"])}
@@ -392,16 +386,10 @@ async def test_a_turn_that_only_repeats_goes_back_too() -> None:
 
 
 def messages_of_history(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    plan = plan_of(WithHistory)
+    plan = plan_of(Turns)
     assert plan is not None
     saved = dspy.History.model_validate_json(dspy.History(messages=events).model_dump_json())
     return messages_of(sigadapt.ChatAdapter(), plan.text_signature, [], {"history": saved})
-
-
-class WithHistory(Goes):
-    """Answer, or use the tools."""
-
-    history: dspy.History | None = dspy.InputField(default=None)
 
 
 # A reask answered in text

@@ -7,6 +7,7 @@ from typing import Any
 import dspy
 import pytest
 from support import Talk, get_weather, lm_of
+from wire_bodies import chat, ollama
 
 import sigadapt
 from sigadapt import ToolCalls, ToolResults
@@ -24,20 +25,11 @@ THINKING: Json = {"type": "thinking", "thinking": "Hm.", "signature": "EqQB"}
 DETAILS: Json = {"type": "reasoning.text", "text": "Hm.", "signature": "EqQB"}
 
 
-def chat(**message: Any) -> Json:
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-
-
-def ollama(**message: Any) -> Json:
-    return {"model": "m", "created_at": "", "done": True, "message": {"role": "assistant", **message}}
-
-
 class Server:
     """One server, which answers each request with the body that is put into `answer`."""
 
     def __init__(self, provider: LoopbackProvider) -> None:
-        self.provider, self.answer = provider, chat(content="Done.")
+        self.provider, self.answer = provider, chat({"content": "Done."})
 
     def ask(
         self, body: Json, model: str = "openai/m", engine: str = "auto", **given: Any
@@ -54,7 +46,9 @@ class Server:
     def goes_on(self, calls: ToolCalls, **given: Any) -> tuple[Json, list[str]]:
         """The model's turn in the request that goes on with calls, and the reasons of the changes."""
         done = (
-            ollama(content="Done.") if given.get("model", "").startswith("ollama") else chat(content="Done.")
+            ollama(content="Done.")
+            if given.get("model", "").startswith("ollama")
+            else chat({"content": "Done."})
         )
         saved = ToolCalls.model_validate_json(calls.model_dump_json())
         _, changes = self.ask(done, results=ToolResults.of(saved, ["18 C"]), **given)
@@ -85,7 +79,7 @@ GATEWAYS: dict[str, tuple[Json, Json]] = {
 def test_what_a_gateway_carries_goes_back_to_it(server: Server, name: str, engine: str) -> None:
     """conversations: What a gateway carries goes back to that gateway alone."""
     sent, fields = GATEWAYS[name]
-    out, _ = server.ask(chat(**{"content": None, "tool_calls": [CALL], **sent}), engine=engine)
+    out, _ = server.ask(chat({"content": None, "tool_calls": [CALL], **sent}), engine=engine)
     turn, changes = server.goes_on(out.calls, engine=engine)
     assert {key: turn.get(key) for key in fields} == fields
     if (name, engine) == ("a signature in an id", "litellm"):  # LiteLLM takes it off itself
@@ -100,7 +94,7 @@ def test_what_a_gateway_carries_goes_back_to_it(server: Server, name: str, engin
 @pytest.mark.parametrize("model", ["hosted_vllm/m", "ollama_chat/llama3.1", "openrouter/m"])
 def test_reasoning_stays_with_its_server(server: Server, model: str) -> None:
     """conversations: Reasoning is not another server's own."""
-    out, _ = server.ask(chat(content=None, reasoning_content="Hm.", tool_calls=[CALL]))
+    out, _ = server.ask(chat({"content": None, "reasoning_content": "Hm.", "tool_calls": [CALL]}))
     turn, changes = server.goes_on(out.calls, model=model)
     assert not any(key.startswith(("reasoning", "thinking")) for key in turn)
     assert any("reasoning" in why for why in changes)
@@ -108,7 +102,7 @@ def test_reasoning_stays_with_its_server(server: Server, model: str) -> None:
 
 def test_the_saved_state_holds_no_secret(server: Server) -> None:
     """conversations: What a gateway carries goes back to that gateway alone."""
-    server.answer = chat(content=None, thinking_blocks=[THINKING], tool_calls=[CALL])
+    server.answer = chat({"content": None, "thinking_blocks": [THINKING], "tool_calls": [CALL]})
     given: Any = server.provider.lm_options("openai", model="openai/m", cache=False)
     address = str(given["api_base"]).replace("http://", "http://user:secret@")
     options: Any = {**given, "api_base": address, "engine": "litellm"}

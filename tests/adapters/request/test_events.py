@@ -9,24 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import Request, Route, Turn, lower, messages_of, plan_of, to_lm15
-from support import LITELLM, NATIVE
+from support import LITELLM, NATIVE, Talk
 
 import sigadapt
-from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
 
 ADAPTER = sigadapt.ChatAdapter(tool_calling="native")
-
-
-class Chat(dspy.Signature):
-    """Help."""
-
-    question: str | None = dspy.InputField(default=None)
-    history: dspy.History | None = dspy.InputField(default=None)
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def get_weather(city: str) -> str:
@@ -41,7 +30,7 @@ def calls_of(*cities: str, ids: Sequence[str] = ("call_0", "call_1")) -> ToolCal
 
 
 def rows_of(*events: dict[str, Any], demos: Sequence[dict[str, Any]] = (), **inputs: Any) -> list[Any]:
-    plan = plan_of(Chat)
+    plan = plan_of(Talk)
     assert plan is not None
     given_inputs: dict[str, Any] = {"history": dspy.History(messages=list(events)), **inputs}
     return messages_of(ADAPTER, plan.text_signature, list(demos), given_inputs)

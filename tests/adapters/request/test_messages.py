@@ -26,31 +26,19 @@ from internals import (
     result_text,
     to_lm15,
 )
-from support import LITELLM, NATIVE
+from support import LITELLM, NATIVE, Talk
 from wire_bodies import part, said_text, serving
 from wire_matrix import COLUMNS, REASONING, declared
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
 
-
-class Chat(dspy.Signature):
-    """Help."""
-
-    question: str | None = dspy.InputField(default=None)
-    history: dspy.History | None = dspy.InputField(default=None)
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
 TOOLS = ToolDecls([declared("get_weather")])
 
 
 def ask(lm: Any, **inputs: Any) -> Any:
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        return dspy.Predict(Chat)(tools=inputs.pop("tools", TOOLS), **inputs)
+        return dspy.Predict(Talk)(tools=inputs.pop("tools", TOOLS), **inputs)
 
 
 # ---- any sequence of turns ----
@@ -124,7 +112,7 @@ def histories(draw: Any) -> list[dict[str, Any]]:
 
 
 def request_of(events: list[dict[str, Any]], **inputs: Any) -> Request:
-    plan = plan_of(Chat)
+    plan = plan_of(Talk)
     assert plan is not None
     given = {"history": dspy.History(messages=events), "question": "And now?", **inputs}
     return {

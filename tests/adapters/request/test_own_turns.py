@@ -12,7 +12,7 @@ from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from own_blocks import BLOCKS, CHAT, IS_CALL, Json, events
-from support import get_weather, lm_of, turn_of
+from support import Turns, get_weather, lm_of, turn_of
 from wire_bodies import body, said_text
 
 import sigadapt
@@ -22,15 +22,6 @@ from sigadapt.response import choice_from_stream
 from sigadapt.testing import LoopbackProvider
 
 FORMS = {"openai": "chat", "responses": "responses", "anthropic": "anthropic", "gemini": "gemini"}
-
-
-class Ask(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 class Wire:
@@ -45,7 +36,7 @@ class Wire:
         self.answers.append(json.dumps({**body(self.form, heard), **(more or {})}).encode())
         adapter = sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")
         with dspy.context(lm=self.lm, adapter=adapter):
-            return dspy.Predict(Ask)(question="q", tools=ToolDecls([get_weather, CODE]), **inputs)
+            return dspy.Predict(Turns)(question="q", tools=ToolDecls([get_weather, CODE]), **inputs)
 
     def calls(self, heard: Any) -> ToolCalls:
         return self.ask(heard).calls
@@ -136,8 +127,7 @@ def turns(draw: st.DrawFn, name: str) -> list[Json]:
 
 
 HTTP = settings(
-    max_examples=share(25),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    max_examples=share(25), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 
 
@@ -268,10 +258,7 @@ def test_thinking_that_led_to_a_call_taken_out_goes_with_it() -> None:
 
 def test_results_answer_their_calls_in_their_form() -> None:
     """conversations: A result has the form that its call asks for."""
-    call = {
-        **BLOCKS["responses"]["call"],
-        "caller": {"type": "program", "caller_id": "prog_1"},
-    }
+    call = {**BLOCKS["responses"]["call"], "caller": {"type": "program", "caller_id": "prog_1"}}
     with wired("responses") as served:
         rows = served.sent_back(served.calls([call, BLOCKS["responses"]["custom call"]]))
         assert [row for row in rows if row["type"].endswith("_output")] == [

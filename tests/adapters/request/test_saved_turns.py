@@ -10,16 +10,8 @@ import pytest
 from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from internals import (
-    Request,
-    Route,
-    Turn,
-    lower,
-    messages_of,
-    plan_of,
-    to_lm15,
-)
-from support import LITELLM, NATIVE
+from internals import Request, Route, Turn, lower, messages_of, plan_of, to_lm15
+from support import LITELLM, NATIVE, Talk
 from wire_bodies import said_text, serving
 from wire_matrix import COLUMNS, REASONING, declared
 
@@ -38,17 +30,6 @@ from sigadapt.errors import InvalidHistory
 ROUTES = [*NATIVE.values(), *LITELLM.values()]
 
 
-class Chat(dspy.Signature):
-    """Help."""
-
-    question: str | None = dspy.InputField(default=None)
-    history: dspy.History | None = dspy.InputField(default=None)
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
-
-
 @pytest.fixture(autouse=True)
 def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
@@ -57,12 +38,12 @@ def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(lm: Any, **inputs: Any) -> Any:
     with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native")):
-        return dspy.Predict(Chat)(tools=ToolDecls([declared("get_weather")]), **inputs)
+        return dspy.Predict(Talk)(tools=ToolDecls([declared("get_weather")]), **inputs)
 
 
 def sent_over(route: Route, event: Any) -> Any:
     """All that is done to a history before it leaves."""
-    plan = plan_of(Chat)
+    plan = plan_of(Talk)
     assert plan is not None
     rows = messages_of(sigadapt.ChatAdapter(), plan.text_signature, [], {"history": {"messages": [event]}})
     request: Request = {"model": "m", "messages": rows}

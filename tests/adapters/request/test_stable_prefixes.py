@@ -6,24 +6,14 @@ from typing import Any
 
 import dspy
 import pytest
-from support import ENGINES, by_value, lm_of
+from support import ENGINES, Turns, by_value, lm_of
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults
+from sigadapt import ToolCalls, ToolResults
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 WIRES = ["openai", "responses", "anthropic", "gemini", "ollama"]
 ROWS = ("messages", "contents", "input")
-
-
-class Ask(dspy.Signature):
-    """Answer."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def look_up(city: str, days: int = 3) -> str:
@@ -48,7 +38,7 @@ def test_a_request_begins_with_the_one_before_it(wire: str, mode: Any) -> None:
     with LoopbackProvider(lambda _: answer) as provider:
         with dspy.context(lm=lm_of(provider, wire, cache=False), adapter=adapter):
             for _ in range(3):
-                out: Any = dspy.Predict(Ask)(question="?", tools=[look_up], results=results)
+                out: Any = dspy.Predict(Turns)(question="?", tools=[look_up], results=results)
                 more = ToolResults.of(out.calls, [{"z": 1.0, "a": [{"y": 2, "b": None}]}] * len(out.calls))
                 stored: list[Any] = (
                     [] if results is None else by_value(json.loads(results.model_dump_json()))["rounds"]
@@ -70,7 +60,7 @@ def test_a_call_that_a_program_wrote_keeps_its_order(wire: str) -> None:
         adapter = sigadapt.ChatAdapter(tool_calling="native")
         with dspy.context(lm=lm_of(provider, wire, cache=False), adapter=adapter):
             for given in (results, ToolResults.model_validate(saved)):
-                dspy.Predict(Ask)(question="?", tools=[look_up], results=given)
+                dspy.Predict(Turns)(question="?", tools=[look_up], results=given)
         first, second = [rows_of(each.body) for each in provider.received]
     assert first == second
 
@@ -84,6 +74,6 @@ def test_an_integer_of_any_size_goes_back_in_an_object(engine: str) -> None:
         LoopbackProvider(answers) as provider,
         dspy.context(lm=lm_of(provider, "anthropic", engine), adapter=sigadapt.ChatAdapter()),
     ):
-        asked: Any = dspy.Predict(Ask)(question="How many?", tools=[count])
-        dspy.Predict(Ask)(question="How many?", tools=[count], results=ToolResults.of(asked.calls, [1]))
+        asked: Any = dspy.Predict(Turns)(question="How many?", tools=[count])
+        dspy.Predict(Turns)(question="How many?", tools=[count], results=ToolResults.of(asked.calls, [1]))
     assert str(10**30) in json.dumps(provider.received[1].body["messages"])

@@ -7,10 +7,10 @@ from typing import Any
 import dspy
 import pytest
 from internals import contract
-from support import MADE_ID, is_array, is_object, lm_of
+from support import MADE_ID, Turns, is_array, is_object, lm_of
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import ToolCalls, ToolResult, ToolResults
 from sigadapt.errors import InvalidHistory
 from sigadapt.listeners import CallListener, PartialCall
 from sigadapt.testing import Answer, Call, LoopbackProvider
@@ -26,17 +26,11 @@ BLOCK = {"type": "document", "source": {"type": "file", "file_id": "file-y"}}
 WIRES = ["openai", "responses", "anthropic", "gemini"]
 
 
-class Turn(dspy.Signature):
+class Turn(Turns):
     """Answer."""
 
-    question: str = dspy.InputField()
     pictures: list[dspy.Image] = dspy.InputField(default=[])
     notes: dict[str, Any] = dspy.InputField(default={})
-    tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField(default=None)
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def find(city: str = "") -> str:

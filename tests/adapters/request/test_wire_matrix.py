@@ -20,34 +20,15 @@ from ollama import Message
 from ollama._types import ChatRequest
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
-from support import with_places
+from support import May, Talk, with_places
 from wire_bodies import Served, part, said_text, serving
 from wire_matrix import COLUMNS, ROWS, Cell, Row, declared_in
 
 import sigadapt
-from sigadapt import ToolCalls, ToolDecls, ToolResults
+from sigadapt import ToolDecls, ToolResults
 
 TURNS = [key for key, row in ROWS.items() if row.scope in ("said", "results")]
 SETTINGS = [key for key, row in ROWS.items() if row.scope in ("tools", "format")]
-
-
-class Weather(dspy.Signature):
-    """Report the weather."""
-
-    question: str | None = dspy.InputField(default=None)
-    tools: ToolDecls = dspy.InputField()
-    history: dspy.History | None = dspy.InputField(default=None)
-    results: ToolResults | None = dspy.InputField(default=None)
-    calls: ToolCalls | None = dspy.OutputField()
-
-
-class Answered(dspy.Signature):
-    """Report the weather."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    answer: str | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 def cells(rows: list[str]) -> list[Any]:
@@ -78,7 +59,7 @@ def adapted(lm: Any) -> tuple[str, ...]:
     )
 
 
-def ask(lm: Any, row: Row, signature: Any = Weather, **inputs: Any) -> Any:
+def ask(lm: Any, row: Row, signature: Any = Talk, **inputs: Any) -> Any:
     kind = sigadapt.JSONAdapter if row.scope == "format" else sigadapt.ChatAdapter
     tools = ToolDecls(declared_in(row))
     with dspy.context(lm=lm, adapter=kind(tool_calling="native", **row.options)):
@@ -191,7 +172,7 @@ def test_what_is_set_reaches_the_provider(row: Row, column: str, cell: Cell):
         with suppress(
             sigadapt.errors.MissingToolCalls
         ):  # of a choice that forces a call: the script has none
-            ask(lm, row, Answered if row.scope == "format" else Weather, question="Weather?")
+            ask(lm, row, May if row.scope == "format" else Talk, question="Talk?")
     assert part(row.scope, served.column.form, served.sent[0]) == cell.sent
     assert recorded(lm) == cell.changes
     assert adapted(lm) == cell.adapted
@@ -206,7 +187,7 @@ def test_what_a_wire_has_no_place_for_is_refused(name: str, column: str):
     row = ROWS[name]
     refused = pytest.raises(sigadapt.SigadaptError, match=row.cells[column].refused)
     with serving(column, said_text(COLUMNS[column].form)) as served, refused as caught:
-        ask(served.lm(), row, question="Weather?")
+        ask(served.lm(), row, question="Talk?")
     assert caught.value.code == "not_portable"
     assert caught.value.fix
     assert served.sent == []
@@ -214,9 +195,9 @@ def test_what_a_wire_has_no_place_for_is_refused(name: str, column: str):
 
 def two_turns(served: Served, row: Row) -> tuple[Any, ToolResults, Any]:
     lm = served.lm()
-    calls = ask(lm, row, question="Weather?").calls
+    calls = ask(lm, row, question="Talk?").calls
     results = ToolResults.of(calls, row.values, errors=row.errors)
-    ask(lm, row, question="Weather?", results=results)
+    ask(lm, row, question="Talk?", results=results)
     return calls, results, lm
 
 
@@ -243,17 +224,11 @@ def test_results_and_history_say_the_same(name: str, column: str):
     row, heard = ROWS[name], ROWS[name].cells[column].heard
     with serving(column, heard, said_text(COLUMNS[column].form)) as served:
         calls, results, lm = two_turns(served, row)
-        event = {"question": "Weather?", "calls": calls, "results": results}
+        event = {"question": "Talk?", "calls": calls, "results": results}
         ask(lm, row, history=dspy.History(messages=[event]))
         kept = dspy.History.model_validate_json(
             dspy.History(
-                messages=[
-                    {
-                        "question": "Weather?",
-                        "calls": calls.model_dump(),
-                        "results": results.model_dump(),
-                    }
-                ]
+                messages=[{"question": "Talk?", "calls": calls.model_dump(), "results": results.model_dump()}]
             ).model_dump_json()
         )
         ask(lm, row, history=kept)

@@ -5,10 +5,11 @@ from typing import Any
 
 import dspy
 import pytest
-from support import ENGINES, lm_of
+from support import ENGINES, Turns, lm_of
+from wire_bodies import chat, claude, gemini, responses
 
 import sigadapt
-from sigadapt import Files, Sources, ToolCalls, ToolDecls, ToolResults
+from sigadapt import Files, Sources, ToolCalls, ToolResults
 from sigadapt.errors import InvalidSignature, UnusableAnswer
 from sigadapt.testing import Answer, LoopbackProvider
 
@@ -41,46 +42,14 @@ def get_weather(city: str) -> str:
     return city
 
 
-class Question(dspy.Signature):
+class Question(Turns):
     """Answer."""
 
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    results: ToolResults | None = dspy.InputField(default=None)
-    answer: str | None = dspy.OutputField()
     sources: Sources = dspy.OutputField()
     files: Files | None = dspy.OutputField()
-    calls: ToolCalls | None = dspy.OutputField()
 
 
 Strict: Any = Question.with_updated_fields("answer", type_=str)
-
-
-def anthropic(*content: Any, stop: str = "end_turn") -> dict[str, Any]:
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    return {
-        "id": "m", "type": "message", "role": "assistant", "model": "c",
-        "stop_reason": stop, "usage": usage, "content": list(content),
-    }  # fmt: skip
-
-
-def responses(*output: Any) -> dict[str, Any]:
-    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    return {
-        "id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "gpt-5",
-        "output": list(output), "usage": usage,
-    }  # fmt: skip
-
-
-def gemini(**candidate: Any) -> dict[str, Any]:
-    content = {"role": "model", "parts": [{"text": TEXT}]}
-    return {"candidates": [{"content": content, "finishReason": "STOP", **candidate}], "modelVersion": "g"}
-
-
-def chat(**message: Any) -> dict[str, Any]:
-    row = {"role": "assistant", "content": TEXT, **message}
-    choice = {"index": 0, "message": row, "finish_reason": "stop"}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
 
 
 NOTE = {"type": "url_citation", "url_citation": {"url": "https://a.test/", "title": "A"}}
@@ -93,10 +62,10 @@ URL = {"type": "url_citation", "url": "https://a.test/", "title": "A"}
 PART = {"type": "output_text", "text": TEXT, "annotations": [URL]}
 SAID = {"type": "message", "role": "assistant", "id": "m", "status": "completed", "content": [PART]}
 ANSWERS = {
-    "anthropic": anthropic(USE, FOUND, CITED),
+    "anthropic": claude(USE, FOUND, CITED),
     "responses": responses(SAID),
-    "gemini": gemini(groundingMetadata=GROUND),
-    "openai": chat(annotations=[NOTE]),
+    "gemini": gemini({"text": TEXT}, groundingMetadata=GROUND),
+    "openai": chat({"content": TEXT, "annotations": [NOTE]}),
 }
 
 
@@ -157,7 +126,7 @@ def test_without_a_tools_field() -> None:
 
 def test_a_paused_turn() -> None:
     """server-tools: A paused turn is read as one."""
-    script = [anthropic(USE, stop="pause_turn"), anthropic(FOUND, CITED)]
+    script = [claude(USE, stop="pause_turn"), claude(FOUND, CITED)]
     hook = Keep()
     with LoopbackProvider(script) as provider:
         out = ask(provider, "anthropic", adapter=sigadapt.ChatAdapter(tool_calling="native", hooks=[hook]))
@@ -167,17 +136,12 @@ def test_a_paused_turn() -> None:
 
 def test_gemini_goes_on_too() -> None:
     """conversations: A paused turn goes on"""
-    first, second = (gemini_says(text, finish) for text, finish in (("A", "CONTINUATION"), ("B", "STOP")))
+    first, second = (
+        gemini({"text": text}, finish=end) for text, end in (("A", "CONTINUATION"), ("B", "STOP"))
+    )
     with LoopbackProvider([first, second]) as provider:
         assert ask(provider, "gemini").answer == "AB"
-        assert provider.received[1].body["contents"][-1] == {
-            "role": "model",
-            "parts": [{"text": "A"}],
-        }
-
-
-def gemini_says(text: str, finish: str) -> dict[str, Any]:
-    return {"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": finish}]}
+        assert provider.received[1].body["contents"][-1] == {"role": "model", "parts": [{"text": "A"}]}
 
 
 class Keep:
@@ -190,9 +154,12 @@ class Keep:
 
 
 STREAMED = {
-    "anthropic": (anthropic(USE, FOUND, CITED), {"ServerCall": 1, "SourceReady": 1, "FileReady": 0}),
+    "anthropic": (claude(USE, FOUND, CITED), {"ServerCall": 1, "SourceReady": 1, "FileReady": 0}),
     "responses": (responses(IMAGE, SAID), {"ServerCall": 1, "SourceReady": 1, "FileReady": 1}),
-    "gemini": (gemini(groundingMetadata=GROUND), {"ServerCall": 1, "SourceReady": 1, "FileReady": 0}),
+    "gemini": (
+        gemini({"text": TEXT}, groundingMetadata=GROUND),
+        {"ServerCall": 1, "SourceReady": 1, "FileReady": 0},
+    ),
 }
 
 

@@ -6,32 +6,12 @@ from typing import Any
 import dspy
 import pytest
 from support import May, Must, get_weather, lm_of
+from wire_bodies import chat, claude, gemini, responses
 
 import sigadapt
 from sigadapt.testing import LoopbackProvider
 
 Json = dict[str, Any]
-
-
-def chat(message: Json, finish: str = "stop", **more: Any) -> Json:
-    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}, **more}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-
-
-def responses(*items: Json, status: str = "completed", **more: Any) -> Json:
-    head = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": status}
-    return {**head, "output": list(items), **more}
-
-
-def anthropic(*blocks: Json, stop: str, **more: Any) -> Json:
-    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": stop}
-    return {**head, "content": list(blocks), "usage": {"input_tokens": 1, "output_tokens": 1}, **more}
-
-
-def gemini(*parts: Json, finish: str, **more: Any) -> Json:
-    return {
-        "candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": finish, **more}]
-    }
 
 
 def message(text: str, phase: str | None = None) -> Json:
@@ -60,7 +40,7 @@ REFUSAL: Json = {**message(""), "content": [{"type": "refusal", "refusal": "I ca
 ENDS: dict[str, tuple[str, Json, str, str]] = {
     "a refusal on Anthropic": (
         "anthropic",
-        anthropic({"type": "text", "text": "I"}, stop="refusal", stop_details={"category": "cyber"}),
+        claude({"type": "text", "text": "I"}, stop="refusal", stop_details={"category": "cyber"}),
         "refused",
         "cyber",
     ),
@@ -110,7 +90,7 @@ ENDS: dict[str, tuple[str, Json, str, str]] = {
     "Gemini's unknown reason": ("gemini", gemini({"text": "Half"}, finish="OTHER"), "failed", "OTHER"),
     "a compaction": (
         "anthropic",
-        anthropic({"type": "compaction", "content": "Summary"}, stop="compaction"),
+        claude({"type": "compaction", "content": "Summary"}, stop="compaction"),
         "empty",
         "compaction",
     ),
@@ -207,9 +187,9 @@ ANNOUNCED = {
     "openai, thinking": chat({"content": None, "reasoning_content": "I will look."}, "tool_calls"),
     "openai, nothing": chat({"content": ""}, "tool_calls"),
     # https://github.com/anthropics/claude-code/issues/63581: 7 % of the tool turns of a model ended so.
-    "anthropic": anthropic({"type": "text", "text": "Let me look."}, stop="tool_use"),
-    "anthropic, thinking": anthropic(THINKING, stop="tool_use"),
-    "anthropic, nothing": anthropic(stop="tool_use"),
+    "anthropic": claude({"type": "text", "text": "Let me look."}, stop="tool_use"),
+    "anthropic, thinking": claude(THINKING, stop="tool_use"),
+    "anthropic, nothing": claude(stop="tool_use"),
 }
 """Answers that end for a call, and have none."""
 
@@ -228,7 +208,7 @@ def test_a_call_that_is_announced_and_does_not_come_is_a_bad_call(case: str, eng
     assert "did not come" in bad.message
     good = {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": GOOD}]}
     block = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {"city": "Paris"}}
-    right = anthropic(block, stop="tool_use") if wire == "anthropic" else chat(good, "tool_calls")
+    right = claude(block, stop="tool_use") if wire == "anthropic" else chat(good, "tool_calls")
     out, requests = ask(wire, body, right, engine=engine, on_invalid="reask")
     assert ([call.args for call in out.calls], requests) == ([{"city": "Paris"}], 2)
 
@@ -258,5 +238,5 @@ def test_separate_texts_are_paragraphs() -> None:
     """response-choice: Separate texts are paragraphs."""
     search: Json = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     texts = [{"type": "text", "text": text} for text in ("Let me look:", "It is ", "sunny.")]
-    choice = sigadapt.choice_from_response(anthropic(texts[0], search, texts[1], texts[2], stop="end_turn"))
+    choice = sigadapt.choice_from_response(claude(texts[0], search, texts[1], texts[2], stop="end_turn"))
     assert choice.text == "Let me look:\n\nIt is sunny."
