@@ -2,16 +2,26 @@
 
 from typing import Any
 
+import dspy
 import jsonschema_rs
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, create_model
 from typing_extensions import TypedDict
 
-from sigadapt.schemas.definitions import object_schema
+from sigadapt import ToolDecl
 
 Values = st.SearchStrategy[Any]
 NAMES = st.sampled_from(["Item", "Item_2", "Box", "Node"])
+
+
+async def run(**args: Any) -> None: ...
+
+
+def object_schema(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a DSPy tool with such arguments."""
+    parameters = ToolDecl.of(dspy.Tool(run, "f", "F.", arguments, {})).parameters
+    return {key: value for key, value in parameters.items() if key != "required"}
 
 
 def with_containers(inner: Values) -> Values:
@@ -57,10 +67,9 @@ def test_what_an_author_wrote_is_not_changed():
     argument = {"$defs": {"Item": {"type": "string"}}, "items": {"$ref": "#/$defs/Item"}}
     identified = {"$id": "https://a.test/", **argument}
     own_place = {"items": {"$ref": "#/properties/a/$defs/Item"}, "$defs": argument["$defs"]}
-    schema = object_schema({"a": own_place, "b": identified, "c": argument, "d": True})
+    schema = object_schema({"a": own_place, "b": identified, "c": argument})
     assert schema["properties"]["a"] == own_place
     assert schema["properties"]["b"] == identified
-    assert schema["properties"]["d"] is True
     assert "$defs" in argument
     assert jsonschema_rs.is_valid(schema, {"a": ["x"], "b": ["x"], "c": ["x"]})
     assert not jsonschema_rs.is_valid(schema, {"c": [1]})

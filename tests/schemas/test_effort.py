@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from internals import Flaw
-from internals import checking as schema
 
+from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
 
 Json = dict[str, Any]
@@ -13,10 +12,6 @@ Json = dict[str, Any]
 
 def of(part: Json, **more: Any) -> Json:
     return {"type": "object", "properties": {"a": part}, **more}
-
-
-def flaw(parameters: Json, args: Json) -> Flaw | None:
-    return schema.check(parameters, tool="f").flaw_of(args, "f")
 
 
 def twice(keyword: str, below: Json) -> Json:
@@ -50,9 +45,9 @@ def chain(keyword: str, levels: int, under: str = "$defs") -> Json:
 @pytest.mark.parametrize("keyword", KEYWORDS)
 def test_schemas_that_double_at_each_level_are_refused(keyword: str):
     """tool-declarations: A schema of hostile depth or size is refused."""
-    schema.check(chain(keyword, 6), tool="f")
+    ToolDecl("f", parameters=chain(keyword, 6))
     with pytest.raises(InvalidToolDecl, match="times") as caught:
-        schema.check(chain(keyword, 60), tool="f")
+        ToolDecl("f", parameters=chain(keyword, 60))
     assert caught.value.code == "invalid_schema"
 
 
@@ -70,7 +65,8 @@ LOOKS_AHEAD = r"^(?=.*\d)(?!0).+$"
 )
 def test_texts_are_bounded_by_their_patterns(pattern: str, good: str, hostile: str):
     """tool-call-outputs: A check that cannot be finished does not fit."""
-    assert flaw(of({"pattern": pattern}), {"a": good}) is None
-    found = flaw(of({"pattern": pattern}), {"a": hostile})
+    decl = ToolDecl("f", parameters=of({"pattern": pattern}))
+    assert decl.flaw_of({"a": good}) is None
+    found = decl.flaw_of({"a": hostile})
     assert found is not None
     assert "could not be checked" in found.message

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from internals import checking as schema
-from internals import pointer
 from processes import run_python
 from tables import table
+
+from sigadapt import ToolDecl
 
 Json = dict[str, Any]
 
@@ -47,7 +47,7 @@ def nested(depth: int, leaf: Any = 5) -> Json:
 
 
 def told(parameters: Json, args: Json) -> tuple[str | None, str]:
-    found = schema.check(parameters, tool="f").flaw_of(args, "f")
+    found = ToolDecl("f", parameters=parameters).flaw_of(args)
     assert found is not None
     assert found.code == "schema_mismatch"
     return found.path, found.message.removeprefix("the arguments do not fit f: ")
@@ -117,7 +117,7 @@ CASES: list[tuple[Json, Any, list[str | int], str]] = [
 def test_every_keyword_has_its_place_and_reason(part: Json, value: Any, keys: list[Any], words: str):
     """tool-call-outputs: Calls are checked against the declarations."""
     path, message = told({"type": "object", "properties": {"p": part}}, {"p": value})
-    assert path == pointer(["p", *keys])
+    assert path == "/".join(map(str, ["/p", *keys]))
     assert words in message
 
 

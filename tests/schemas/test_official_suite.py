@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, NamedTuple, cast
 
 import pytest
-from internals import check
 
+from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
 
 Json = dict[str, Any]
@@ -85,12 +85,12 @@ def test_values_are_judged_as_the_suite_says():
     judged = 0
     for group in groups():
         try:
-            checked = check(of_an_argument(group.schema), tool="f")
+            decl = ToolDecl("f", parameters=of_an_argument(group.schema))
         except InvalidToolDecl:
             continue
         for test in group.tests:
             judged += 1
-            fits = checked.flaw_of({"value": test["data"]}, "f") is None
+            fits = decl.flaw_of({"value": test["data"]}) is None
             if fits != test["valid"] and not is_of_a_format(group, fits=fits):
                 otherwise[group.file, test["description"]] = group.name
     assert set(otherwise) == set(JUDGED_OTHERWISE)
@@ -99,7 +99,7 @@ def test_values_are_judged_as_the_suite_says():
 
 def refusal(group: Group) -> str | None:
     try:
-        check(of_an_argument(group.schema), tool="f")
+        ToolDecl("f", parameters=of_an_argument(group.schema))
     except InvalidToolDecl as error:
         return error.code
     return None

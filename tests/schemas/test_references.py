@@ -3,15 +3,18 @@
 from typing import Any
 
 import pytest
-from internals import check
 
 from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
 
 
+def declared(**parameters: Any) -> ToolDecl:
+    return ToolDecl("f", parameters={"type": "object", **parameters})
+
+
 def refusal(parameters: dict[str, Any]) -> InvalidToolDecl:
     with pytest.raises(InvalidToolDecl) as caught:
-        check({"type": "object", **parameters}, tool="f")
+        declared(**parameters)
     return caught.value
 
 
@@ -36,9 +39,9 @@ def test_every_other_document_is_remote(address: str):
     ],
 )
 def test_references_inside_the_document_are_followed(target: str, defs: dict[str, Any]):
-    validator = check({"type": "object", "properties": {"a": {"$ref": target}}, "$defs": defs}, tool="f")
-    assert validator.flaw_of({"a": 1}, "f") is None
-    assert validator.flaw_of({"a": "x"}, "f")
+    decl = declared(properties={"a": {"$ref": target}}, **{"$defs": defs})
+    assert decl.flaw_of({"a": 1}) is None
+    assert decl.flaw_of({"a": "x"})
 
 
 @pytest.mark.parametrize(
@@ -67,9 +70,9 @@ def test_recursion_into_parts_and_shared_definitions_are_fine():
     """tool-declarations: A recursive type stays recursive."""
     shared: dict[str, Any] = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]}
     node = {"type": "object", "properties": dict.fromkeys("abcdefgh", shared)}
-    validator = check({"type": "object", "properties": {"root": shared}, "$defs": {"node": node}}, tool="f")
-    assert validator.flaw_of({"root": {"a": {"b": None}}}, "f") is None
-    assert validator.flaw_of({"root": {"a": {"b": 1}}}, "f")
+    decl = declared(properties={"root": shared}, **{"$defs": {"node": node}})
+    assert decl.flaw_of({"root": {"a": {"b": None}}}) is None
+    assert decl.flaw_of({"root": {"a": {"b": 1}}})
 
 
 def test_kinds_that_all_refer_to_each_other_are_fine():
@@ -77,20 +80,14 @@ def test_kinds_that_all_refer_to_each_other_are_fine():
     # A syntax tree: what is recursive counts once, or twelve kinds would be over the bound.
     any_kind: dict[str, Any] = {"anyOf": [{"$ref": f"#/$defs/k{n}"} for n in range(30)]}
     kind: dict[str, Any] = {"type": "object", "properties": {"left": any_kind, "right": any_kind}}
-    check(
-        {"type": "object", "properties": {"root": any_kind}, "$defs": {f"k{n}": kind for n in range(30)}},
-        tool="f",
-    )
+    declared(properties={"root": any_kind}, **{"$defs": {f"k{n}": kind for n in range(30)}})
 
 
 def test_an_id_inside_of_an_id_is_relative_to_it() -> None:
     """tool-declarations: A remote reference is refused and never fetched."""
-    parameters: dict[str, Any] = {
-        "$id": "https://tools.test/root/",
-        "type": "object",
-        "properties": {"n": {"$ref": "inner/deep"}},
-        "$defs": {"inner": {"$id": "inner/", "$defs": {"deep": {"$id": "deep", "type": "integer"}}}},
-    }
-    decl = ToolDecl.of({"name": "f", "parameters": parameters})
+    deep = {"$id": "deep", "type": "integer"}
+    defs = {"inner": {"$id": "inner/", "$defs": {"deep": deep}}}
+    of_root = {"$id": "https://tools.test/root/", "$defs": defs}
+    decl = declared(properties={"n": {"$ref": "inner/deep"}}, **of_root)
     assert decl.flaw_of({"n": 1}) is None
     assert decl.flaw_of({"n": "x"}) is not None

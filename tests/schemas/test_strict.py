@@ -4,11 +4,13 @@ import re
 from copy import deepcopy
 from typing import Any
 
+import dspy
 import pytest
-from internals import lower
-from support import NATIVE
+from support import Ask, lm_of
 
+import sigadapt
 from sigadapt.errors import InvalidToolDecl
+from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]
 
@@ -22,14 +24,16 @@ def of(part: Any, **more: Any) -> Json:
     return {**whole, **more}
 
 
-def strict(parameters: Json, wire: str = "openai-chat") -> tuple[Json, list[str]]:
-    """The schema of a strict tool as a wire gets it, and the places where it was closed."""
-    function = {"name": "f", "parameters": parameters, "strict": True}
-    sent = lower(
-        {"model": "m", "messages": [], "tools": [{"type": "function", "function": function}]}, NATIVE[wire]
-    )
-    closed = [place for change in sent.changes for place in re.findall(r"'(/[^']*)'", change.why)]
-    (tool,) = sent.request.get("tools", [])
+def strict(parameters: Json) -> tuple[Json, list[str]]:
+    """The schema of a strict tool as a provider gets it, and the places where it was closed."""
+    tools: Any = [{"name": "f", "parameters": parameters, "strict": True}]
+    with LoopbackProvider([Answer(text="Hi.")]) as provider:
+        lm: Any = lm_of(provider)
+        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
+            dspy.Predict(Ask)(question="q", tools=tools)
+    changes: Any = lm.history[0].get("changes", ())
+    closed = [place for change in changes for place in re.findall(r"'(/[^']*)'", change.why)]
+    (tool,) = provider.received[0].body["tools"]
     assert (tool["type"], tool["function"]["strict"]) == ("function", True)
     return tool["function"]["parameters"], closed
 
@@ -64,7 +68,7 @@ def refused_at(parameters: Json) -> str | None:
 )
 def test_what_would_mean_something_else_is_refused_with_its_place(part: Any, path: str):
     """request-shaping: A schema that strict mode cannot take is refused."""
-    defs = {"D": {"type": "object"}} if "$defs" in str(part) else {}
+    defs = {"D": {"type": "object"} if "$defs" in str(part) else {**CLOSED, "$anchor": "anchor"}}
     assert refused_at(of(part, **{"$defs": defs, "x-own": OPEN})) == path
 
 

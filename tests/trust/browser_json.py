@@ -34,6 +34,16 @@ def browser(text: str) -> str:
     return write(json.loads(text, parse_int=float))
 
 
+def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a JSON value, but for the value itself."""
+    members: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        members = [*cast("dict[str, Any]", value).items()]
+    elif isinstance(value, list):
+        members = [*enumerate(cast("list[Any]", value))]
+    return [each for key, part in members for each in ((*place, key), *places_in(part, (*place, key)))]
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()

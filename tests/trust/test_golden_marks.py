@@ -32,58 +32,27 @@ STATEFUL = ToolCalls.model_validate(
 RUN = InputNeeded.model_validate_json(Path(__file__).with_name("kept_run.json").read_bytes())
 FAILED = ToolResults.of(PLAIN, ["No."], errors=[True])
 
+OF_PLAIN = "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857"
+OF_ODD = "v1:ceab9127502af920e42444a4e830473f99369156fe14a4906b69be23d23f1d27"
+OF_BAD = "v1:0484b682770d47e84bdf993eab90b03b06fb96c638da58a7349662451cd642ec"
+OF_STATE = "v1:82d5efeb3d57fc2476d72ca9e0e2faa40ceb3890385707793cf8260064b099af"
+OF_FAILED = "v1:8cfdf238c0735c66b61dc096bcc135678ab88bea64aead94e4bcc62d1b7a7e99"
+OF_REQUESTS = [
+    "v1:9b84c96ee689ef39d7c62d0011abba6878dcd1ac28291e97c4d5fa233fa04d62",
+    "v1:444dddaf9a7fedb764ee82f04353c1cfea0f2a2e7084e456dd23b0bd3928cc9a",
+]
+OF_RUN = [
+    "v1:6ec963dbf2855dab7cd348c3865d4b7c659044808f468e6c33325d60b74f48dc",
+    "v1:99110d212f532e2d9656c0f179827b5679ddbffb97b8e58e34d32e315017aaed",
+]
 MARKS: dict[str, tuple[Any, list[str]]] = {
-    "a call": (
-        PLAIN,
-        [
-            "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
-        ],
-    ),
-    "odd numbers and characters": (
-        ODD,
-        [
-            "v1:ceab9127502af920e42444a4e830473f99369156fe14a4906b69be23d23f1d27",
-        ],
-    ),
-    "a bad call": (
-        INVALID,
-        [
-            "v1:0484b682770d47e84bdf993eab90b03b06fb96c638da58a7349662451cd642ec",
-        ],
-    ),
-    "a turn with state": (
-        STATEFUL,
-        [
-            "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
-            "v1:82d5efeb3d57fc2476d72ca9e0e2faa40ceb3890385707793cf8260064b099af",
-        ],
-    ),
-    "a failed result": (
-        FAILED,
-        [
-            "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
-            "v1:8cfdf238c0735c66b61dc096bcc135678ab88bea64aead94e4bcc62d1b7a7e99",
-        ],
-    ),
-    "requests": (
-        RUN.requests,
-        [
-            "v1:9b84c96ee689ef39d7c62d0011abba6878dcd1ac28291e97c4d5fa233fa04d62",
-            "v1:444dddaf9a7fedb764ee82f04353c1cfea0f2a2e7084e456dd23b0bd3928cc9a",
-        ],
-    ),
-    "a run": (
-        RUN,
-        [
-            "v1:d38f3c330d754dccbc77414b493fc0baee11ca3c141616a3ad2f4cb9023c9857",
-            "v1:82d5efeb3d57fc2476d72ca9e0e2faa40ceb3890385707793cf8260064b099af",
-            "v1:9b84c96ee689ef39d7c62d0011abba6878dcd1ac28291e97c4d5fa233fa04d62",
-            "v1:444dddaf9a7fedb764ee82f04353c1cfea0f2a2e7084e456dd23b0bd3928cc9a",
-            "v1:ceab9127502af920e42444a4e830473f99369156fe14a4906b69be23d23f1d27",
-            "v1:6ec963dbf2855dab7cd348c3865d4b7c659044808f468e6c33325d60b74f48dc",
-            "v1:99110d212f532e2d9656c0f179827b5679ddbffb97b8e58e34d32e315017aaed",
-        ],
-    ),
+    "a call": (PLAIN, [OF_PLAIN]),
+    "odd numbers and characters": (ODD, [OF_ODD]),
+    "a bad call": (INVALID, [OF_BAD]),
+    "a turn with state": (STATEFUL, [OF_PLAIN, OF_STATE]),
+    "a failed result": (FAILED, [OF_PLAIN, OF_FAILED]),
+    "requests": (RUN.requests, OF_REQUESTS),
+    "a run": (RUN, [OF_PLAIN, OF_STATE, *OF_REQUESTS, OF_ODD, *OF_RUN]),
 }
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pydantic
 import pytest
-from browser_json import JSON
+from browser_json import JSON, places_in
 from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -101,16 +101,6 @@ def histories() -> list[Any]:
     ]
     rows += [{"question": "q", "results": ToolResults.of(each, ["r", {"a": 1}])} for each in TURNS.values()]
     return [json.loads(dspy.History(messages=[row]).model_dump_json()) for row in rows]
-
-
-def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place in a JSON value, but for the value itself."""
-    members: list[tuple[Any, Any]] = []
-    if isinstance(value, dict):
-        members = [*cast("dict[str, Any]", value).items()]
-    elif isinstance(value, list):
-        members = [*enumerate(cast("list[Any]", value))]
-    return [each for key, part in members for each in ((*place, key), *places_in(part, (*place, key)))]
 
 
 @st.composite

@@ -10,11 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from support import lm_of
 
 from sigadapt.testing import Answer, Exchange, LoopbackError, LoopbackProvider, exchanges_in
-from sigadapt.trust.masking import Masking
-from sigadapt.trust.private_files import open_private
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes of files")
 
@@ -30,39 +27,30 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def record(path: Path | str, body: Any) -> None:
+    with LoopbackProvider([Answer(text="Hi.")], record=path) as provider:
+        httpx.post(f"{provider.url}/v1/chat/completions", json={"model": "m", "messages": [], **body})
+
+
 @pytest.mark.usefixtures("umask")
-def test_a_new_file_is_its_owners(tmp_path: Path) -> None:
-    """loopback-provider: A recording is its owner's alone."""
-    path = tmp_path / "file"
-    for _ in range(2):
-        with open_private(path) as file:
-            file.write("é\u2028\n")
-        assert mode_of(path) == 0o600
-    assert path.read_bytes() == "é\u2028\n".encode() * 2
-
-
-def test_a_file_that_others_can_read_loses_that(tmp_path: Path) -> None:
-    """loopback-provider: A recording is its owner's alone."""
-    path = tmp_path / "file"
-    path.touch()
-    path.chmod(0o664)
-    open_private(path).close()
-    assert mode_of(path) == 0o600
-    path.chmod(0o700)
-    open_private(path).close()
-    assert mode_of(path) == 0o700
-    device = Path(os.devnull)
-    before = mode_of(device)
-    open_private(device).close()
-    assert mode_of(device) == before
-
-
-def test_a_recording_is_its_owners(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("before", "after"), [(None, 0o600), (0o664, 0o600), (0o700, 0o700)])
+def test_a_recording_is_its_owners(tmp_path: Path, before: int | None, after: int) -> None:
     """loopback-provider: A recording is its owner's alone."""
     path = tmp_path / "recording.jsonl"
-    with LoopbackProvider([Answer(text="Hi.")], record=path) as provider:
-        lm_of(provider)("Hello.")
-    assert mode_of(path) == 0o600
+    if before is not None:
+        path.touch()
+        path.chmod(before)
+    for count in (1, 2):
+        record(path, {"user": "é\u2028"})
+        assert mode_of(path) == after
+        assert path.read_bytes().count(b"\n") == count
+
+
+def test_a_device_stays_everybodys() -> None:
+    """loopback-provider: A recording is its owner's alone."""
+    before = mode_of(Path(os.devnull))
+    record(os.devnull, {})
+    assert mode_of(Path(os.devnull)) == before
 
 
 @pytest.mark.parametrize(
@@ -102,9 +90,11 @@ def test_credentials_in_a_schema_are_not_recorded(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": properties}
     function = {"type": "function", "function": {"name": "f", "parameters": schema}}
     claude = {"name": "g", "input_schema": schema}
-    masking = Masking({}, "")
-    body = masking.request({"model": "m", "tools": [function, claude]})
-    for parameters in (body["tools"][0]["function"]["parameters"], body["tools"][1]["input_schema"]):
+    path = tmp_path / "recording.jsonl"
+    record(path, {"tools": [function, claude], "response_format": {"schema": schema}})
+    [exchange] = map(json.loads, path.read_text("utf-8").splitlines())
+    tools = exchange["request"]["tools"]
+    for parameters in (tools[0]["function"]["parameters"], tools[1]["input_schema"]):
         held = parameters["properties"]
         assert held["api_key"]["default"] == "***"
         assert held["api_key"]["enum"] == held["api_key"]["examples"] == ["***"]
@@ -112,9 +102,5 @@ def test_credentials_in_a_schema_are_not_recorded(tmp_path: Path) -> None:
         assert {name: held[name] for name in ("unit", "access_token", "default")} == {
             name: properties[name] for name in ("unit", "access_token", "default")
         }
-    assert "/request/tools/0/function/parameters/properties/api_key/default" in masking.places
-    path = tmp_path / "recording.jsonl"
-    with LoopbackProvider([Answer(text="Hi.")], record=path) as provider:
-        sent = {"model": "m", "messages": [], "tools": [function], "response_format": {"schema": schema}}
-        httpx.post(f"{provider.url}/v1/chat/completions", json=sent)
+    assert "/request/tools/0/function/parameters/properties/api_key/default" in exchange["masked"]
     assert "Zq9x-long-4" not in path.read_text("utf-8")

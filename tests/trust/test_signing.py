@@ -10,7 +10,6 @@ import pytest
 from browser_json import JSON, browser
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import canonical
 from support import Talk
 
 import sigadapt
@@ -86,7 +85,8 @@ def tagged(value: Any) -> Any:
 def test_two_values_have_one_text_if_they_are_the_same(first: Any, second: Any) -> None:
     """conversations: What a signature covers."""
     for other in (second, json.loads(browser(json.dumps(first)))):
-        assert (canonical(first) == canonical(other)) == (tagged(first) == tagged(other))
+        marks = [sign(one({"a": value}), SECRET) for value in (first, other)]
+        assert (marks[0] == marks[1]) == (tagged(first) == tagged(other))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,6 @@ def test_two_values_have_one_text_if_they_are_the_same(first: Any, second: Any) 
 )
 def test_values_that_python_or_a_reader_may_confuse_are_told_apart(first: Any, second: Any) -> None:
     """conversations: What a signature covers."""
-    assert canonical(first) != canonical(second)
     marks = sign(past(one({"a": first}), [first]), SECRET)
     assert not is_signed(past(one({"a": second}), [first]), marks, SECRET)
     assert not is_signed(past(one({"a": first}), [second]), marks, SECRET)
