@@ -8,9 +8,8 @@ from typing import Any
 
 import dspy
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from internals import Cell, Excerpt, Rendering
 from processes import run_python
 from rich.cells import cell_len
 from rich.console import Console
@@ -119,10 +118,10 @@ def long_calls(arguments: str) -> ToolCalls:
     return calls.validated(ToolDecls([{"name": LONG, "parameters": parameters}]))
 
 
-@pytest.mark.parametrize(
-    "keyword", ["annual report of the year 2019", "x" * 60, "東京の天気予報を教えて" * 3]
-)
-@pytest.mark.parametrize("width", [60, 80, 120])
+@example("annual report of the year 2019", 80)
+@example("x" * 60, 60)
+@example("東京の天気予報を教えて" * 3, 60)
+@given(st.text("aé東… ", max_size=50), st.integers(60, 120))
 def test_a_narrow_terminal_shows_the_place(keyword: str, width: int) -> None:
     """rendering: A narrow terminal loses neither the place nor the arguments."""
     arguments = json.dumps({"keyword": keyword, "limit": "twenty", "sort": "newest"}, ensure_ascii=False)
@@ -135,23 +134,6 @@ def test_a_narrow_terminal_shows_the_place(keyword: str, width: int) -> None:
     assert carets.index("^") == cell_len(above[:place])
     assert "call_9f8e7" in "".join(lines)
     assert LONG_ID not in "".join(lines)
-
-
-@given(
-    st.builds(Excerpt, *[st.text("aé東…", max_size=50)] * 3),
-    st.integers(8, 60),
-)
-def test_an_excerpt_keeps_its_place_at_each_width(excerpt: Excerpt, width: int) -> None:
-    """rendering: A narrow terminal loses neither the place nor the arguments."""
-    shown = Rendering("t", ("a",), [[[Cell("", excerpt=excerpt)]]]).rich()
-    lines = on_terminal(shown, width).splitlines()
-    carets = next(number for number, line in enumerate(lines) if "^" in line)
-    assert max(map(cell_len, lines)) <= width
-    before, text = lines[carets].index("^"), lines[carets - 1]
-    assert lines[carets].count("^") <= max(1, cell_len(excerpt.marked))
-    told = "".join(excerpt)
-    if cell_len(told) + 3 <= width:
-        assert (before - 1, text.strip()) == (cell_len(excerpt.before), told)
 
 
 @given(st.text(alphabet="<>&\"'aé\u202e\n\x1b\ud800", min_size=1, max_size=20))

@@ -9,11 +9,8 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import Field
 from pydantic.alias_generators import to_camel
-from typing_extensions import TypedDict
 
 from sigadapt import InvalidToolCall, ToolCall, ToolDecls
 from sigadapt.errors import UnboundToolCall
@@ -159,10 +156,6 @@ class Options:
         return self.is_admin
 
 
-class Place(TypedDict):
-    options: Options
-
-
 @dataclasses.dataclass
 class Order:
     options: Options
@@ -177,41 +170,23 @@ class Order:
 NO_FIELDS = {"path": "/x", "is_admin": True, "allowed": 1, "__class__": "x"}
 
 
-@pytest.mark.parametrize(
-    ("annotation", "sent", "place"),
-    [
-        (Options, NO_FIELDS, []),
-        (list[Options], [NO_FIELDS], [0]),
-        (Order, {"options": NO_FIELDS, "more": 1}, ["options"]),
-        (Place, {"options": NO_FIELDS}, ["options"]),
-        (Options | int, NO_FIELDS, []),
-    ],
-)
-def test_an_object_has_no_attribute_that_is_no_field(annotation: Any, sent: Any, place: list[Any]):
-    """tool-call-outputs: No attribute that is no field."""
-
-    def f(it: Any, **more: Any) -> None: ...
-
-    f.__annotations__["it"] = annotation
-    options = bound(f, it=sent, other=NO_FIELDS)["it"]
-    for step in place:
-        options = vars(options)[step] if isinstance(options, Order) else options[step]
-    assert vars(options) == {"path": "/x"}
-    assert options.allowed() is False
-
-
 def test_fields_that_init_does_not_take_and_takes_alone():
-    """tool-call-outputs: A dataclass is made as its own constructor makes it."""
+    """tool-call-outputs: A dataclass is made as its own constructor makes it.
 
-    def f(order: Order) -> None: ...
+    tool-call-outputs: No attribute that is no field.
+    """
 
+    def f(order: Order, *, others: list[Options | int] | None = None, **more: Any) -> None: ...
+
+    made = bound(f, order={"options": NO_FIELDS, "more": 1}, others=[NO_FIELDS], more=NO_FIELDS)
+    assert made["order"] == Order(Options("/x"))
+    assert (type(made["order"]), made["order"].total, made["order"].seen) == (Order, 0, 20)
+    for options in (made["order"].options, *made["others"]):
+        assert (vars(options), options.allowed()) == ({"path": "/x"}, False)
     options: Any = {"path": "/x"}
-    made = bound(f, order={"options": options})["order"]
-    assert made == Order(Options("/x"))
-    assert (type(made), made.total, made.seen) == (Order, 0, 20)
-    made = bound(f, order={"options": options, "seed": 3, "total": 9, "seen": 9})["order"]
-    assert made == Order(Options("/x"), seed=3)
-    assert vars(made).keys() == {"options", "total", "seen"}
+    order = bound(f, order={"options": options, "seed": 3, "total": 9, "seen": 9})["order"]
+    assert order == Order(Options("/x"), seed=3)
+    assert vars(order).keys() == {"options", "total", "seen"}
     assert unbound(f, order={"options": options, "seed": "x"}).path == "/order/seed"
 
 
@@ -262,47 +237,3 @@ def test_a_root_model_gets_the_arguments_as_sent():
     args = {"a": "2026-01-02"}
     assert bound(Days, **args) == args
     assert Days(**bound(Days, **args)).root == {"a": dt.date(2026, 1, 2)}
-
-
-def test_a_model_in_a_parameter_is_as_pydantic_makes_it():
-    """tool-call-outputs: Binding is pydantic's validation of each annotation."""
-
-    def f(noted: Noted) -> None: ...
-
-    made = bound(f, noted=NOTED)["noted"]
-    assert made == Noted.model_validate_json(json.dumps(NOTED | {"madeBy": str(made.made_by)})).model_copy()
-    assert made.unit_price == 10
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(["a", "b", "c", "d"]),
-        st.recursive(
-            st.none()
-            | st.booleans()
-            | st.integers()
-            | st.floats(allow_nan=False, allow_infinity=False)
-            | st.text(),
-            lambda inner: (
-                st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-            ),
-            max_leaves=8,
-        ),
-    )
-)
-def test_any_arguments_bind_or_are_tagged(args: dict[str, Any]):
-    """tool-call-outputs: Arguments that do not bind are a tagged bad call."""
-
-    def f(
-        a: int = 0, b: list[Guest] | None = None, c: dict[str, dt.date] | str = "", d: Any = None
-    ) -> None: ...
-
-    try:
-        made = bound(f, **args)
-    except UnboundToolCall as error:
-        made = error
-    if isinstance(made, UnboundToolCall):
-        assert made.code == "schema_mismatch"
-    else:
-        assert made.keys() == args.keys()
-        f(**made)

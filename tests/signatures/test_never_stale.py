@@ -21,9 +21,8 @@ from budgets import share
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from internals import describe_source, tool_decl
 
-from sigadapt import ToolDecl, ToolDecls
+from sigadapt import ToolDecls
 from sigadapt.errors import InvalidToolDecl
 
 
@@ -234,26 +233,30 @@ def declared(source: Any) -> Any:
         return str(error)
 
 
-def declared_anew(source: Any) -> Any:
-    """What a source declares that was never read before."""
-    try:
-        raw_decls = describe_source(source)
-        assert raw_decls is not None
-        return [tool_decl.declare(raw).to_openai() for raw in raw_decls]
-    except InvalidToolDecl as error:
-        return str(error)
+Change = Callable[[World, str], object]
+
+
+def changed(*changes: tuple[Change, str]) -> World:
+    """A world of which nothing was read before the changes."""
+    world = World()
+    for change, text in changes:
+        change(world, text)
+    return world
+
+
+def declared_by(world: World) -> list[Any]:
+    return [declared(source) for source in world.sources()]
 
 
 @pytest.mark.parametrize("change", WORLD_CHANGES.values(), ids=WORLD_CHANGES)
-def test_what_changed_between_two_calls_is_declared_as_it_is_now(change: Callable[[World, str], object]):
+def test_what_changed_between_two_calls_is_declared_as_it_is_now(change: Change):
     """tool-declarations: A source that changed in place is declared as it is now."""
-    world = World()
+    world, done = World(), list[tuple[Change, str]]()
     for text in ("New.", "Newer.", "New."):
-        for source in world.sources():
-            assert declared(source) == declared(source)
+        assert declared_by(world) == declared_by(world)
         change(world, text)
-        for source in world.sources():
-            assert declared(source) == declared_anew(source)
+        done.append((change, text))
+        assert declared_by(world) == declared_by(changed(*done))
 
 
 class ChangingWorld(RuleBasedStateMachine):
@@ -261,21 +264,17 @@ class ChangingWorld(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world, self.done = World(), list[tuple[Change, str]]()
 
     @rule(change=st.sampled_from([*WORLD_CHANGES.values()]), text=st.sampled_from(["One.", "Two.", ""]))
-    def change(self, change: Callable[[World, str], object], text: str) -> None:
+    def change(self, change: Change, text: str) -> None:
         change(self.world, text)
+        self.done.append((change, text))
 
     @rule()
     def declare(self) -> None:
-        for source in self.world.sources():
-            assert declared(source) == declared_anew(source)
+        assert declared_by(self.world) == declared_by(changed(*self.done))
 
 
 TestChangingWorld = ChangingWorld.TestCase
 TestChangingWorld.settings = settings(max_examples=share(30), stateful_step_count=20)
-
-
-def properties(source: Any) -> Any:
-    return ToolDecl.of(source).to_openai()["function"]["parameters"]

@@ -77,44 +77,12 @@ def test_a_tools_own_object_is_a_plain_value():
 
 
 FOREIGN = ToolResult(call_id="zzz", name="other", value=2)
-WRONG: dict[str, tuple[Any, Any, str, tuple[str, ...]]] = {
-    "a foreign id": ([ours(TWO[0], 1), FOREIGN], None, "unknown_call", ("'zzz'", "'other'", "'c1'", "'c2'")),
-    "a foreign id, saved": ([{"call_id": "zzz", "value": 2}, 3], None, "unknown_call", ("'zzz'", "'c1'")),
-    "an id twice": ([ours(TWO[0], 1), ours(TWO[0], 2)], None, "repeated_result", ("'c1'", "1", "2", "'c2'")),
-    "an id twice, once by place": ([ours(TWO[1], 1), 2], None, "repeated_result", ("'c2'", "1", "2")),
-    "another tool's": ([ToolResult(call_id="c1", name="owner", value=1), 2], None, "wrong_tool",
-                       ("'balance'", "'owner'", "'c1'")),
-    "another tool's, saved": ([{"call_id": "c1", "name": "owner", "value": 1}, 2], None, "wrong_tool",
-                              ("'balance'", "'owner'")),
-    "another tool's, by place": ([TheirResult(name="owner", value=1), 2], None, "wrong_tool",
-                                 ("'balance'", "'owner'")),
-    "under another id": ({"c1": ours(TWO[1], 1), "c2": 2}, None, "unknown_call", ("'c1'", "'c2'")),
-    "too few": ([ours(TWO[1], 1)], None, "unanswered_call", ("'c1'",)),
-    "good and failed": ([ours(TWO[1], 1), ours(TWO[0], 2)], {"c1": "down"}, "conflicting_result",
-                        ("'c1'", "2", "'down'")),
-    "good and failed, by place": ([ours(TWO[1], 1), ours(TWO[0], 2)], [True, None], "conflicting_result",
-                                  ("'c1'",)),
-    "a text": ("ab", None, "unknown_call", ("str",)),
-    "a set": ({1, 2}, None, "unknown_call", ("set",)),
-    "no values": (5, None, "unknown_call", ("int",)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("values", "errors", "code", "named"), WRONG.values(), ids=WRONG)
-def test_what_does_not_pair_names_both_sides(values: Any, errors: Any, code: str, named: tuple[str, ...]):
-    """conversations: What does not pair is refused with both sides named."""
-    with pytest.raises(InvalidHistory) as caught:
-        ToolResults.of(TWO, values, errors=errors)
-    assert caught.value.code == code
-    assert [each for each in named if each not in str(caught.value)] == []
-
-
 BOTH = "The turn's calls: 'c1' (balance), 'c2' (owner)."
 UNORDERED = (
     "holds no values in the order of the calls. Give a list with one for each call, or a mapping by call id."
 )
 ORDER = "Give one for each call, in order, or a mapping by call id."
-SAID: dict[str, tuple[Any, Any, str, str | None, str]] = {
+SAID: dict[str, tuple[Any, Any, str, str | None, str | tuple[str, ...]]] = {
     "a foreign id": (
         [ours(TWO[0], 1), FOREIGN], None, "unknown_call", None,
         f"there is a value for call 'zzz' of 'other', and no such call. {BOTH}",
@@ -154,15 +122,42 @@ SAID: dict[str, tuple[Any, Any, str, str | None, str]] = {
     ),
     "a text": ("ab", None, "unknown_call", None, f"a str {UNORDERED}"),
     "bytes": (b"ab", None, "unknown_call", None, f"a bytes {UNORDERED}"),
+    "a set": ({1, 2}, None, "unknown_call", None, f"a set {UNORDERED}"),
+    "no values": (5, None, "unknown_call", None, ("int",)),
+    "a foreign id, saved": (
+        [{"call_id": "zzz", "value": 2}, 3], None, "unknown_call", None, ("'zzz'", "'c1'"),
+    ),
+    "an id twice, once by place": (
+        [ours(TWO[1], 1), 2], None, "repeated_result", "owner", ("'c2'", "1", "2"),
+    ),
+    "another tool's, saved": (
+        [{"call_id": "c1", "name": "owner", "value": 1}, 2], None, "wrong_tool", "balance", ("'owner'",),
+    ),
+    "another tool's, by place": (
+        [TheirResult(name="owner", value=1), 2], None, "wrong_tool", "balance", ("'owner'",),
+    ),
+    "one, under its id": ([ours(TWO[1], 1)], None, "unanswered_call", "balance", ("'c1'",)),
+    "one, without an error for the other": ({"c1": 1}, {"c2": None}, "unanswered_call", "owner", ("'c2'",)),
+    "too few errors": ([1, 2], [True], "unanswered_call", None, ("c2",)),
+    "good and failed, by place": (
+        [ours(TWO[1], 1), ours(TWO[0], 2)], [True, None], "conflicting_result", "balance", ("'c1'",),
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("values", "errors", "code", "tool", "text"), SAID.values(), ids=SAID)
-def test_what_does_not_pair_is_said(values: Any, errors: Any, code: str, tool: str | None, text: str):
-    """conversations: What does not pair is refused with both sides named."""
+@pytest.mark.parametrize(("values", "errors", "code", "tool", "said"), SAID.values(), ids=SAID)
+def test_what_does_not_pair_is_said(values: Any, errors: Any, code: str, tool: str | None, said: Any):
+    """conversations: What does not pair is refused with both sides named.
+
+    conversations: A call without its result is refused before the request.
+
+    conversations: A result without its call is refused before the request.
+    """
     with pytest.raises(InvalidHistory) as caught:
         ToolResults.of(TWO, values, errors=errors)
-    assert (caught.value.code, caught.value.tool, str(caught.value)) == (code, tool, text)
+    text = str(caught.value)
+    assert (caught.value.code, caught.value.tool) == (code, tool)
+    assert text == said if isinstance(said, str) else [each for each in said if each not in text] == []
 
 
 class Silent(Exception):
@@ -173,6 +168,8 @@ OUTCOMES: dict[str, tuple[Any, Any, Any, bool, bool]] = {
     "a value": (3, None, 3, False, False),
     "a value that is false": (0, None, 0, False, False),
     "a value and no error": (3, "", 3, False, False),
+    "a value and no flag": (3, False, 3, False, False),
+    "an exception whose name is all": (KeyError(), None, "KeyError", True, False),
     "an exception": (ValueError("down"), None, "down", True, False),
     "an exception without a message": (Silent(), None, "Silent", True, False),
     "an exception as the error": (3, ValueError("down"), "down", True, False),
@@ -201,12 +198,47 @@ OUTCOMES: dict[str, tuple[Any, Any, Any, bool, bool]] = {
 
 @pytest.mark.parametrize(("value", "error", "told", "failed", "is_mcp"), OUTCOMES.values(), ids=OUTCOMES)
 def test_what_a_call_gave_is_its_result(value: Any, error: Any, told: Any, failed: bool, is_mcp: bool):
-    """conversations: Values are paired with calls in order or by id."""
+    """conversations: A failure is a flag, a reason or an exception."""
     one = TWO.model_copy(update={"tool_calls": list(TWO)[:1]})
     for values, errors in (([value], [error]), ({"c1": value}, {"c1": error})):
         (result,) = ToolResults.of(one, values, errors=errors)
         assert (result.call_id, result.name) == ("c1", "balance")
         assert (result.value, result.is_error, result.is_mcp) == (told, failed, is_mcp)
+
+
+@given(st.lists(st.integers(), max_size=5))
+def test_values_are_paired_in_order_or_by_id(values: list[int]):
+    """conversations: Values are paired with calls in order or by id."""
+    calls = balances(len(values))
+    by_order = ToolResults.of(calls, values)
+    by_id = {call.id: value for call, value in zip(calls, values, strict=True)}
+    assert by_order == ToolResults.of(calls, dict(reversed(by_id.items())))
+    told = [(result.call_id, result.name, result.value, result.is_error) for result in by_order]
+    assert told == [(call_id, "balance", value, False) for call_id, value in by_id.items()]
+    assert len(by_order) == len(values)
+
+
+def test_a_complaint_does_not_grow_without_bounds():
+    """conversations: A kept bad call is answered with what was wrong."""
+    flaw: Any = {"code": "truncated", "message": "was cut off", "path": "/a", "index": 1}
+    huge = InvalidToolCall(id="call_bad", name=None, arguments="x" * 1_000_000, **flaw)
+    [result] = ToolResults.of(ToolCalls(tool_calls=[], invalid=(huge,)), [])
+    assert len(result.value) < 5_000
+
+
+def test_a_call_can_be_marked_as_not_answered():
+    """conversations: A call can be marked as not answered."""
+    [result, _] = ToolResults.of(TWO, [ToolResult.unanswered(TWO[0]), 1])
+    told = (result.call_id, result.name, result.value, result.is_error)
+    assert told == ("c1", "balance", "This call was not answered.", True)
+
+
+def test_rounds_add_up():
+    """conversations: Results of several turns follow each other."""
+    both = ToolResults.of(TWO, [1, 2]) + ToolResults.of(balances(1), [3])
+    assert [result.value for result in both] == [1, 2, 3]
+    assert [len(one.results) for one in both.rounds] == [2, 1]
+    assert len(both) == 3
 
 
 # ---- ids of calls ----

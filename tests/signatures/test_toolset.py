@@ -12,7 +12,6 @@ import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import arun, resolving, run
 from mcp.server.mcpserver import MCPServer
 
 from sigadapt import RequestContext, ToolDecl, ToolDecls, Toolset
@@ -28,12 +27,8 @@ def names(decls: ToolDecls) -> list[str]:
     return [decl.name for decl in decls]
 
 
-def resolve(value: object, context: RequestContext = RequestContext()) -> ToolDecls:  # noqa: B008
-    return run(resolving(value, context))
-
-
-async def aresolve(value: object, context: RequestContext = RequestContext()) -> ToolDecls:  # noqa: B008
-    return await arun(resolving(value, context))
+def resolve(value: Any) -> ToolDecls:
+    return Toolset("all", [value]).resolve()
 
 
 def refusal(act: Callable[[], object]) -> InvalidToolDecl:
@@ -121,6 +116,24 @@ def test_an_async_source_is_refused_where_nobody_awaits():
             assert "'crm'" in error.reason
             assert "acall" in str(error.fix)
         gc.collect()
+    loop = asyncio.new_event_loop()
+    future: Any = loop.create_future()
+    assert refusal(Toolset("crm", lambda context: future).resolve).code == "async_toolset"
+    assert not future.done()
+    loop.close()
+
+
+async def test_an_async_source_is_awaited():
+    """toolsets: An async toolset is awaited."""
+
+    async def fails(context: RequestContext) -> list[Any]:
+        await asyncio.sleep(0)
+        raise KeyError("k")
+
+    both = Toolset("both", [Toolset("crm", remote), ABC])
+    assert names(await both.aresolve(CONTEXT)) == ["search", "ask", "a", "b", "c"]
+    with pytest.raises(InvalidToolDecl, match="KeyError"):
+        await Toolset("t", [Toolset("crm", fails)]).aresolve()
 
 
 def broken(context: RequestContext) -> list[Any]:

@@ -9,21 +9,14 @@ from typing import Annotated, Any
 
 import pydantic
 import pytest
-from internals import checking as schema
 from pydantic import Field
 
 from sigadapt import ToolDecl
 from sigadapt.errors import InvalidToolDecl
 
 
-def facts(source: Callable[..., Any]) -> ToolDecl:
-    told = ToolDecl.of(source)
-    schema.check(told.parameters, tool="f")
-    return told
-
-
 def properties(source: Callable[..., Any]) -> dict[str, Any]:
-    return facts(source).parameters["properties"]
+    return ToolDecl.of(source).parameters["properties"]
 
 
 def problems(source: Callable[..., Any]) -> InvalidToolDecl:
@@ -83,8 +76,8 @@ def test_a_field_that_a_dataclass_sets_by_itself_is_not_offered():
     def pack(boxes: list[Counted], order: Order) -> Counted:
         raise AssertionError
 
-    told = facts(pack)
-    for declared in (told.parameters, facts(Order).parameters):
+    told = ToolDecl.of(pack)
+    for declared in (told.parameters, ToolDecl.of(Order).parameters):
         offered = declared["$defs"]["Counted"]
         assert list(offered["properties"]) == ["of", "seed"]
         assert offered["required"] == ["of"]
@@ -108,7 +101,7 @@ def test_constraints_and_descriptions_of_annotated_are_kept():
         "page": {"type": "integer", "minimum": 1, "description": "old style", "default": 1},
         "size": {"type": "integer", "description": "no default"},
     }
-    assert facts(search).parameters["required"] == ["query", "size"]
+    assert ToolDecl.of(search).parameters["required"] == ["query", "size"]
 
 
 def test_variadic_parameters_are_left_out():
@@ -118,16 +111,17 @@ def test_variadic_parameters_are_left_out():
     def opened(a: int, **rest: int): ...
 
     assert set(properties(closed)) == set(properties(opened)) == {"a"}
-    assert facts(closed).parameters["additionalProperties"] is False
-    assert "additionalProperties" not in facts(opened).parameters
+    assert ToolDecl.of(closed).parameters["additionalProperties"] is False
+    assert "additionalProperties" not in ToolDecl.of(opened).parameters
 
 
 def test_all_problems_are_raised_at_once():
-    def f(a, /, b: Callable[[], int], c: "Nothing", d: Annotated[int, Field(alias="e")], g: type): ...  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
+    def f(a, /, b: Callable[[], int], c: "Nothing", d: Annotated[int, Field(alias="e")], g: type, *, h): ...  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
 
+    f.__annotations__["h"] = ["no type"]
     error = problems(f)
     assert error.tool == f"{__name__}.test_all_problems_are_raised_at_once.<locals>.f"
-    for name in "abcdg":
+    for name in "abcdgh":
         assert f"'{name}'" in error.reason
     assert "parameters=" in str(error)
 
@@ -144,4 +138,4 @@ def test_a_result_without_a_schema_is_no_problem():
     def g() -> "Nothing":  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
         raise AssertionError
 
-    assert facts(f).returns is facts(g).returns is None
+    assert ToolDecl.of(f).returns is ToolDecl.of(g).returns is None
