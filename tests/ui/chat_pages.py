@@ -1,10 +1,10 @@
-"""A bank behind Chats, and a page of it, in either protocol."""
+"""A page of a program behind Chats, in either protocol, and the bank that most tests open."""
 
 import asyncio
 import itertools
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,27 +44,19 @@ def whoami(context: ToolContext) -> str:
     return f"{context.deps} {context.state['count']}"
 
 
-class Bank:
-    """The agent, its provider and its chats; `paid` counts what was sent."""
+class Page:
+    """A page of a program, in either protocol, with its chats and its provider."""
 
-    def __init__(self, path: Path, provider: LoopbackProvider, options: dict[str, Any]) -> None:
-        self.paid: list[str] = []
-        self.path = path
-        self.provider = provider
-        self.script: Any = script
+    def __init__(
+        self, make: Callable[[], dspy.Module], path: Path, net: LoopbackProvider, options: dict[str, Any]
+    ) -> None:
+        self.make, self.path, self.provider = make, path, net
+        self.script: Any = []
         self.chats = self.new_chats(**options)
 
     def new_chats(self, store: Any = None, **options: Any) -> ui.Chats:
         """Chats of another process over the same file, or over a store."""
-
-        def send(to: str, eur: int = 75) -> str:
-            """Send money."""
-            self.paid.append(f"{to} {eur}")
-            return f"Sent {eur} EUR to {to}."
-
-        asked = ToolDecl.of(send, requires_confirmation=lambda args: Confirmation(f"Send to {args['to']}?"))
-        agent = sigadapt.ReAct("question -> answer", tools=[balance, asked, ask_and_send, order, whoami])
-        return ui.Chats(agent, store or self.path, **options)
+        return ui.Chats(self.make(), store or self.path, **options)
 
     def write(self, *rows: dict[str, Any] | str, chat: str = "c1") -> None:
         """Write events behind a chat's last one, as another process does."""
@@ -73,45 +65,37 @@ class Bank:
         texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
         assert store.append(chat, "ada", number, texts)
 
-    def die(self, *rows: dict[str, Any], chat: str = "c1") -> None:
+    def die(self, *rows: dict[str, Any] | str, chat: str = "c1") -> None:
         """Write events of a run, the first of which names it, as a process that dies then."""
-        store = self.chats.store
-        number, _ = store.beat(chat, "ada")
+        number, _ = self.chats.store.beat(chat, "ada")
         self.write(*rows, chat=chat)
-        store.beat(chat, "ada", beat_of(number + 1, -1))
+        self.chats.store.beat(chat, "ada", beat_of(number + 1, -1))
 
     @property
     def asked(self) -> int:
         """How many requests the provider got."""
         return len(self.provider.received)
 
-    def post(
-        self, form: str, body: Any, owner: str = "ada", reads: int | None = None
-    ) -> list[dict[str, Any]]:
-        """What a page reads; it leaves after so many texts."""
+    @property
+    def sent(self) -> str:
+        """All that the provider got."""
+        return str([received.body for received in self.provider.received])
 
-        async def read() -> list[str]:
-            texts: list[str] = []
-            stream: Any = getattr(self.chats, form)(body, owner)
-            async for text in stream:
-                texts.append(text)
-                if len(texts) == reads:
-                    await stream.aclose()
-                    break
-            return texts
+    async def read(self, form: str, body: Any) -> list[dict[str, Any]]:
+        """What a page reads."""
+        return rows_of([text async for text in getattr(self.chats, form)(body, "ada")])
 
-        texts = asyncio.run(read())
-        return [json.loads(text[6:]) for text in texts if "[DONE]" not in text]
+    def post(self, form: str, body: Any) -> list[dict[str, Any]]:
+        """Post a body, and return what the page reads."""
+        return asyncio.run(self.read(form, body))
 
-    def say(self, form: str, text: str, chat: str = "c1", **more: Any) -> list[dict[str, Any]]:
+    def say(self, form: str, text: str, chat: str = "c1") -> list[dict[str, Any]]:
         """Post a message."""
-        return self.post(form, message(form, text, chat), **more)
+        return self.post(form, message(form, text, chat))
 
-    def reply(
-        self, form: str, replies: dict[str, Any], chat: str = "c1", **more: Any
-    ) -> list[dict[str, Any]]:
+    def reply(self, form: str, replies: dict[str, Any], chat: str = "c1") -> list[dict[str, Any]]:
         """Post replies: to requests by their ids, or, with the AI SDK, to calls."""
-        return self.post(form, replies_body(form, replies, chat), **more)
+        return self.post(form, replies_body(form, replies, chat))
 
     def requests(self, chat: str = "c1") -> list[Any]:
         """What a chat waits for, by AG-UI's words."""
@@ -132,6 +116,45 @@ class Bank:
             for part in parts
             if "toolCallId" in part
         ]
+
+
+def rows_of(texts: list[str]) -> list[dict[str, Any]]:
+    """The rows of server-sent events, as a browser reads them: NaN is no JSON."""
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(constant)
+
+    return [json.loads(text[6:], parse_constant=refuse) for text in texts if "[DONE]" not in text]
+
+
+class Bank(Page):
+    """A page of an agent that sends money; `paid` counts what was sent."""
+
+    def __init__(self, path: Path, net: LoopbackProvider, options: dict[str, Any]) -> None:
+        self.paid: list[str] = []
+
+        def send(to: str, eur: int = 75) -> str:
+            """Send money."""
+            self.paid.append(f"{to} {eur}")
+            return f"Sent {eur} EUR to {to}."
+
+        asked = ToolDecl.of(send, requires_confirmation=lambda args: Confirmation(f"Send to {args['to']}?"))
+        super().__init__(agent_of(balance, asked, ask_and_send, order, whoami), path, net, options)
+
+
+def agent_of(*tools: Any, kind: Any = sigadapt.ReAct) -> Callable[[], dspy.Module]:
+    """What makes an agent with these tools."""
+    return lambda: kind("question -> answer", tools=[*tools])
+
+
+def submit(text: str) -> Answer:
+    """The agent's answer."""
+    return Answer(calls=[Call("submit", {"answer": text})])
+
+
+def text_of(text: str) -> Answer:
+    """The answer of a predictor."""
+    return Answer(text=f"[[ ## answer ## ]]\n{text}\n\n[[ ## completed ## ]]")
 
 
 def message(form: str, text: str, chat: str = "c1") -> dict[str, Any]:
@@ -188,17 +211,32 @@ def script(received: Received) -> Answer:
 
 
 @contextmanager
-def bank(path: Path, answers: Any = script, wire: str = "openai", **options: Any) -> Generator[Bank]:
-    """Open the bank."""
-    desks: list[Bank] = []
+def _open(
+    make: Callable[[LoopbackProvider], Any], answers: Any, wire: str = "openai", adapter: Any = None
+) -> Generator[Any]:
+    """Open a page whose provider gives answers, or what a function of the request returns."""
+    pages: list[Page] = []
 
     def answer(received: Received) -> Any:
-        replies = desks[0].script
+        replies = pages[0].script
         return replies(received) if callable(replies) else replies.pop(0)
 
-    with LoopbackProvider(answer) as provider:
-        lm = dspy.LM(**provider.lm_options(wire))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(confirm="raise")):
-            desks.append(Bank(path / "chats.db", provider, options))
-            desks[0].script = answers
-            yield desks[0]
+    adapter = adapter or sigadapt.ChatAdapter(confirm="raise")
+    with LoopbackProvider(answer) as net, dspy.context(lm=dspy.LM(**net.lm_options(wire)), adapter=adapter):
+        pages.append(make(net))
+        pages[0].script = answers if callable(answers) else [*answers]
+        yield pages[0]
+
+
+def page_of(
+    make: Callable[[], dspy.Module], answers: Any, folder: Path, adapter: Any = None, **options: Any
+) -> AbstractContextManager[Page]:
+    """Open the page of a program."""
+    return _open(lambda net: Page(make, folder / "chats.db", net, options), answers, adapter=adapter)
+
+
+def bank(
+    folder: Path, answers: Any = script, wire: str = "openai", **options: Any
+) -> AbstractContextManager[Bank]:
+    """Open the bank."""
+    return _open(lambda net: Bank(folder / "chats.db", net, options), answers, wire)

@@ -9,99 +9,35 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import dspy
+import pydantic
 import pytest
-from chat_pages import SAID, bank, message, replies_body
+from chat_pages import SAID, agent_of, bank, message, page_of, replies_body, submit
 
 import sigadapt
-from sigadapt import Pending, ToolContext, ToolDecl, ui
-from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
+from sigadapt import Pending, ToolContext, ui
+from sigadapt.testing import Answer, Call, Failure
 from sigadapt.ui.log import chat_log
-from sigadapt.ui.log.leases import LeaseWatch, beat_of
+from sigadapt.ui.log.leases import LeaseWatch
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
 PAID: list[str] = []
 
 
+@pytest.fixture(autouse=True)
+def nobody_is_paid() -> None:
+    PAID.clear()
+
+
 def pay(to: str) -> str:
     """Pay somebody."""
     PAID.append(to)
     return f"Paid {to}."
-
-
-ASKED = ToolDecl.of(pay, requires_confirmation=True)
-
-
-def submit(text: str) -> Answer:
-    """The agent's answer."""
-    return Answer(calls=[Call("submit", {"answer": text})])
-
-
-def strict(text: str) -> Any:
-    """A row as a browser reads it: NaN is no JSON."""
-
-    def refuse(constant: str) -> Any:
-        raise ValueError(constant)
-
-    return json.loads(text[6:], parse_constant=refuse)
-
-
-class Page:
-    """A page of a program."""
-
-    def __init__(self, chats: ui.Chats, provider: LoopbackProvider) -> None:
-        self.chats = chats
-        self.provider = provider
-
-    def post(self, body: Any, form: str = "ai_sdk") -> list[dict[str, Any]]:
-        """What the page reads."""
-
-        async def read() -> list[str]:
-            return [text async for text in getattr(self.chats, form)(body, "ada")]
-
-        return [strict(text) for text in asyncio.run(read()) if "[DONE]" not in text]
-
-    def say(self, text: str, form: str = "ai_sdk") -> list[dict[str, Any]]:
-        """Post a message."""
-        return self.post(message(form, text), form)
-
-    @property
-    def requests(self) -> list[dict[str, Any]]:
-        """What the chat waits for."""
-        rows = self.chats.messages("c1", "ada", form="ag_ui")
-        return [entry for row in rows if row["role"] == "activity" for entry in row["content"]["interrupts"]]
-
-    @property
-    def calls(self) -> list[tuple[str, str, Any]]:
-        """The calls of the chat."""
-        parts = [part for row in self.chats.messages("c1", "ada") for part in row["parts"]]
-        return [
-            (part["toolCallId"], part["state"], part.get("output")) for part in parts if "toolCallId" in part
-        ]
-
-    @property
-    def texts(self) -> list[str]:
-        """The texts of the chat."""
-        parts = [part for row in self.chats.messages("c1", "ada") for part in row["parts"]]
-        return [part["text"] for part in parts if part["type"] == "text"]
-
-
-@contextmanager
-def page_of(program: dspy.Module, answers: list[Answer], path: Path, adapter: Any = None) -> Generator[Page]:
-    """Open the page of a program."""
-    PAID.clear()
-    adapter = adapter or sigadapt.ChatAdapter(confirm="raise")
-    with (
-        LoopbackProvider(answers) as net,
-        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=adapter),
-    ):
-        yield Page(ui.Chats(program, path / "c.db"), net)
 
 
 class Faulty:
@@ -154,17 +90,44 @@ def test_the_same_words_twice_are_two_turns(tmp_path: Path) -> None:
         assert desk.paid == ["Ada 75"]
 
 
-def test_an_edited_message_cuts_the_chat(tmp_path: Path) -> None:
-    """chats: Another answer, or other words, cut the chat"""
-    with page_of(
-        sigadapt.ReAct("question -> answer", tools=[pay]), [submit("1"), submit("2")], tmp_path
-    ) as page:
-        body = message("ai_sdk", "One?")
-        page.post(body)
-        body["messages"][0]["parts"][0]["text"] = "Two?"
-        page.post(body)
-        assert page.texts == ["Two?", "2"]
-        assert "One?" not in str(page.provider.received[-1].body)
+Events = list[dict[str, Any]]
+SHORTENS: dict[str, tuple[Callable[[Events], Events], list[str], int]] = {
+    "keeps all": (lambda events: events, ["1 EUR", "2 EUR"], 3),
+    "forgets all": (lambda events: [], [], 1),
+    "sums up the last": (
+        lambda events: [*events[:-1], *({"question": "pay", "answer": "in short"} for _ in events[-1:])],
+        ["in short"],
+        3,
+    ),
+}
+
+
+class Shortens(dspy.Module):
+    """A program whose agent reads another history than the chat has."""
+
+    def __init__(self, shorten: Callable[[Events], Events]) -> None:
+        super().__init__()
+        self.agent, self.shorten = sigadapt.ReAct("question -> answer", tools=[]), shorten
+
+    def forward(self, question: str, history: dspy.History) -> Any:
+        return self.agent(question=question, history=dspy.History(messages=self.shorten(history.messages)))
+
+
+@pytest.mark.parametrize("name", SHORTENS)
+def test_a_turn_begins_with_its_message_though_the_program_changed_earlier_ones(
+    name: str, tmp_path: Path
+) -> None:
+    """chats: A turn is its own"""
+    shorten, told, turns = SHORTENS[name]
+    answers = [submit(f"{number} EUR") for number in (1, 2, 3)]
+    with page_of(lambda: Shortens(shorten), answers, tmp_path) as page:
+        for _ in answers:
+            page.chats = page.new_chats()
+            page.say("ai_sdk", "pay")
+        assert page.texts() == ["pay", "1 EUR", "pay", "2 EUR", "pay", "3 EUR"]
+        rows = page.provider.received[-1].body["messages"]
+        assert [text for text in ("1 EUR", "2 EUR", "in short") if text in str(rows)] == told
+        assert [row["role"] for row in rows].count("user") == turns
 
 
 # A store that fails.
@@ -218,13 +181,12 @@ def test_a_call_is_in_the_log_before_it_begins(kind: str, tmp_path: Path) -> Non
         return f"Charged {to}."
 
     agents: dict[str, Any] = {"ReAct": sigadapt.ReAct, "ReActV2": dspy.ReActV2}
-    agent = agents[kind]("question -> answer", tools=[dspy.Tool(charge)])
+    agent = agent_of(dspy.Tool(charge), kind=agents[kind])
     answers = [Answer(calls=[Call("charge", {"to": name})]) for name in ("Ada", "Bob")]
     with page_of(agent, [*answers, submit("Done.")], tmp_path) as page:
-        page.say("Go.")
+        page.say("ai_sdk", "Go.")
         for number, (names, texts) in enumerate(zip((["Ada"], ["Ada", "Bob"]), found, strict=True)):
-            page.chats.store.append(f"dead{number}", "ada", 0, texts)
-            page.chats.store.beat(f"dead{number}", "ada", beat_of(1, -1))
+            page.die(*texts, chat=f"dead{number}")
             messages = page.chats.messages(f"dead{number}", "ada")
             parts = [part for row in messages for part in row["parts"] if "toolCallId" in part]
             assert [part["input"]["to"] for part in parts] == names
@@ -263,8 +225,8 @@ def test_a_run_that_another_process_has_ended_begins_no_tool(tmp_path: Path) -> 
         return Answer(calls=[Call("pay", {"to": "Ada"})])
 
     answers: Any = ended
-    with page_of(sigadapt.ReAct("question -> answer", tools=[pay]), answers, tmp_path) as page:
-        rows = page.say("Go.")
+    with page_of(agent_of(pay), answers, tmp_path) as page:
+        rows = page.say("ai_sdk", "Go.")
         assert [row for row in rows if row["type"] == "error"]
         assert PAID == []
 
@@ -284,10 +246,10 @@ def test_a_result_from_elsewhere_and_an_answer_at_the_same_time(tmp_path: Path) 
         return f"It is {context.ask('How much?', int)}."
 
     calls = [Call("order", {"title": "Emma"}), Call("ask")]
-    agent = sigadapt.ReAct("question -> answer", tools=[order, ask])
+    agent = agent_of(order, ask)
     with page_of(agent, [Answer(calls=calls), submit("Done.")], tmp_path) as page:
-        page.say("Go.")
-        ids = {entry["reason"]: entry["id"] for entry in page.requests}
+        page.say("ai_sdk", "Go.")
+        ids = {entry["reason"]: entry["id"] for entry in page.requests()}
 
         async def both() -> bool:
             async def answer() -> None:
@@ -300,15 +262,8 @@ def test_a_result_from_elsewhere_and_an_answer_at_the_same_time(tmp_path: Path) 
             return delivered
 
         assert asyncio.run(asyncio.wait_for(both(), 20))
-        assert [output for _, _, output in page.calls] == ["Here.", "It is 7."]
-        assert page.texts == ["Go.", "Done."]
-
-
-def test_another_answer_to_a_message_that_got_lost_is_the_first(tmp_path: Path) -> None:
-    """chats: Another answer, or other words, cut the chat"""
-    with bank(tmp_path) as desk:
-        desk.post("ai_sdk", {**message("ai_sdk", "Hello"), "trigger": "regenerate-message"})
-        assert desk.texts() == ["Hello", "Hello."]
+        assert [output for _, _, output in page.calls()] == ["Here.", "It is 7."]
+        assert page.texts() == ["Go.", "Done."]
 
 
 # Ids, values and outputs.
@@ -323,10 +278,10 @@ def test_the_id_of_a_bad_call_that_was_asked_again_takes_no_result(form: str, tm
         Answer(calls=[Call("pay", {"to": "Cy"}, id="x1")]),
         submit("Done."),
     ]
-    agent = sigadapt.ReAct("question -> answer", tools=[pay])
+    agent = agent_of(pay)
     adapter = sigadapt.ChatAdapter(confirm="raise", on_invalid="reask")
     with page_of(agent, answers, tmp_path, adapter) as page:
-        rows = page.say("Go.", form)
+        rows = page.say(form, "Go.")
         results = {
             row["toolCallId"]: row.get("output", row.get("content"))
             for row in rows
@@ -334,7 +289,7 @@ def test_the_id_of_a_bad_call_that_was_asked_again_takes_no_result(form: str, tm
         }
         assert results["x2"] == "Paid Bob."
         assert results["x1-2"] == "Paid Cy."
-        assert {page_id: output for page_id, _, output in page.calls}["x1-2"] == "Paid Cy."
+        assert page.calls()[-1][2] == "Paid Cy."
         assert "ToolError" not in str(rows)
 
 
@@ -356,11 +311,11 @@ def test_values_that_json_does_not_have_break_no_page(form: str, tmp_path: Path)
         return math.inf
 
     answers = [Answer(calls=[Call("odd"), Call("deep")]), submit("Done."), submit("Again.")]
-    with page_of(sigadapt.ReAct("question -> answer", tools=[odd, deep]), answers, tmp_path) as page:
-        rows = page.say("Go.", form)
+    with page_of(agent_of(odd, deep), answers, tmp_path) as page:
+        rows = page.say(form, "Go.")
         assert "RROR" not in str(rows)
-        page.say("And?", form)
-        assert page.texts == ["Go.", "Done.", "And?", "Again."]
+        page.say(form, "And?")
+        assert page.texts() == ["Go.", "Done.", "And?", "Again."]
         json.dumps(page.chats.messages("c1", "ada"), allow_nan=False)
 
 
@@ -373,66 +328,60 @@ def test_a_run_that_cannot_be_kept_waiting_ends(tmp_path: Path) -> None:
         return Pending("order")
 
     answers = [Answer(calls=[Call("order")]), submit("Done.")]
-    with page_of(sigadapt.ReAct("question -> answer", tools=[order]), answers, tmp_path) as page:
-        assert "error" in [row["type"] for row in page.say("Go.")]
-        page.say("And?")
-        assert page.texts == ["Go.", "And?", "Done."]
+    with page_of(agent_of(order), answers, tmp_path) as page:
+        assert "error" in [row["type"] for row in page.say("ai_sdk", "Go.")]
+        page.say("ai_sdk", "And?")
+        assert page.texts() == ["Go.", "And?", "Done."]
+
+
+class Point(pydantic.BaseModel):
+    """A model that JSON may not hold."""
+
+    place: Any
 
 
 class Says(dspy.Module):
-    """A program that puts out anything."""
+    """A program that puts out anything, and into its history."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, read: list[Any]) -> None:
         super().__init__()
-        self.value = value
+        self.value, self.read = value, read
 
-    def forward(self, question: str) -> dspy.Prediction:
-        return dspy.Prediction(answer=f"Fine: {question}", more=self.value)
+    def forward(self, question: str, history: dspy.History) -> dspy.Prediction:
+        self.read.append(history.messages)
+        messages = [*history.messages, {"question": question, "more": self.value}]
+        return dspy.Prediction(
+            answer=f"Fine: {question}", more=self.value, history=dspy.History(messages=messages)
+        )
 
 
-ODD_OUTPUTS = {
-    "bytes": b"\xff",
-    "no number": math.nan,
-    "an object": object(),
-    "deep": deep(),
-    "half a character": {(1, 2): "\ud800"},
-    "a set": {1, 2},
+ODD_OUTPUTS: dict[str, tuple[Any, str]] = {
+    "bytes": (b"\xff", '"/w=="'),
+    "no number": (math.nan, "null"),
+    "an object": (object(), '"<object object'),
+    "deep": (deep(), '"a list that is nested too deep"'),
+    "half a character": ({(1, 2): "\ud800", 3: b"\x00\xff"}, r'{"(1, 2)": "\ufffd", "3": "AP8="}'),
+    "collections": ((None, {2}), "[null, [2]]"),
+    "a model": (Point(place=[b"\xff"]), '{"place": ["/w=="]}'),
+    "a deep model": (Point(place=deep()), '"a list that is nested too deep"'),
+    "digits": ([10**5000, 7], '["a number of 16610 bits", 7]'),
 }
 
 
-@pytest.mark.parametrize("value", ODD_OUTPUTS.values(), ids=ODD_OUTPUTS)
-def test_any_output_leaves_a_chat_that_goes_on(value: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ODD_OUTPUTS)
+def test_any_output_leaves_a_chat_that_goes_on(name: str, tmp_path: Path) -> None:
     """chats: JSON cannot hold a value"""
-    with page_of(Says(value), [submit("")], tmp_path) as page:
-        page.say("One")
-        page.say("Two")
-        assert page.texts == ["One", "Fine: One", "Two", "Fine: Two"]
+    value, kept = ODD_OUTPUTS[name]
+    read: list[Any] = []
+    with page_of(lambda: Says(value, read), [], tmp_path) as page:
+        page.say("ai_sdk", "One")
+        page.chats = page.new_chats()
+        page.say("ai_sdk", "Two")
+        assert page.texts() == ["One", "Fine: One", "Two", "Fine: Two"]
+        assert kept in json.dumps(read[1])
 
 
 # Programs of several agents, and of none.
-
-
-class Around(dspy.Module):
-    """A program around an agent."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.agent = sigadapt.ReAct("question -> answer", tools=[ASKED])
-
-    def forward(self, history: dspy.History, question: str | None = None) -> dspy.Prediction:
-        inputs = {} if question is None else {"question": question}
-        return self.agent(history=history, **inputs)
-
-
-def test_the_tools_of_an_agent_inside_are_found(tmp_path: Path) -> None:
-    """chats: A page waits for a person"""
-    answers = [Answer(calls=[Call("pay", {"to": "Ada"})]), submit("Done.")]
-    with page_of(Around(), answers, tmp_path) as page:
-        page.say("Go.")
-        [request] = page.requests
-        page.post(replies_body("ai_sdk", {request["id"]: True}))
-        assert PAID == ["Ada"]
-        assert page.texts == ["Go.", "Done."]
 
 
 class Two(dspy.Module):
@@ -455,14 +404,14 @@ def test_calls_of_every_agent_are_in_the_chat(tmp_path: Path) -> None:
         *(Answer(calls=[Call("pay", {"to": "Bob"}, id="b")]), submit("Checked.")),
         *(submit("Yes."), submit("Sure.")),
     ]
-    with page_of(Two(), answers, tmp_path) as page:
+    with page_of(Two, answers, tmp_path) as page:
         body = message("ai_sdk", "Go.")
-        page.post(body)
-        assert [output for _, _, output in page.calls] == ["Paid Ada.", "Paid Bob."]
-        assert page.texts == ["Go.", "Checked."]
-        page.post({**body, "trigger": "regenerate-message"})
+        page.post("ai_sdk", body)
+        assert [output for _, _, output in page.calls()] == ["Paid Ada.", "Paid Bob."]
+        assert page.texts() == ["Go.", "Checked."]
+        page.post("ai_sdk", {**body, "trigger": "regenerate-message"})
         assert PAID == ["Ada", "Bob"]
-        page.say("Did you?")
+        page.say("ai_sdk", "Did you?")
         assert "Paid Ada." in str(page.provider.received[-2].body)
 
 
@@ -480,12 +429,10 @@ def test_a_program_without_a_history_does_not_run_its_tools_again(tmp_path: Path
         *(step("I pay.", "pay", '{"to": "Ada"}'), step("Done.", "finish", "{}")),
         Answer(text="[[ ## reasoning ## ]]\nSo.\n[[ ## answer ## ]]\nDone."),
     ]
-    kind: Any = dspy.ReAct
-    agent = kind("question -> answer", tools=[pay])
-    with page_of(agent, answers, tmp_path) as page:
+    with page_of(agent_of(pay, kind=dspy.ReAct), answers, tmp_path) as page:
         body = message("ai_sdk", "Go.")
-        page.post(body)
-        assert page.calls[0][1:] == ("output-available", "Paid Ada.")
-        rows = page.post({**body, "trigger": "regenerate-message"})
+        page.post("ai_sdk", body)
+        assert page.calls()[0][1:] == ("output-available", "Paid Ada.")
+        rows = page.post("ai_sdk", {**body, "trigger": "regenerate-message"})
         assert "Tools ran behind this place" in str(rows)
         assert PAID == ["Ada"]

@@ -6,13 +6,11 @@ from typing import Any
 
 import dspy
 import pytest
-from chat_pages import SAID, bank, message, replies_body
+from chat_pages import SAID, agent_of, bank, message, page_of, replies_body, submit, text_of
 
-import sigadapt
 from sigadapt import Limits, ToolContext, ui
 from sigadapt.errors import InvalidOption
-from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
-from sigadapt.ui.log.lost_runs import UNKNOWN_OUTCOME
+from sigadapt.testing import Answer, Call, Failure
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
@@ -22,11 +20,7 @@ each_form = pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("wire", ["responses", "anthropic", "gemini", "ollama"])
 def test_a_payment_waits_on_every_wire(form: str, wire: str, tmp_path: Path) -> None:
     """chats: A page waits for a person"""
-    answers = [
-        Answer(calls=[Call("send", {"to": "Ada"})]),
-        Answer(calls=[Call("submit", {"answer": "Done."})]),
-    ]
-    with bank(tmp_path, answers, wire) as desk:
+    with bank(tmp_path, [Answer(calls=[Call("send", {"to": "Ada"})]), submit("Done.")], wire) as desk:
         desk.say(form, "Hello")
         [request] = desk.requests()
         desk.reply(form, {request["id"]: True})
@@ -133,14 +127,21 @@ def test_a_question_of_a_tool_is_answered_on_the_page(form: str, tmp_path: Path)
         assert desk.calls().count(("balance", "output-available", "620 EUR")) == 1
 
 
-def test_a_question_can_be_declined(tmp_path: Path) -> None:
+@each_form
+@pytest.mark.parametrize("why", ["I do not know.", None])
+def test_a_question_can_be_declined(form: str, why: str | None, tmp_path: Path) -> None:
     """chats: A tool asks on the page"""
     with bank(tmp_path) as desk:
-        desk.say("ag_ui", "how much")
+        desk.say(form, "how much")
         [request] = desk.requests()
-        entry = {"interruptId": request["id"], "status": "cancelled"}
-        desk.post("ag_ui", {"threadId": "c1", "runId": "r", "messages": [], "resume": [entry]})
-        assert any("Nothing was sent" in str(output) for _, _, output in desk.calls())
+        part = {"toolCallId": request["id"], "state": "output-error", "errorText": why or " "}
+        body: Any = {"id": "c1", "messages": [{"id": "m", "role": "assistant", "parts": [part]}]}
+        if form == "ag_ui":
+            entry = {"interruptId": request["id"], "status": "cancelled"}
+            body = {"threadId": "c1", "runId": "r", "messages": [], "resume": [entry]}
+        desk.post(form, body)
+        [told] = [str(output) for _, _, output in desk.calls() if "Nothing was sent" in str(output)]
+        assert form == "ag_ui" or ("I do not know." in told) == bool(why)
 
 
 @pytest.mark.parametrize("by", ["request", "handle"])
@@ -225,7 +226,7 @@ def test_a_process_that_died_is_told_and_the_chat_goes_on(tmp_path: Path) -> Non
         desk.reply("ai_sdk", {request["id"]: True})
         assert desk.paid == []
         desk.say("ai_sdk", "Hello")
-        assert UNKNOWN_OUTCOME in str(desk.provider.received[-1].body)
+        assert "It is not known whether this ran" in desk.sent
         assert desk.texts()[-1] == "Hello."
 
 
@@ -262,16 +263,9 @@ def test_a_state_that_is_no_json_is_told(tmp_path: Path) -> None:
         context.state["object"] = object()
         return "kept"
 
-    script = [Answer(calls=[Call("keep")]), Answer(calls=[Call("submit", {"answer": "Done."})])]
-    with LoopbackProvider(script) as net:
-        with dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()):
-            chats = ui.Chats(sigadapt.ReAct("question -> answer", tools=[keep]), tmp_path / "c.db")
-
-            async def post() -> str:
-                return "".join([part async for part in chats.ai_sdk(message("ai_sdk", "Go"), "ada")])
-
-            assert "InvalidOption" in asyncio.run(post())
-        assert "kept" in str(chats.messages("c1", "ada"))
+    with page_of(agent_of(keep), [Answer(calls=[Call("keep")]), submit("Done.")], tmp_path) as page:
+        assert "InvalidOption" in str(page.say("ai_sdk", "Go"))
+        assert "kept" in str(page.chats.messages("c1", "ada"))
 
 
 def test_deps_that_fail_leave_the_chat_as_it_was(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -304,13 +298,9 @@ def test_an_async_program_runs_on_when_its_page_has_left(tmp_path: Path) -> None
             if "slow slow" in str(chats.messages("c1", "ada")):
                 return
 
-    script = [Answer(calls=[Call("slow")]), Answer(calls=[Call("submit", {"answer": "Done."})])]
-    with LoopbackProvider(script) as net:
-        lm = dspy.LM(**net.lm_options("openai"))
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(confirm="raise")):
-            chats = ui.Chats(sigadapt.ReAct("question -> answer", tools=[slow]), tmp_path / "c.db")
-            asyncio.run(leave_and_wait(chats))
-            assert "slow slow" in str(chats.messages("c1", "ada"))
+    with page_of(agent_of(slow), [Answer(calls=[Call("slow")]), submit("Done.")], tmp_path) as page:
+        asyncio.run(leave_and_wait(page.chats))
+        assert "slow slow" in str(page.chats.messages("c1", "ada"))
 
 
 class Guard(dspy.Module):
@@ -328,21 +318,11 @@ class Guard(dspy.Module):
 
 def test_what_was_output_is_what_is_kept(tmp_path: Path) -> None:
     """chats: The page shows what was output"""
-    answers = [
-        Answer(text=f"[[ ## answer ## ]]\n{text}\n\n[[ ## completed ## ]]") for text in ("a secret", "b")
-    ]
-    with LoopbackProvider(answers) as net:
-        with dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()):
-            chats = ui.Chats(Guard(), tmp_path / "c.db")
-
-            async def post(text: str) -> str:
-                return "".join([part async for part in chats.ai_sdk(message("ai_sdk", text), "ada")])
-
-            assert "a [hidden]" in asyncio.run(post("What?"))
-            asyncio.run(post("And?"))
-        parts = [part["text"] for row in chats.messages("c1", "ada") for part in row["parts"]]
-        assert parts == ["What?", "a [hidden]", "And?", "b"]
-        assert "a [hidden]" in str(net.received[-1].body)
+    with page_of(Guard, [text_of("a secret"), text_of("b")], tmp_path) as page:
+        assert "a [hidden]" in str(page.say("ai_sdk", "What?"))
+        page.say("ai_sdk", "And?")
+        assert page.texts() == ["What?", "a [hidden]", "And?", "b"]
+        assert "a [hidden]" in str(page.provider.received[-1].body)
 
 
 @pytest.mark.parametrize(
@@ -375,15 +355,23 @@ def test_an_owner_is_a_text_and_a_form_is_known(tmp_path: Path) -> None:
     assert chats.messages("\ud800", "ada") == []
 
 
-@pytest.mark.parametrize("payload", [{"approved": "yes"}, {}, None, {"approve": True}, True, [1]])
-def test_a_payload_that_approves_nothing_says_why(payload: Any, tmp_path: Path) -> None:
+UNREADABLE = [{"approved": "yes"}, {}, None, {"approve": True}, True, [1]]
+OTHER_ARGUMENTS = {"approved": True, "editedArgs": {"eur": 1}}
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [*((payload, "true or false") for payload in UNREADABLE), (OTHER_ARGUMENTS, "and nothing else")],
+)
+def test_a_payload_that_approves_nothing_says_why(payload: Any, why: str, tmp_path: Path) -> None:
     """chats: A decision that cannot be read is refused"""
     with bank(tmp_path) as desk:
         desk.say("ag_ui", "send")
         [request] = desk.requests()
         entry = {"interruptId": request["id"], "status": "resolved", "payload": payload}
         rows = desk.post("ag_ui", {"threadId": "c1", "runId": "r9", "messages": [], "resume": [entry]})
-        assert "true or false" in str(rows)
+        assert why in str(rows)
         assert desk.paid == []
+        assert desk.requests() == [request]
         desk.post("ag_ui", replies_body("ag_ui", {request["id"]: True}))
         assert len(desk.paid) == 1

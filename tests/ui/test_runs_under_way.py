@@ -1,7 +1,6 @@
 """A run under way: another page reads on, anybody of the chat stops it, and nobody else."""
 
 import asyncio
-import json
 import threading
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
@@ -10,11 +9,11 @@ from typing import Any
 
 import dspy
 import pytest
-from chat_pages import message
+from chat_pages import Page, agent_of, message, page_of, rows_of, submit
 
 import sigadapt
 from sigadapt import ui
-from sigadapt.testing import Answer, Call, LoopbackProvider, Received
+from sigadapt.testing import Answer, Call, Received
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
@@ -40,61 +39,36 @@ class Gate:
         await asyncio.to_thread(self.go.wait, 20)
         return f"slow {n}"
 
-
-class Desk:
-    """An agent with one of these tools, its provider and its chats."""
-
-    def __init__(self, tool: str, path: Path, provider: LoopbackProvider) -> None:
-        self.gate = Gate()
-        self.path = path
-        self.provider = provider
-        self.tool = tool
-        self.chats = self.new_chats()
-
-    def new_chats(self) -> ui.Chats:
-        """Chats of another process over the same file."""
-        return ui.Chats(
-            sigadapt.ReAct("question -> answer", tools=[getattr(self.gate, self.tool)]), self.path
-        )
-
-    async def read(self, form: str, text: str) -> list[Any]:
-        """Post a message, and return what the page reads."""
-        return rows_of([part async for part in getattr(self.chats, form)(message(form, text), "ada")])
-
-    async def join(self, form: Any, owner: str = "ada") -> list[Any] | None:
-        """What a page reads that joins the run; None where nothing runs."""
-        texts = await self.chats.resume("c1", owner, form=form)
-        return None if texts is None else rows_of([text async for text in texts])
-
     async def until_begun(self) -> None:
         """Wait until a tool has begun."""
         for _ in range(PATIENCE):
             await asyncio.sleep(0.01)
-            if self.gate.begun:
+            if self.begun:
                 return
         raise TimeoutError
 
 
-def rows_of(texts: list[str]) -> list[Any]:
-    return [json.loads(text[6:]) for text in texts if "[DONE]" not in text]
+async def join(page: Page, form: Any, owner: str = "ada") -> list[Any] | None:
+    """What a page reads that joins the run; None where nothing runs."""
+    texts = await page.chats.resume("c1", owner, form=form)
+    return None if texts is None else rows_of([text async for text in texts])
 
 
 @contextmanager
-def desk_of(tool: str, path: Path) -> Generator[Desk]:
-    """Open the desk. The model calls the tool three times."""
+def desk_of(tool: str, path: Path) -> Generator[tuple[Page, Gate]]:
+    """Open the page of an agent with a slow tool, which the model calls three times."""
 
     def script(received: Received) -> Answer:
         rows = received.body["messages"]
         last = max(n for n, row in enumerate(rows) if row["role"] == "user")
         done = len([row for row in rows[last:] if row["role"] == "tool"])
         if done == 3 or "Go" not in str(rows[last]["content"]):
-            return Answer(calls=[Call("submit", {"answer": "All done."})])
+            return submit("All done.")
         return Answer(text="Wait.", calls=[Call(tool, {"n": done})])
 
-    with LoopbackProvider(script) as net:
-        adapter = sigadapt.ChatAdapter(confirm="raise")
-        with dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=adapter):
-            yield Desk(tool, path / "c.db", net)
+    gate = Gate()
+    with page_of(agent_of(getattr(gate, tool)), script, path) as page:
+        yield page, gate
 
 
 def finish(work: Coroutine[Any, Any, Any]) -> Any:
@@ -108,25 +82,25 @@ def test_a_run_is_stopped_after_the_tool_that_has_begun(
     is_here: bool, tool: str, form: str, tmp_path: Path
 ) -> None:
     """chats: A person stops a run"""
-    with desk_of(tool, tmp_path) as desk:
+    with desk_of(tool, tmp_path) as (desk, gate):
         other = desk.chats if is_here else desk.new_chats()
 
         async def stop() -> tuple[list[bool], list[Any]]:
-            reading = asyncio.create_task(desk.read(form, "Go"))
-            await desk.until_begun()
+            reading = asyncio.create_task(desk.read(form, message(form, "Go")))
+            await gate.until_begun()
             found = [await other.stop("c1", "bob"), await other.stop("c1", "ada")]
             await asyncio.sleep(0.3)  # for a process that looks at the number
-            desk.gate.go.set()
+            gate.go.set()
             return found, await reading
 
         found, rows = finish(stop())
         assert found == [False, True]
         assert "topped" in str(rows)
-        assert (desk.gate.begun, len(desk.provider.received)) == ([0], 1)
+        assert (gate.begun, len(desk.provider.received)) == ([0], 1)
         assert "slow 0" in str(desk.chats.messages("c1", "ada"))
         assert not finish(desk.chats.stop("c1", "ada"))
         assert not finish(desk.chats.stop("none", "ada"))
-        assert shown(form, finish(desk.read(form, "And now?")))[0] == "All done."
+        assert shown(form, desk.say(form, "And now?"))[0] == "All done."
         assert "slow 0" in str(desk.provider.received[-1].body)
 
 
@@ -141,20 +115,20 @@ def shown(form: str, rows: list[Any]) -> tuple[str, list[Any]]:
 @pytest.mark.parametrize("tool", ["slow", "slow_async"])
 def test_a_page_that_joins_reads_on_to_the_end(tool: str, form: str, tmp_path: Path) -> None:
     """chats: A page joins a run"""
-    with desk_of(tool, tmp_path) as desk:
+    with desk_of(tool, tmp_path) as (desk, gate):
 
-        async def join() -> tuple[Any, ...]:
-            reading = asyncio.create_task(desk.read(form, "Go"))
-            await desk.until_begun()
-            strangers = await desk.join(form, "bob")
-            joining = [asyncio.create_task(desk.join(form)) for _ in range(2)]
+        async def joined() -> tuple[Any, ...]:
+            reading = asyncio.create_task(desk.read(form, message(form, "Go")))
+            await gate.until_begun()
+            strangers = await join(desk, form, "bob")
+            joining = [asyncio.create_task(join(desk, form)) for _ in range(2)]
             await asyncio.sleep(0.2)
-            desk.gate.go.set()
+            gate.go.set()
             pages = [await each for each in joining]
             await reading
-            return strangers, pages, await desk.join(form)
+            return strangers, pages, await join(desk, form)
 
-        strangers, (one, two), later = finish(join())
+        strangers, (one, two), later = finish(joined())
         assert strangers is None
         assert later is None
         texts, results = shown(form, one)
@@ -187,19 +161,13 @@ def test_inner_predictors_show_by_name_alone(show: list[str] | None, form: str, 
     def script(received: Received) -> Answer:
         text = str(received.body)
         if "submit" in text:
-            return Answer(calls=[Call("submit", {"answer": "Fine."})])
+            return submit("Fine.")
         name = "verdict" if "`verdict`" in text else "topic"
         return Answer(text=f"[[ ## {name} ## ]]\nThe {name}.\n\n[[ ## completed ## ]]")
 
-    with LoopbackProvider(script) as net:
-        with dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()):
-            chats = ui.Chats(Inner(), tmp_path / "c.db", show=show)
-
-            async def read() -> list[Any]:
-                return rows_of([text async for text in getattr(chats, form)(message(form, "Hi"), "ada")])
-
-            live, _ = shown(form, asyncio.run(read()))
-        stored = str(chats.messages("c1", "ada", form=form))  # pyright: ignore[reportArgumentType]
+    with page_of(Inner, script, tmp_path, show=show) as desk:
+        live, _ = shown(form, desk.say(form, "Hi"))
+        stored = str(desk.chats.messages("c1", "ada", form=form))  # pyright: ignore[reportArgumentType]
         for page in (live, stored):
             assert [name for name in ("topic", "verdict") if f"The {name}." in page] == (show or [])
         assert stored.count("Fine.") == 1

@@ -7,8 +7,7 @@ from typing import Any
 
 import dspy
 import pytest
-from chat_pages import replies_body
-from test_chat_faults import page_of, submit
+from chat_pages import page_of, submit
 
 import sigadapt
 from sigadapt import ToolContext, ToolDecl, ui
@@ -59,10 +58,10 @@ def test_the_agent_that_waits_runs_the_call(agent: type[Any], tmp_path: Path) ->
     """chats: The agent that waits runs the call"""
     PAID.clear()
     answers = [Answer(calls=[Call("pay", {"to": "Bob"})]), submit("Done.")]
-    with page_of(Triage(agent), answers, tmp_path) as page:
-        page.say("Pay Bob.")
-        [request] = page.requests
-        page.post(replies_body("ai_sdk", {request["id"]: True}))
+    with page_of(lambda: Triage(agent), answers, tmp_path) as page:
+        page.say("ai_sdk", "Pay Bob.")
+        [request] = page.requests()
+        page.reply("ai_sdk", {request["id"]: True})
     assert PAID == ["business Bob"]
 
 
@@ -70,11 +69,11 @@ def test_a_second_question_is_of_the_same_agent(tmp_path: Path) -> None:
     """chats: The agent that waits runs the call"""
     PAID.clear()
     answers = [Answer(calls=[Call("ask_twice", {})]), submit("Done.")]
-    with page_of(Triage(sigadapt.ReAct), answers, tmp_path) as page:
-        page.say("Pay Bob.")
+    with page_of(lambda: Triage(sigadapt.ReAct), answers, tmp_path) as page:
+        page.say("ai_sdk", "Pay Bob.")
         for reply in ("Bob", "75"):
-            [request] = page.requests
-            page.post(replies_body("ai_sdk", {request["id"]: reply}))
+            [request] = page.requests()
+            page.reply("ai_sdk", {request["id"]: reply})
     assert PAID == ["business Bob 75"]
 
 

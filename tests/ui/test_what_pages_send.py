@@ -1,23 +1,20 @@
 """What a page sends beside words: files reach an input, and what nothing takes is named, once."""
 
-import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
-from chat_pages import bank, message
+from chat_pages import agent_of, bank, message, page_of, submit, text_of
 
 import sigadapt
 from sigadapt import ToolDecl, ui
 from sigadapt.errors import InvalidOption, SigadaptError
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 FORMS = ("ai_sdk", "ag_ui")
 each_form = pytest.mark.parametrize("form", FORMS)
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
-ANSWER = Answer(text="[[ ## answer ## ]]\nFine.\n\n[[ ## completed ## ]]")
 
 
 class Sees(dspy.Signature):
@@ -53,37 +50,12 @@ def with_files(form: str, text: str, *files: tuple[str, str], **more: Any) -> di
     return {**body, **more}
 
 
-class Desk:
-    """A program's page."""
-
-    def __init__(self, program: dspy.Module, path: Path, net: LoopbackProvider, **options: Any) -> None:
-        self.net = net
-        self.chats = ui.Chats(program, path / "c.db", **options)
-
-    def post(self, form: str, body: Any) -> list[Any]:
-        """What the page reads."""
-
-        async def read() -> list[str]:
-            return [text async for text in getattr(self.chats, form)(body, "ada")]
-
-        return [json.loads(text[6:]) for text in asyncio.run(read()) if "[DONE]" not in text]
-
-    @property
-    def sent(self) -> str:
-        """All that the provider got."""
-        return str([received.body for received in self.net.received])
-
-
 @each_form
 @pytest.mark.parametrize("kind", [Sees, SeesOne])
 def test_files_reach_their_input_and_stay_on_the_page(form: str, kind: Any, tmp_path: Path) -> None:
     """chats: Files reach their input"""
     field = "pictures" if kind is Sees else "picture"
-    with (
-        LoopbackProvider([ANSWER] * 2) as net,
-        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
-    ):
-        desk = Desk(dspy.Predict(kind), tmp_path, net, files=field)
+    with page_of(lambda: dspy.Predict(kind), [text_of("Fine.")] * 2, tmp_path, files=field) as desk:
         desk.post(form, with_files(form, "Look.", ("image/png", PNG)))
         assert desk.sent.count(PNG) == 1
         desk.post(form, with_files(form, "And now?"))
@@ -101,22 +73,15 @@ def test_the_store_keeps_the_bytes_of_a_file_once_beside_an_agent(tmp_path: Path
         """Look."""
         return "A cat."
 
-    script = [
-        Answer(calls=[Call("look")]),
-        Answer(calls=[Call("submit", {"answer": "A cat."})]),
-        Answer(calls=[Call("submit", {"answer": "Still a cat."})]),
-    ]
-    with (
-        LoopbackProvider(script) as net,
-        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
-    ):
-        desk = Desk(sigadapt.ReAct(Sees.delete("history"), tools=[look]), tmp_path, net, files="pictures")
+    def agent() -> dspy.Module:
+        return sigadapt.ReAct(Sees.delete("history"), tools=[look])
+
+    script = [Answer(calls=[Call("look")]), submit("A cat."), submit("Still a cat.")]
+    with page_of(agent, script, tmp_path, files="pictures") as desk:
         desk.post("ai_sdk", with_files("ai_sdk", "Look.", ("image/png", PNG)))
-        desk.chats = ui.Chats(
-            sigadapt.ReAct(Sees.delete("history"), tools=[look]), tmp_path / "c.db", files="pictures"
-        )
+        desk.chats = desk.new_chats(files="pictures")
         desk.post("ai_sdk", with_files("ai_sdk", "And now?"))
-        assert PNG in str(net.received[-1].body)
+        assert PNG in str(desk.provider.received[-1].body)
         texts = [text for _, text in desk.chats.store.read("c1", "ada")]
         assert str(texts).count(PNG) == 1
 
@@ -133,8 +98,7 @@ REFUSED = {
 @pytest.mark.parametrize("file", REFUSED.values(), ids=REFUSED)
 def test_a_file_that_is_not_taken_is_refused(form: str, file: tuple[str, str], tmp_path: Path) -> None:
     """chats: Files reach their input"""
-    with LoopbackProvider([ANSWER]) as net:
-        desk = Desk(dspy.Predict(Sees), tmp_path, net, files="pictures")
+    with page_of(lambda: dspy.Predict(Sees), [], tmp_path, files="pictures") as desk:
         with pytest.raises(InvalidOption) as caught:
             desk.post(form, with_files(form, "Look.", file))
         assert caught.value.code == "invalid_body"
@@ -143,8 +107,7 @@ def test_a_file_that_is_not_taken_is_refused(form: str, file: tuple[str, str], t
 
 def test_links_and_other_kinds_are_refused(tmp_path: Path) -> None:
     """chats: Files reach their input"""
-    with LoopbackProvider([ANSWER]) as net:
-        desk = Desk(dspy.Predict(SeesOne), tmp_path, net, files="picture")
+    with page_of(lambda: dspy.Predict(SeesOne), [], tmp_path, files="picture") as desk:
         body = message("ai_sdk", "Look.")
         link = {"type": "file", "mediaType": "image/png", "url": "https://example.invalid/a.png"}
         body["messages"][0]["parts"].append(link)
@@ -181,7 +144,7 @@ def test_what_nothing_takes_is_named_once(
         for _ in range(2):
             desk.post("ag_ui", {**message("ag_ui", "Hello"), **UNREAD[name]})
         assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [name]
-        assert "SECRET" not in str([received.body for received in desk.provider.received])
+        assert "SECRET" not in desk.sent
 
 
 @each_form
@@ -197,23 +160,10 @@ def test_system_messages_and_files_are_named(
         [record] = caplog.records
         assert "a system message" in record.getMessage()
         assert "files=" in record.getMessage()
-        assert "SECRET" not in str([received.body for received in desk.provider.received])
+        assert "SECRET" not in desk.sent
         alone = with_files(form, " ", ("image/png", PNG))
         with pytest.raises(InvalidOption, match="but files alone"):
             desk.post(form, alone)
-
-
-def test_a_yes_to_other_arguments_decides_nothing(tmp_path: Path) -> None:
-    """chats: A decision that cannot be read is refused"""
-    with bank(tmp_path) as desk:
-        desk.say("ag_ui", "send")
-        [request] = desk.requests()
-        payload = {"approved": True, "editedArgs": {"eur": 1}}
-        entry = {"interruptId": request["id"], "status": "resolved", "payload": payload}
-        rows = desk.post("ag_ui", {"threadId": "c1", "runId": "r9", "messages": [], "resume": [entry]})
-        assert "and nothing else" in str(rows)
-        assert desk.paid == []
-        assert desk.requests() == [request]
 
 
 # Programs that could not serve.
@@ -302,14 +252,8 @@ def test_a_forgotten_adapter_is_told_when_the_body_comes(form: str, adapter: Any
 def test_words_that_an_agent_submits_again_stand_there_once(form: str, tmp_path: Path) -> None:
     """chats: The page shows what was output"""
     said = "Hello! How can I help?"
-    script = [Answer(text=said), Answer(calls=[Call("submit", {"answer": said})])]
-    with (
-        LoopbackProvider(script) as net,
-        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
-    ):
-        agent = dspy.ReActV2("question -> answer", tools=[pay])  # pyright: ignore[reportArgumentType]
-        desk = Desk(agent, tmp_path, net)
-        rows = desk.post(form, message(form, "Hi"))
+    with page_of(agent_of(pay, kind=dspy.ReActV2), [Answer(text=said), submit(said)], tmp_path) as desk:
+        rows = desk.say(form, "Hi")
         assert "".join(row.get("delta", "") for row in rows) == said
         assert str(desk.chats.messages("c1", "ada", form=form)).count(said) == 1  # pyright: ignore[reportArgumentType]
 
@@ -317,12 +261,9 @@ def test_words_that_an_agent_submits_again_stand_there_once(form: str, tmp_path:
 @each_form
 def test_a_call_that_nobody_is_asked_about_shows_its_defaults(form: str, tmp_path: Path) -> None:
     """chats: Every call is in the chat"""
-    script = [Answer(calls=[Call("pay", {"to": "Ada"})]), Answer(calls=[Call("submit", {"answer": "Done."})])]
-    with (
-        LoopbackProvider(script) as net,
-        dspy.context(lm=dspy.LM(**net.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
-    ):
-        desk = Desk(sigadapt.ReAct("question -> answer", tools=[pay]), tmp_path, net)
-        rows = desk.post(form, message(form, "Go"))
+    with page_of(
+        agent_of(pay), [Answer(calls=[Call("pay", {"to": "Ada"})]), submit("Done.")], tmp_path
+    ) as desk:
+        rows = desk.say(form, "Go")
         for shown in (rows, desk.chats.messages("c1", "ada", form=form)):  # pyright: ignore[reportArgumentType]
             assert "75" in str(shown).replace("Paid 75", "")

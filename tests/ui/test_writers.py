@@ -12,6 +12,8 @@ from typing import Any
 
 import dspy
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from processes import HANGS
 
 import sigadapt
@@ -260,9 +262,96 @@ def test_any_result_is_written(writer: Any, value: Any) -> None:
     assert any(row["type"] in {"tool-output-available", "TOOL_CALL_RESULT"} for row in written)
 
 
-def rows_of(form: str, events: list[Any]) -> list[dict[str, Any]]:
-    texts: list[str] = list(getattr(ui, form)(events))
-    return [json.loads(text[6:]) for text in texts if "[DONE]" not in text]
+LINKS: dict[str | None, bool] = {
+    **dict.fromkeys(("javascript:alert(1)", "java\nscript:x", "//evil.example", "https://", None), False),
+    **dict.fromkeys(("data:text/html,x", "ftp://a.example"), False),
+    "HTTPS://a.example/x?q=javascript:1": True,
+}
+
+
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+@pytest.mark.parametrize("url", LINKS)
+def test_what_a_browser_could_run_is_no_link(url: str | None, writer: Any) -> None:
+    """watching-runs: A page links to web pages alone"""
+    shown = (Source(url=url, title="t"), File(url=url, name="f", media_type="image/png"))
+    for event in (sigadapt.events.SourceReady(shown[0], step=1), sigadapt.events.FileReady(shown[1], step=1)):
+        written = str(rows("".join(writer([event]))))
+        assert (url is not None and repr(url) in written) == LINKS[url]
+
+
+FILES = {
+    ("QQ==", "image/png"): ("image/png", True),
+    ("QQ==", "image/svg+xml"): ("application/octet-stream", True),
+    ("QQ==", "text/html"): ("application/octet-stream", True),
+    ("<b>", "image/png"): ("image/png", False),
+}
+
+
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+@pytest.mark.parametrize(("data", "kind"), FILES)
+def test_a_file_has_a_type_that_no_browser_runs(data: str, kind: str, writer: Any) -> None:
+    """watching-runs: A page links to web pages alone"""
+    file = File(data=data, name="f", media_type=kind)
+    written = str(rows("".join(writer([sigadapt.events.FileReady(file, step=1)]))))
+    shown, is_shown = FILES[data, kind]
+    assert (data in written, shown in written) == (is_shown, True)
+    assert shown == kind or kind not in written
+
+
+def fails(error: BaseException) -> str:
+    raise ZeroDivisionError
+
+
+def is_silent(error: BaseException) -> str:
+    return ""
+
+
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+@pytest.mark.parametrize("error_text", [fails, is_silent])
+def test_a_text_of_an_error_that_fails_costs_nothing(error_text: Any, writer: Any) -> None:
+    """watching-runs: An error is written by its type"""
+    written = "".join(writer(RUNS["an error"], error_text=error_text))
+    assert ("ValueError" in written, "secret" in written) == (True, False)
+
+
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+@pytest.mark.parametrize(
+    ("value", "kind", "words"),
+    [
+        ("ConnectionError: postgres://me:secret@db", "ConnectionError", "ConnectionError"),
+        ("ConnectionError: postgres://me:secret@db", None, "ToolError"),
+        ("secret", None, "ToolError"),
+        ({"error": "secret"}, None, "ToolError"),
+    ],
+)
+def test_a_failed_tool_is_written_by_its_type(
+    value: object, kind: str | None, words: str, writer: Any
+) -> None:
+    """watching-runs: An error is written by its type"""
+    result = ToolResult(call_id="c1", name="find", value=value, is_error=True, error_type=kind)
+    written = "".join(writer([READY, sigadapt.events.ResultReady("c1", result, step=1)]))
+    assert (words in written, "secret" in written) == (True, False)
+
+
+@given(ids=st.lists(st.sampled_from(["x", "x-2", "x-3", "y"])))
+@pytest.mark.parametrize("writer", [ui.ai_sdk, ui.ag_ui])
+def test_no_two_calls_have_one_id(ids: list[str], writer: Any) -> None:
+    """watching-runs: Each call has an id of its own on a page"""
+    calls = [ToolCall(id=call_id, name="find", args={}, index=n) for n, call_id in enumerate(ids)]
+    events: list[Any] = []
+    for step, call in enumerate(calls):
+        result = ToolResult(call_id=call.id, name="find", value=f"of {step}")
+        ready = sigadapt.events.ResultReady(call.id, result, step=step)
+        events += [sigadapt.events.CallReady(call, step=step), ready]
+    written = rows("".join(writer(events)))
+    shown = [
+        row["toolCallId"] for row in written if row["type"] in {"tool-input-available", "TOOL_CALL_START"}
+    ]
+    assert len({*shown}) == len(shown) == len(ids)
+    ends = [row for row in written if row["type"] in {"tool-output-available", "TOOL_CALL_RESULT"}]
+    assert [(row["toolCallId"], row.get("output", row.get("content"))) for row in ends] == [
+        (page_id, f"of {n}") for n, page_id in enumerate(shown)
+    ]
 
 
 @pytest.mark.parametrize("form", ["ai_sdk", "ag_ui"])
@@ -281,7 +370,7 @@ def test_a_page_shows_what_will_run(form: str) -> None:
     tools = [sigadapt.ToolDecl.of(pay, requires_confirmation=policy)]
     requests = sigadapt.ToolCalls([call]).awaiting_confirmation(tools)
     waits = [sigadapt.events.Confirm([*requests]), sigadapt.events.Failed(WAITS)]
-    shown = str(rows_of(form, [sigadapt.events.CallReady(call), *waits]))
+    shown = str(rows("".join(getattr(ui, form)([sigadapt.events.CallReady(call), *waits]))))
     assert "'eur': 1000000" in shown
     assert "Pay 1000000?" in shown
 
@@ -301,4 +390,6 @@ def test_a_page_reads_what_was_output(
 ) -> None:
     """watching-runs: A page reads what was output"""
     events = [sigadapt.events.TextDelta(streamed, "answer", step=1), ended(answer=output)]
-    assert [row["delta"] for row in rows_of(form, events) if "delta" in row] == deltas_of_page
+    assert [
+        row["delta"] for row in rows("".join(getattr(ui, form)(events))) if "delta" in row
+    ] == deltas_of_page
