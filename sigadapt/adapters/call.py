@@ -25,7 +25,8 @@ from typing import Any, TypeAlias
 
 from sigadapt.adapters.calling.agent_steps import begin_step, take_answer
 from sigadapt.adapters.calling.agent_words import words_in
-from sigadapt.adapters.calling.answers import checked_choice, read_choice, recover_hint, subscribe
+from sigadapt.adapters.calling.answers import checked_choice, read_choice, recover_hint
+from sigadapt.adapters.calling.approvals import stop_for_person
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import prompted_after, refuses_tools
 from sigadapt.adapters.calling.follow_ups import Exchange, reask_until_valid, whole_answer
@@ -47,7 +48,6 @@ from sigadapt.adapters.passes.order import write
 from sigadapt.adapters.request.tool_budget import refuse_large
 from sigadapt.adapters.request.tool_choice import forces_call
 from sigadapt.adapters.response.choice import CandidateAnswer, Choice
-from sigadapt.adapters.response.waiting import stop_for_person
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.calls import ToolCalls
 
@@ -89,12 +89,12 @@ def _send_and_read(record: CallRecord) -> Steps[list[Exchange]]:
     exchanges: list[Exchange] = []
     try:
         try:
-            candidates = yield from send(record, subscribe)
+            candidates = yield from send(record)
         except Exception as error:
             if not (record.calling.is_tentative and refuses_tools(error)):
                 raise
             record.calling = prompted_after(record.calling, record.call.lm, error)
-            candidates = yield from send(write(record), subscribe)
+            candidates = yield from send(write(record))
         for number, answer in enumerate(candidates):
             candidate = record if record.controls.candidates == 1 else record.for_candidate(number)
             exchanges.append((yield from _follow_up(candidate, answer)))

@@ -6,7 +6,7 @@ pydantic model, which costs more time than the rest of a call.
 
 import re
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import dspy
@@ -296,3 +296,15 @@ def _is_one_of(field: FieldInfo, kinds: tuple[Any, ...]) -> bool:
 def is_optional(field: FieldInfo) -> bool:
     """Return whether a field needs no value of the model."""
     return not field.is_required() or type(None) in get_args(field.annotation)
+
+
+def inputs_of_turn(plan: Plan, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a request that the event of its turn holds."""
+    names = [*plan.text_signature.input_fields, plan.history_fields.results]
+    return {name: inputs[name] for name in names if name and inputs.get(name) is not None}
+
+
+def outputs_beside(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the outputs beside the calls that the event of a turn holds."""
+    names = [name for name in plan.outputs if name != plan.calls]
+    return {name: values[name] for name in names if values.get(name) is not None}

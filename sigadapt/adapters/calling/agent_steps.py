@@ -10,15 +10,8 @@ from typing import Any
 
 from sigadapt.adapters.calling.agent_names import refuse_taken_names
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
-from sigadapt.adapters.plan import refuse_invented_work
-from sigadapt.adapters.response.waiting import (
-    calling_agent,
-    inputs_of_turn,
-    is_forced_submit,
-    is_inside_tool,
-    is_one_by_one,
-    outputs_beside,
-)
+from sigadapt.adapters.calling.callers import calling_agent, is_forced_submit, is_inside_tool, is_one_by_one
+from sigadapt.adapters.plan import inputs_of_turn, outputs_beside, refuse_invented_work
 from sigadapt.dspy_boundary.current_run import current_ledger, open_turn
 from sigadapt.dspy_boundary.internals import SUBMIT
 from sigadapt.signatures.calls import RefusedToolCall, ToolCalls

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypeAlias
 
-from sigadapt.adapters.calling.answers import read_choice, subscribe
+from sigadapt.adapters.calling.answers import read_choice
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.lm.transport import send
 from sigadapt.adapters.outputs import is_no_answer
@@ -49,7 +49,7 @@ def whole_answer(record: CallRecord, answer: CandidateAnswer, searches: int = 0)
     turn = calls.turn.model_copy(update={"before": ()})
     rows = [*record.canonical["messages"], *turns_before(Turn(before=(turn,)))]
     again = write(record.again({**record.canonical, "messages": rows}, record.earlier.with_search(turn)))
-    (latest,) = yield from send(again, subscribe)
+    (latest,) = yield from send(again)
     return (yield from whole_answer(again, latest, searches + len(turn.searches)))
 
 
@@ -61,7 +61,7 @@ def _rest_of_turn(record: CallRecord, answer: CandidateAnswer) -> Steps[Candidat
         again = write(record.again(with_paused_turn(record.canonical, answer.reading), record.earlier))
         again.extend((change_of_pause(record.canonical, count),))
         before = answer.reading
-        (answer,) = yield from send(again, subscribe)
+        (answer,) = yield from send(again)
         answer.reading = whole_turn(before, answer.reading)  # its Response holds only the last part
         answer.choice = None
     return answer
@@ -79,7 +79,7 @@ def reask_until_valid(record: CallRecord, answer: CandidateAnswer, max_reasks: i
         again = record.again(asking_again(record.canonical, calls), record.earlier.with_calls(calls))
         record = write(again)
         try:
-            (response,) = yield from send(record, subscribe)
+            (response,) = yield from send(record)
             record, latest = yield from whole_answer(record, response)
         except Exception as error:  # noqa: BLE001  (raised by `finish`, with the calls that came)
             answer.failure = error

@@ -5,6 +5,7 @@ from typing import Any
 import dspy
 
 from sigadapt.adapters.calling.agent_words import with_words
+from sigadapt.adapters.calling.approvals import refuse_unasked
 from sigadapt.adapters.calling.call_record import AdapterCall, CallRecord
 from sigadapt.adapters.calling.calling import calling_of
 from sigadapt.adapters.calling.recorded_tools import as_recorded
@@ -15,7 +16,6 @@ from sigadapt.adapters.request.agent_prompt import with_instructions, with_last_
 from sigadapt.adapters.request.canonical import Change, build_request
 from sigadapt.adapters.request.lost_ids import with_lost_ids
 from sigadapt.adapters.request.orphans import heal
-from sigadapt.adapters.response.waiting import refuse_unasked
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.signatures.awaiting import Steps
 from sigadapt.signatures.tool_decls import ToolDecls, known_decls

@@ -7,14 +7,14 @@ parts of the answer. A typed request has one candidate, so n candidates are n re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from dspy import BaseLM
 
+from sigadapt.adapters.calling.answers import read_choice, subscribe
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.calling.request_span import in_span
-from sigadapt.adapters.listeners import CallSubscription, CallTap
+from sigadapt.adapters.listeners import CallTap
 from sigadapt.adapters.lm.errors_in_answers import refuse_rate_limited
 from sigadapt.adapters.lm.exchange import exchanging
 from sigadapt.adapters.lm.over_litellm.engines import LitellmAdditions, over_litellm
@@ -22,16 +22,14 @@ from sigadapt.adapters.lm.routes import Controls
 from sigadapt.adapters.lm.streams.recorder import with_partial_marked
 from sigadapt.adapters.lm.to_lm15 import Outgoing, to_lm15
 from sigadapt.adapters.lm.traces import complete_history, show_to_watchers
+from sigadapt.adapters.outputs import fault_of
 from sigadapt.adapters.request.states import stores_nothing
 from sigadapt.adapters.response.choice import CandidateAnswer
 from sigadapt.dspy_boundary.internals import prepare_to_stream, send_to_stream, settings, streaming_to
-from sigadapt.dspy_boundary.tracer import tracer_here
+from sigadapt.dspy_boundary.tracer import RequestSpan, Tracer, tracer_here
 from sigadapt.providers import provider_named
 from sigadapt.providers.route import Route
 from sigadapt.signatures.awaiting import Steps
-
-Subscribe: TypeAlias = Callable[[CallRecord, Any], CallSubscription | None]
-"""Returns the subscription of a stream's listeners to the calls of a request, or None if nobody listens."""
 
 _NOT_PASSED = frozenset(("model", "messages", "n"))  # to a text-completion model
 
@@ -63,7 +61,7 @@ class _Show(NamedTuple):
         await self.stream.send(self.item)
 
 
-def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer]]:
+def send(record: CallRecord) -> Steps[list[CandidateAnswer]]:
     """Send a Request through the language model, and return the answer of each candidate."""
     lm = record.call.lm
     route = record.route
@@ -76,7 +74,7 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
             completing = _complete(_Ask(partial(_same_model, lm), prompt, {**settings, **keywords}))
             tracer = tracer_here.get().tracer
             if tracer is not None:
-                completing = in_span(tracer, record, len(candidates), completing)
+                completing = _in_span(tracer, record, len(candidates), completing)
             candidates.append((yield from completing))
         return candidates
     outgoing = to_lm15(record.request, route, controls.prompt_cache, record.tokens)
@@ -96,15 +94,15 @@ def send(record: CallRecord, subscribe: Subscribe) -> Steps[list[CandidateAnswer
         provider=outgoing.body.provider if route.client == "lm15" else None,
         is_stored=is_stored,
     )
-    subscribe_to: Callable[[Any], CallTap | None] = partial(subscribe, record)
+    tap_of: Callable[[Any], CallTap | None] = partial(subscribe, record)
     for keywords in executions_of(controls):
         asking = show_to_watchers(lm, record), _Ask(model, request, keywords)
-        answering = _answer(*asking, answer_of, subscribe_to)
+        answering = _answer(*asking, answer_of, tap_of)
         tracer = tracer_here.get().tracer
         if tracer is not None:
-            answering = in_span(tracer, record, len(candidates), answering)
+            answering = _in_span(tracer, record, len(candidates), answering)
         answer = yield from answering
-        subscribe_to = CallTap  # listeners get the first candidate
+        tap_of = CallTap  # listeners get the first candidate
         if answer.reading.finish == "error":
             refuse_rate_limited(answer, request.model)
         candidates.append(answer)
@@ -121,7 +119,7 @@ def _answer(
     callbacks: AbstractContextManager[Any],
     ask: _Ask,
     answer_of: Callable[..., CandidateAnswer],
-    subscribe: Callable[[Any], CallTap | None],
+    tap_of: Callable[[Any], CallTap | None],
 ) -> Steps[CandidateAnswer]:
     stream = settings.send_stream
     has_stop = bool(ask.sent.config.stop)
@@ -129,7 +127,7 @@ def _answer(
         with callbacks:
             return answer_of((yield ask), has_stop=has_stop)
     prepare_to_stream()
-    tap = subscribe(stream) or CallTap(stream)
+    tap = tap_of(stream) or CallTap(stream)
     with streaming_to(tap), with_partial_marked(tap.calls), callbacks:
         answer = answer_of((yield ask), has_stop=has_stop)
     if tap.recorder is not None:
@@ -137,6 +135,27 @@ def _answer(
     for item in tap.on_end(answer):
         yield _Show(tap.stream, item)
     return answer
+
+
+def _in_span(
+    tracer: Tracer, record: CallRecord, number: int, answering: Steps[CandidateAnswer]
+) -> Steps[CandidateAnswer]:
+    """Return the answer of one candidate, asked for in a span."""
+    candidate = record if record.controls.candidates == 1 else record.for_candidate(number)
+    with tracer.request(record) as span:
+        answer = yield from answering
+        answer.trace = tracer.position()
+        _show_in_span(span, candidate, answer)
+        return answer
+
+
+def _show_in_span(span: RequestSpan, record: CallRecord, answer: CandidateAnswer) -> None:
+    try:
+        choice = read_choice(record, answer)
+    except Exception as error:  # noqa: BLE001  (raised where the answer is read next)
+        span.take(None, error)
+    else:
+        span.take(choice, fault_of(choice))
 
 
 def _same_model(lm: BaseLM, *, is_async: bool) -> BaseLM:
