@@ -12,12 +12,12 @@ from sigadapt.adapters.lm.to_lm15 import to_lm15
 from sigadapt.adapters.passes.bridges import BRIDGE
 from sigadapt.adapters.passes.order import lower
 from sigadapt.adapters.passes.prompts import prompted_request, read_calls_in_text, writers
+from sigadapt.adapters.passes.tool_fields import sendable
 from sigadapt.adapters.plan import plan_of
 from sigadapt.adapters.request.canonical import Request, canonical_choice
 from sigadapt.adapters.request.messages import assistant_message, messages_of, result_message
 from sigadapt.adapters.request.orphans import heal
 from sigadapt.adapters.request.prompt import prompt_of, question
-from sigadapt.adapters.request.sendable_tools import sendable
 from sigadapt.adapters.response.stream_events import events_of
 from sigadapt.adapters.response.text_choice import looks_like, text_read
 from sigadapt.adapters.text_listeners import TextSubscription

@@ -14,8 +14,8 @@ from dspy import lm15
 
 from sigadapt.adapters.lm.over_litellm.settings import litellm_only
 from sigadapt.adapters.lm.wire_body import WireBody
+from sigadapt.adapters.passes.content.questions import shows_content
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.content.question_content import shows_content
 from sigadapt.dspy_boundary import contract
 from sigadapt.errors import InvalidOption
 from sigadapt.providers.route import OWN_ENGINE, Route

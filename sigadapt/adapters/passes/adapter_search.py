@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from inspect import isawaitable
 from typing import Any, NamedTuple
 
-from sigadapt.adapters.request.sendable_tools import is_search
+from sigadapt.adapters.passes.tool_fields import is_search
 from sigadapt.errors import InvalidToolDecl, SigadaptError
 from sigadapt.providers.wire.values import name_in
 from sigadapt.schemas.arguments import Flaw

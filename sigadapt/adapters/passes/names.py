@@ -1,21 +1,24 @@
-"""Names and ids travel: what the provider would refuse goes out as an alias; names come back as declared."""
+"""Names travel: one that the provider would refuse goes out as an alias, and comes back as declared."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
-from sigadapt.adapters.request.aliases import aliases_in, with_names, with_sendable_ids
+from sigadapt.adapters.request.aliases import aliases
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.states import state_of
-from sigadapt.adapters.response.typed_calls import with_declared_names, with_request_hash
+from sigadapt.adapters.response.typed_calls import with_declared_names
+from sigadapt.providers.route import IdentifierRules
 from sigadapt.providers.wire.values import name_in, named_part
+from sigadapt.schemas.json_values import Json
 from sigadapt.signatures.calls import ToolCalls
 from sigadapt.signatures.calls.salvage import name_before_token, without_leaked_tokens
+from sigadapt.signatures.tool_decls import made_once
 
 
 def choose_aliases(request: Request, record: RequestRecord) -> Request:
     """Choose an alias for each tool that needs one."""
-    record.names = aliases_in(request, record.route.names.pattern, record.route.names.longest)
+    record.names = _aliases_in(request, record.route.names)
     if not record.names:
         return request
     for number, tool in enumerate(request.get("tools", ())):
@@ -26,9 +29,53 @@ def choose_aliases(request: Request, record: RequestRecord) -> Request:
     return request
 
 
+def _aliases_in(request: Request, rules: IdentifierRules) -> dict[str, str]:
+    """Return the aliases for the tool names in a Request: of declarations, calls and results."""
+    pattern, longest, _ = rules
+    # The tool choice can only name declared tools.
+    tools = request.get("tools", ())
+    names: list[str] = []
+    for row in request["messages"]:
+        names += [row["name"]] if row["role"] == "tool" else map(name_in, row.get("tool_calls") or ())
+    what = "aliases", pattern, longest
+    in_tools = made_once(tools, what, lambda: aliases(_names_in(tools), pattern, longest))
+    if not in_tools and not aliases(names, pattern, longest):
+        return {}
+    return aliases([*_names_in(tools), *names], pattern, longest)
+
+
+def _names_in(tools: Iterable[Json]) -> list[str]:
+    return [part["name"] for tool in tools if (part := named_part(tool))]
+
+
 def write_aliases(request: Request, record: RequestRecord) -> Request:
     """Write the aliases in place of the names, everywhere."""
-    return with_names(request, record.names) if record.names else request
+    table = record.names
+    if not table:
+        return request
+
+    def part(entry: dict[str, Any]) -> dict[str, Any]:
+        """A tool, a call or a choice with its part renamed; one that the provider runs has none."""
+        kind = next((kind for kind in ("function", "custom") if kind in entry), None)
+        return {**entry, kind: name(entry[kind])} if kind else entry
+
+    def name(place: dict[str, Any]) -> dict[str, Any]:
+        return {**place, "name": table.get(place["name"], place["name"])}
+
+    def message(row: dict[str, Any]) -> dict[str, Any]:
+        if row["role"] == "tool":
+            return name(row)
+        return {**row, "tool_calls": [*map(part, row["tool_calls"])]} if row.get("tool_calls") else row
+
+    copy: Request = {**request, "messages": [*map(message, request["messages"])]}
+    if "tools" in request:
+        copy["tools"] = [*map(part, request["tools"])]
+    choice = request.get("tool_choice")
+    if isinstance(choice, dict):
+        subset = choice.get("allowed_tools")
+        several = {"allowed_tools": {**subset, "tools": [*map(part, subset["tools"])]}} if subset else {}
+        copy["tool_choice"] = {**part(choice), **several}
+    return copy
 
 
 def restore_names(calls: ToolCalls, record: CallRecord) -> ToolCalls:
@@ -59,24 +106,3 @@ def _known_names(record: CallRecord) -> set[str]:
     """Return the names that a call can have: of declared tools, their aliases, the adapter's tools."""
     tool_names = map(name_in, record.canonical.get("tools", ()))
     return {*map(str, tool_names), *record.text_schemas(), *record.names.values()}
-
-
-def write_ids(request: Request, record: RequestRecord) -> Request:
-    """Give every call an id of its own that the provider takes."""
-    route = record.route
-    gateway_ids: set[str] = set()
-    # A gateway gets the ids that it made. LiteLLM takes signatures off them.
-    if route.client == "lm15" and route.ids.own:
-        for state in map(state_of, request["messages"]):
-            if state is not None and "endpoint" in state and route.replays(state):
-                gateway_ids.update(state.get("ids", ()))
-    written, changes = with_sendable_ids(request, route.ids.pattern, route.ids.longest, gateway_ids)
-    record.extend(changes)
-    return written
-
-
-def add_request_hash(calls: ToolCalls, record: CallRecord) -> ToolCalls:
-    """Let a turn say which request it answered, if a call of it may need confirmation."""
-    if record.decls.may_ask:
-        return with_request_hash(calls, record.made_ids.request_hash)
-    return calls

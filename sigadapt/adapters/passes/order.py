@@ -21,25 +21,17 @@ from sigadapt.adapters.passes.arguments import (
     unwrap_arguments,
 )
 from sigadapt.adapters.passes.bridges import bridge_results
-from sigadapt.adapters.passes.content import (
-    note_late_instructions,
-    replace_halves,
-    write_questions,
-    write_results,
-)
+from sigadapt.adapters.passes.content.questions import write_questions
+from sigadapt.adapters.passes.content.results import write_results
+from sigadapt.adapters.passes.content.texts import note_late_instructions, replace_halves
 from sigadapt.adapters.passes.control_tokens import (
     break_tokens_of_tools,
     break_tokens_of_turns,
     restore_control_tokens,
 )
 from sigadapt.adapters.passes.custom_tools import write_custom_calls
-from sigadapt.adapters.passes.names import (
-    add_request_hash,
-    choose_aliases,
-    restore_names,
-    write_aliases,
-    write_ids,
-)
+from sigadapt.adapters.passes.ids import add_request_hash, write_ids
+from sigadapt.adapters.passes.names import choose_aliases, restore_names, write_aliases
 from sigadapt.adapters.passes.prompts import write_prompt
 from sigadapt.adapters.passes.server_tools import write_server_tools
 from sigadapt.adapters.passes.settings import (

@@ -5,20 +5,46 @@ from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.states import refuse_unreadable_states, state_of, stores_nothing
+from sigadapt.adapters.request.states import state_of, stores_nothing, unreadable_state
 from sigadapt.providers import BY_WIRE, CHAT
 from sigadapt.providers.route import Route
+from sigadapt.providers.wire.reading import MOST_VALUES
 from sigadapt.providers.wire.writing import drops_thinking
-from sigadapt.schemas.json_values import Json, cut, listed
+from sigadapt.schemas.json_values import ARGUMENT_LEVELS, Json, cut, fault_in, is_array, listed
 
+_LISTS = (("blocks", dict, "objects"), ("ids", str, "strings"), ("lost", str, "strings"))
 _ENCRYPTED = "reasoning.encrypted_content"
 _MOST_NAMES = 20  # of blocks, in the record of what was left out
 
 
 def check_states(request: Request, record: RequestRecord) -> Request:
-    """Refuse a state that nobody can send back."""
-    refuse_unreadable_states(request, record.route)
+    """Refuse a state that has not the form in `wire/reading.py`."""
+    for number, row in enumerate(request["messages"]):
+        state = state_of(row)
+        if state is not None and (fault := _fault(state, record.route)):
+            raise unreadable_state(f"message {number}", fault)
     return request
+
+
+def _fault(state: dict[str, Any], route: Route) -> str | None:
+    if not isinstance(state.get("dialect"), str):
+        return "it names no dialect"
+    for key, kind, kind_name in _LISTS:
+        default: list[Any] | None = None if key == "blocks" else []  # every state has blocks
+        items = state.get(key, default)
+        if not is_array(items) or not all(isinstance(item, kind) for item in items):
+            return f"its {key} are not a list of {kind_name}"
+    for key, kind, fault in (
+        ("fields", dict, "fields are not an object"),
+        ("endpoint", str, "endpoint is no text"),
+    ):
+        if not isinstance(state.get(key, kind()), kind):
+            return f"its {fault}"
+    if route.replays(state):
+        content = [state["blocks"], state.get("fields")]
+        fault = fault_in(content, levels=ARGUMENT_LEVELS + 2, most=MOST_VALUES * len(state["blocks"]) + 1_000)
+        return f"a block cannot be sent: {fault.reason}, at {fault.path}" if fault else None
+    return None
 
 
 def ask_for_reasoning(request: Request, record: RequestRecord) -> Request:

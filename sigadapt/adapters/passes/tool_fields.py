@@ -1,14 +1,39 @@
-"""The tools of a request: what a route has no place for is dropped, and changed tools are on record."""
+"""Make the declared tools fit for a route: their fields, custom tools and tool search.
+
+A declaration may say more than name, description and parameters, in the words of the provider that its author
+had in mind. In the canonical Request these fields stand beside `function`. A `Route` lists the fields that
+reach its provider. Rules:
+
+ a. A field of that list stays as its author wrote it. Any other field is dropped, and recorded.
+ b. The JSON Schema of a result has another name on each wire. It gets the name that this wire has for it.
+ c. A custom tool is refused where the provider has none (fail before the call). A function in its place would
+    be called with JSON, which is not what its author's grammar says.
+ d. Keywords at the root of a schema that the client leaves out are recorded.
+ e. A search for tools whose loading is deferred becomes this wire's own search, or is dropped where the wire
+    has none (`tool_search.py` has what replaces it).
+"""
 
 import hashlib
+import re
 from collections.abc import Sequence
+from typing import Any
 
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.request.sendable_tools import is_search, sendable
-from sigadapt.schemas.json_values import Json, compact
-from sigadapt.signatures.tool_decls import made_once
+from sigadapt.errors import InvalidToolDecl
+from sigadapt.providers.route import ANY, Route
+from sigadapt.schemas.json_values import Json, compact, listed, pointer
+from sigadapt.schemas.strict import strict_tool
+from sigadapt.signatures.tool_decls import CanonicalTools, made_once
 
+_ITSELF = frozenset({"type", "function", "custom"})
+_RESULT_SCHEMAS = frozenset({"outputSchema", "output_schema", "responseJsonSchema", "response_json_schema"})
+# What MCP has for who shows and approves tools. No model reads it, so nothing is lost where it stays behind.
+# Source: Model Context Protocol, 2025-11-25, "Tool".
+_FOR_CLIENTS = frozenset({"title", "annotations", "execution", "icons"})
+_NAMING = frozenset({"$schema", "$id", "$comment", "title"})
+_FOUND = "this route does not defer tools; the adapter finds this one itself"
+_NOT_SENT = "this route has no field {!r} for a tool; the tool is sent without it"
 _NO_SEARCH = "this route has no search for tools"
 _ANEW = "the tools changed in this conversation; they are sent anew, and the provider's cache begins anew"
 
@@ -45,6 +70,81 @@ def fit_tools(request: Request, record: RequestRecord) -> Request:
     if losses:
         record.extend(losses)
     return {**request, "tools": tools}
+
+
+def sendable(tools: Sequence[Json], route: Route) -> tuple[CanonicalTools, Sequence[Change]]:
+    """Return the tools, as many as were declared, with the fields that a route takes, and what is lost."""
+
+    def make() -> tuple[CanonicalTools, Sequence[Change]]:
+        losses: list[Change] = []
+        fit = [_sendable(tool, number, route, losses) for number, tool in enumerate(tools)]
+        return CanonicalTools(_strict(tool, number, route, losses) for number, tool in enumerate(fit)), losses
+
+    return made_once(tools, route, make)
+
+
+def _sendable(tool: Json, number: int, route: Route, losses: list[Change]) -> Json:
+    if "function" not in tool and "custom" not in tool:
+        if not is_search(tool) or not route.search or re.fullmatch(route.search.types, tool["type"]):
+            return tool  # `drop_searches` drops one that cannot be sent
+        search: dict[str, Any] = dict(route.search.tool)
+        losses.append(
+            Change(f"/tools/{number}", "lowered", f"this route searches tools with {search['type']!r}")
+        )
+        return search
+    if "function" not in tool and not route.tools.custom:
+        raise InvalidToolDecl(
+            "this route's provider has no custom tools",
+            code="not_portable",
+            tool=tool["custom"]["name"],
+            fix="Declare a function with one parameter of type string for this model.",
+        )
+    keywords = lost_at_root(tool, route)
+    if keywords:
+        where = f"/tools/{number}/function/parameters"
+        loss = f"LiteLLM leaves out {', '.join(keywords)} at the root of this schema"
+        losses.append(Change(where, "lowered", f"{loss}; the native engine does not"))
+    if len(tool) == 2:
+        return tool
+    fields: Json = {}
+    for key, value in tool.items():
+        name = route.tools.result_schema if key in _RESULT_SCHEMAS else key
+        if key in _ITSELF or name in route.tools.fields:
+            fields[name] = value
+        elif key not in _FOR_CLIENTS:
+            why = _FOUND if key == "defer_loading" else _NOT_SENT.format(key)
+            losses.append(Change(pointer(["tools", number, key]), "dropped", why))
+    return fields
+
+
+def _strict(tool: Json, number: int, route: Route, losses: list[Change]) -> Json:
+    """Give a strict tool a schema that strict mode accepts; drop the flag if the route cannot send it."""
+    function = tool.get("function", {})
+    if "strict" not in function or (route.tools.strict and not function["strict"]):
+        return tool
+    if not route.tools.strict:
+        why = "this route cannot send a strict flag; the calls are still checked"
+        losses.append(Change(f"/tools/{number}/function/strict", "dropped", why))
+        return {**tool, "function": {key: value for key, value in function.items() if key != "strict"}}
+    strict = strict_tool(tool, route.tools.strict_rules)
+    if strict.closed:
+        places = listed((f"'{place}'" for place in strict.closed), 8, ", ")
+        why = f"strict mode takes closed objects only; sent as closed: {places}"
+        losses.append(Change(f"/tools/{number}/function/parameters", "lowered", why))
+    return strict.tool
+
+
+def lost_at_root(tool: Json, route: Route) -> list[str]:
+    """Return the keywords of a function's schema that do not arrive, if they say anything of arguments."""
+    if route.tools.root_pattern == ANY or "function" not in tool:
+        return []
+    schema: Json = tool["function"]["parameters"]
+    return [key for key in schema if key not in _NAMING and not re.fullmatch(route.tools.root_pattern, key)]
+
+
+def is_search(tool: Json) -> bool:
+    """Return whether a tool is a provider's search for deferred tools."""
+    return str(tool.get("type")).startswith("tool_search")
 
 
 def drop_searches(request: Request, record: RequestRecord) -> Request:

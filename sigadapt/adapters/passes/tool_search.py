@@ -16,8 +16,8 @@ from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes.adapter_search import CALL, MOST_FOUND, SEARCH, AdapterSearch
 from sigadapt.adapters.passes.custom_tools import PARAMETERS
+from sigadapt.adapters.passes.tool_fields import is_search
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.sendable_tools import is_search
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.route import SearchRules
 from sigadapt.providers.wire.namespaces import MOST, is_single

@@ -10,8 +10,9 @@ says in its place what it was, so that the conversation goes on. What arrives ot
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.request.content.left_out import loss_of, words_for
+from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.passes.content.left_out import loss_of, words_for
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidHistory
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.questions import part_of_question
@@ -33,9 +34,11 @@ def is_answered(rows: Sequence[Mapping[str, Any]], number: int) -> bool:
     return any(row["role"] == "assistant" for row in rows[number + 1 :])
 
 
-def with_questions(request: Request, route: Route) -> tuple[Request, list[Change]]:
-    """Write the content blocks of questions for the route; return also what of them arrives otherwise."""
-    changes: list[Change] = []
+def write_questions(request: Request, record: RequestRecord) -> Request:
+    """Write the content blocks of questions for the route."""
+    if not any(map(shows_content, request["messages"])):
+        return request
+    route = record.route
     rows = list(request["messages"])
     for number, row in enumerate(rows):
         if not shows_content(row):
@@ -56,9 +59,9 @@ def with_questions(request: Request, route: Route) -> tuple[Request, list[Change
                 written = route.question_block(parts[place], request["model"]) or parts[place]
             blocks.append(written)
             if reason:
-                changes.append(Change(f"/messages/{number}/content/{place}", "lowered", reason))
+                record.note(f"/messages/{number}/content/{place}", "lowered", reason)
         rows[number] = {**row, "parts": parts, "blocks": blocks}
-    return {**request, "messages": rows}, changes
+    return {**request, "messages": rows}
 
 
 def _block(item: Any, route: Route) -> Json:

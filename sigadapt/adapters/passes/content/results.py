@@ -12,9 +12,10 @@ recorded. What a user showed in a recorded question is placed here, too.
 
 from typing import Any, Literal
 
-from sigadapt.adapters.request.canonical import Change, Request
-from sigadapt.adapters.request.content.left_out import loss_of, words_for
-from sigadapt.adapters.request.content.question_content import is_answered, unsendable
+from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.passes.content.left_out import loss_of, words_for
+from sigadapt.adapters.passes.content.questions import is_answered, unsendable
+from sigadapt.adapters.request.canonical import Request
 from sigadapt.providers import CHAT
 from sigadapt.providers.route import Route
 from sigadapt.providers.wire.recorded import MARKED
@@ -23,29 +24,33 @@ from sigadapt.schemas.json_values import Json, compact, cut, is_array, is_object
 from sigadapt.signatures.tool_results.content import PLACED, Part, name_of, text_of
 
 
-def with_content(request: Request, route: Route) -> tuple[Request, list[Change]]:
-    """Put what the results hold into its places; return also where it is sent otherwise, and why."""
+def write_results(request: Request, record: RequestRecord) -> Request:
+    """Write what results, and questions of a recorded conversation, hold beside text."""
+    if not any(row["role"] == "tool" or "parts" in row for row in request["messages"]):
+        return request
+    route = record.route
     rows = list(request["messages"])
-    changes: list[Change] = []
     place = below = 0  # the result's place in its turn, and how many attachments follow the turn's results
     for number, row in enumerate(rows):
         place = place + 1 if row["role"] == "tool" else 0
         below = below if place > 1 else 0
         if place and row.get("result") is not None and row["result"].altered:
             why = "; ".join(_ALTERED[reason] for reason in row["result"].altered)
-            changes.append(Change(f"/messages/{number}/content", "lowered", why))
+            record.note(f"/messages/{number}/content", "lowered", why)
         if place and row.get("result") is not None and row["result"].is_content:
             placing = _Placing(row, route, request["model"], place, below)
-            changes += (Change(f"/messages/{number}/content", "lowered", why) for why in placing.changes)
+            for why in placing.changes:
+                record.note(f"/messages/{number}/content", "lowered", why)
             below = placing.below
             rows[number] = placing.row()
         if "parts" in row and "blocks" not in row:
             blocks, losses = _question(
                 row["parts"], route, request["model"], answered=is_answered(rows, number)
             )
-            changes += (Change(f"/messages/{number}/content", what, why) for what, why in losses)
+            for what, why in losses:
+                record.note(f"/messages/{number}/content", what, why)
             rows[number] = {**row, "blocks": blocks}
-    return {**request, "messages": rows}, changes
+    return {**request, "messages": rows}
 
 
 def _question(

@@ -1,12 +1,11 @@
-"""The content of messages: texts that no request can hold, and images, files and audio."""
+"""The texts of messages: what no request can hold, and instructions inside of a conversation."""
 
 from sigadapt.adapters.calling.request_record import RequestRecord
+from sigadapt.adapters.passes.content.questions import HALVES
 from sigadapt.adapters.request.canonical import Request
-from sigadapt.adapters.request.content.question_content import HALVES, shows_content, with_questions
-from sigadapt.adapters.request.content.result_content import with_content
 from sigadapt.schemas.json_values import as_unicode, is_unicode
 
-LATE_INSTRUCTIONS = (
+_LATE = (
     "the wire has no role for instructions inside of a conversation, so they go out as words of the user"
 )
 
@@ -33,23 +32,5 @@ def note_late_instructions(request: Request, record: RequestRecord) -> Request:
         return request
     for number, row in enumerate(request["messages"]):
         if number and row["role"] == "system":
-            record.note(f"/messages/{number}", "lowered", LATE_INSTRUCTIONS)
+            record.note(f"/messages/{number}", "lowered", _LATE)
     return request
-
-
-def write_questions(request: Request, record: RequestRecord) -> Request:
-    """Write what questions hold beside text."""
-    if not any(map(shows_content, request["messages"])):
-        return request
-    written, changes = with_questions(request, record.route)
-    record.extend(changes)
-    return written
-
-
-def write_results(request: Request, record: RequestRecord) -> Request:
-    """Write what results, and questions of a recorded conversation, hold beside text."""
-    if not any(row["role"] == "tool" or "parts" in row for row in request["messages"]):
-        return request
-    written, changes = with_content(request, record.route)
-    record.extend(changes)
-    return written
