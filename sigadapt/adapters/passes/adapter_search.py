@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from inspect import isawaitable
 from typing import Any, NamedTuple
 
-from sigadapt.adapters.passes.tool_fields import is_search
 from sigadapt.errors import InvalidToolDecl, SigadaptError
-from sigadapt.providers.wire.values import name_in
+from sigadapt.providers.wire.values import is_search, name_in
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.awaiting import Await, Steps

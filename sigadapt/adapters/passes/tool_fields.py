@@ -22,6 +22,7 @@ from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.request.canonical import Change, Request
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.route import ANY, Route
+from sigadapt.providers.wire.values import is_search
 from sigadapt.schemas.json_values import Json, compact, listed, pointer
 from sigadapt.schemas.strict import strict_tool
 from sigadapt.signatures.tool_decls import CanonicalTools, made_once
@@ -140,11 +141,6 @@ def lost_at_root(tool: Json, route: Route) -> list[str]:
         return []
     schema: Json = tool["function"]["parameters"]
     return [key for key in schema if key not in _NAMING and not re.fullmatch(route.tools.root_pattern, key)]
-
-
-def is_search(tool: Json) -> bool:
-    """Return whether a tool is a provider's search for deferred tools."""
-    return str(tool.get("type")).startswith("tool_search")
 
 
 def drop_searches(request: Request, record: RequestRecord) -> Request:

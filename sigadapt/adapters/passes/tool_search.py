@@ -16,12 +16,11 @@ from sigadapt.adapters.calling.call_record import CallRecord
 from sigadapt.adapters.calling.request_record import RequestRecord
 from sigadapt.adapters.passes.adapter_search import CALL, MOST_FOUND, SEARCH, AdapterSearch
 from sigadapt.adapters.passes.custom_tools import PARAMETERS
-from sigadapt.adapters.passes.tool_fields import is_search
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.providers.route import SearchRules
 from sigadapt.providers.wire.namespaces import MOST, is_single
-from sigadapt.providers.wire.values import name_in, named_part
+from sigadapt.providers.wire.values import is_search, name_in, named_part
 from sigadapt.schemas.arguments import parse_arguments
 from sigadapt.schemas.json_values import Json, compact, cut, is_object, listed
 from sigadapt.signatures.calls import ToolCalls

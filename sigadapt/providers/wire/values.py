@@ -160,3 +160,8 @@ def decoded(value: Any) -> Any:
     """Return the arguments of a wire that sends decoded values, in the form that `RawCall` has."""
     # On such a wire a str is a JSON string; it is quoted, so that nobody takes it for JSON text.
     return compact(value) if type(value) is str else value
+
+
+def is_search(tool: Json) -> bool:
+    """Return whether a tool is a provider's search for deferred tools."""
+    return str(tool.get("type")).startswith("tool_search")

@@ -5,9 +5,7 @@ from sigadapt.adapters.passes.content.questions import HALVES
 from sigadapt.adapters.request.canonical import Request
 from sigadapt.schemas.json_values import as_unicode, is_unicode
 
-_LATE = (
-    "the wire has no role for instructions inside of a conversation, so they go out as words of the user"
-)
+_LATE = "the wire has no role for instructions inside of a conversation, so they go out as words of the user"
 
 
 def replace_halves(request: Request, record: RequestRecord) -> Request:
