@@ -1,5 +1,6 @@
 """One request of a program with tools over the loopback provider, and what of its body a test looks at."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -46,15 +47,59 @@ def send(
     **inputs: Any,
 ) -> Sent:
     """Ask once; `lm` has more of the model, `options` of the adapter."""
-    with LoopbackProvider([answer]) as provider:
+    script: Any = answer if callable(answer) else [answer]
+    with LoopbackProvider(script) as provider:
         model: Any = lm_of(provider, wire, engine, **{"cache": False, "num_retries": 0, **(lm or {})})
-        made = adapter(**{"tool_calling": "native", "on_invalid": "keep", **(options or {})})
+        is_made = isinstance(adapter, dspy.Adapter)
+        made = (
+            adapter
+            if is_made
+            else adapter(**{"tool_calling": "native", "on_invalid": "keep", **(options or {})})
+        )
         with dspy.context(lm=model, adapter=made):
             program: Any = dspy.Predict(signature)
             program.demos = list(demos)
             out = program(**{"question": "Hm?", "tools": [get_weather], **inputs})
         (received,) = provider.received
     return Sent(received.body, [*(model.history[-1].get("changes") or ())], out)
+
+
+class Failing:
+    """A hook that keeps the changes of a request that fails."""
+
+    changes: Sequence[Change] = ()
+
+    def on_error(self, error: Any, context: Any) -> None:
+        self.changes = context.changes
+
+
+def changes_of(model: str, **inputs: Any) -> list[Change]:
+    """What changes of a request on its way to a model behind LiteLLM, which nobody answers."""
+    hook = Failing()
+    lm = dspy.LM(
+        model, engine="litellm", api_base="http://127.0.0.1:9", api_key="k", cache=False, num_retries=0
+    )
+    adapter = sigadapt.ChatAdapter(tool_calling="native", hooks=[hook])
+    with dspy.context(lm=lm, adapter=adapter), contextlib.suppress(dspy.LMError):
+        dspy.Predict(Talk)(**{"question": "Hm?", "tools": [get_weather], **inputs})
+    return [*hook.changes]
+
+
+class Engine:
+    """An engine of the user's own, which calls the first tool and keeps what it was asked."""
+
+    supports_function_calling, supports_reasoning, supports_response_schema = True, True, False
+    supported_params = ("tools",)
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def complete(self, request: Any) -> Any:
+        self.asked.append(request)
+        call = dspy.lm15.ToolCallPart(id="call_1", name=request.tools[0].name, input={"text": "x"})
+        message = dspy.lm15.Message.assistant((call,))
+        how: Any = {"finish_reason": "tool_call", "usage": dspy.lm15.Usage()}
+        return dspy.lm15.Response(id="r", model=request.model, message=message, **how)
 
 
 def history(*events: Json, saved: bool = False) -> dspy.History:

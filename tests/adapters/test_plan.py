@@ -4,13 +4,20 @@ from typing import Any, Optional
 
 import dspy
 import pytest
-from internals import plan_of
+from sending import send
 
 from sigadapt import ToolCalls, ToolDecls
-from sigadapt.errors import InvalidSignature
+from sigadapt.errors import InvalidSignature, MissingToolCalls
+from sigadapt.testing import Answer
 
-made: Any = dspy.Signature
-"""Making a signature from fields, which DSPy's metaclass does and its types do not say."""
+TOOLS, CALLS = (ToolDecls, dspy.InputField()), (ToolCalls, dspy.OutputField())
+DEFAULT = ToolCalls([{"id": "d", "name": "get_weather", "args": {"city": "Rome"}}])
+
+
+def asked(**fields: Any) -> Any:
+    """Ask with a signature of these fields, and get no call."""
+    made: Any = dspy.Signature
+    return send(answer=Answer(text="No."), signature=made(fields)).out
 
 
 @pytest.mark.parametrize(
@@ -20,73 +27,42 @@ made: Any = dspy.Signature
         (ToolCalls | None, ..., False),
         (Optional[ToolCalls], ..., False),  # noqa: UP045  (the old spelling is still written)
         (ToolCalls, None, False),
+        (ToolCalls, DEFAULT, False),
         (dspy.ToolCalls, ..., False),
     ],
 )
 def test_whether_a_call_is_required_follows_from_the_field(
-    annotation: object, default: object, required: bool
+    annotation: Any, default: Any, required: bool
 ) -> None:
-    output = dspy.OutputField() if default is ... else dspy.OutputField(default=default)
-    signature = made({"tools": (ToolDecls, dspy.InputField()), "calls": (annotation, output)})
-    plan = plan_of(signature)
-    assert plan is not None
-    assert plan.calls_required is required
-
-
-def test_a_default_is_what_a_missing_call_gives() -> None:
     """tool-call-outputs: A calls field with a default takes it."""
-    empty = ToolCalls(tool_calls=[])
-    signature = made(
-        {"tools": (ToolDecls, dspy.InputField()), "calls": (ToolCalls, dspy.OutputField(default=empty))}
-    )
-    plan = plan_of(signature)
-    assert plan is not None
-    assert plan.missing_calls is not None
-    assert plan.missing_calls() == empty
+    output = dspy.OutputField() if default is ... else dspy.OutputField(default=default)
+    if required:
+        with pytest.raises(MissingToolCalls):
+            asked(tools=TOOLS, answer=(str, dspy.OutputField()), calls=(annotation, output))
+        return
+    calls = asked(tools=TOOLS, answer=(str, dspy.OutputField()), calls=(annotation, output)).calls
+    assert calls == DEFAULT if default is DEFAULT else not calls
 
 
 @pytest.mark.parametrize(
     ("fields", "field", "told"),
     [
+        ({"calls": CALLS}, "calls", "no tools field"),
+        ({"tools": TOOLS, "a": (str, dspy.OutputField())}, "tools", "but no calls field"),
         (
-            {"q": (str, dspy.InputField()), "calls": (ToolCalls, dspy.OutputField())},
-            "calls",
-            "no tools field",
-        ),
-        (
-            {"tools": (ToolDecls, dspy.InputField()), "a": (str, dspy.OutputField())},
-            "tools",
-            "but no calls field",
-        ),
-        (
-            {
-                "one": (ToolDecls, dspy.InputField()),
-                "two": (list[dspy.Tool], dspy.InputField()),
-                "calls": (ToolCalls, dspy.OutputField()),
-            },
+            {"one": TOOLS, "two": (list[dspy.Tool], dspy.InputField()), "calls": CALLS},
             "two",
             "2 tools fields: one, two",
         ),
-        (
-            {
-                "tools": (ToolDecls, dspy.InputField()),
-                "some": (ToolCalls, dspy.OutputField()),
-                "more": (ToolCalls | None, dspy.OutputField()),
-            },
-            "more",
-            "2 calls fields: some, more",
-        ),
+        ({"tools": TOOLS, "some": CALLS, "more": CALLS}, "more", "2 calls fields: some, more"),
     ],
 )
-def test_fields_that_do_not_fit_together_are_refused(
-    fields: dict[str, tuple[type, object]], field: str, told: str
-) -> None:
-    """request-shaping: A calls field without a tools field is refused.
-
-    request-shaping: Two tools fields are refused.
+def test_fields_that_do_not_fit_together_are_refused(fields: dict[str, Any], field: str, told: str) -> None:
     """
-    with pytest.raises(InvalidSignature) as caught:
-        plan_of(made(fields))
+    request-shaping: A calls field without a tools field is refused
+    request-shaping: Two tools fields are refused
+    """
+    with pytest.raises(InvalidSignature, match=told) as caught:
+        asked(**fields)
     assert caught.value.field == field
-    assert told in str(caught.value)
     assert caught.value.fix

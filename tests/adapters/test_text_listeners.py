@@ -2,13 +2,12 @@
 
 import asyncio
 from typing import Any, cast
-from unittest import mock
 
 import dspy
 import pytest
-from hypothesis import given
+from budgets import share
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import TextSubscription, text_listeners
 from support import ADAPTERS, PARIS, May, get_weather, lm_of
 
 import sigadapt
@@ -76,22 +75,12 @@ def test_text_beside_calls_streams_as_it_comes():
     assert said(chunks) == final.calls.text == PLAIN
 
 
-class Heard:
-    """A listener that is always there."""
-
-    predict_name, signature_field_name = "self", "answer"
-    stream_start = stream_end = False
-
-
-@pytest.mark.parametrize("marker", ["[[ ## {} ## ]]", "<{}>", '"{}"'])
-@given(pieces=st.lists(st.text(alphabet='[] #<>/a{"` \n', max_size=8), max_size=8))
-def test_any_unmarked_text_comes_whole_or_not_at_all(marker: str, pieces: list[str]):
-    with mock.patch.object(text_listeners, "listeners_of", return_value=[Heard()]):
-        subscription = TextSubscription("answer", marker)
-    sent = [item.chunk for piece in pieces for item in subscription.on_text(piece)]
-    sent += [item.chunk for item in subscription.on_end()]
-    text = "".join(pieces)
-    assert "".join(sent) == (text if text.strip() else "")
+@settings(max_examples=share(50))
+@given(text=st.text(alphabet='[] #<>/a{"` \n', max_size=60).filter(str.strip), size=st.integers(1, 8))
+def test_any_unmarked_text_comes_whole(text: str, size: int):
+    """streaming: A plain answer streams to the one text output."""
+    chunks, final = streamed(sigadapt.ChatAdapter(tool_calling="native"), Answer(text=text, chunk=size))
+    assert said(chunks).strip() == text.strip() == final.answer.strip()
 
 
 MENTIONS = [

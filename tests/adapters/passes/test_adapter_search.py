@@ -11,8 +11,8 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import writers
 from support import ENGINES, REACT_V2, Talk, json_values, lm_of
+from text_cases import WRITERS
 
 import sigadapt
 from sigadapt import Change, RequestContext, ToolCalls, ToolDecl, ToolDecls, ToolResults, Toolset
@@ -177,7 +177,7 @@ def test_searches_of_a_prompted_model_are_answered(form: str):
     through = {"name": "find_invoice", "arguments": {"id": "7"}}
     schema = {"type": "object", "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}}}
     texts = [
-        writers()[form]([call], {CALL: schema})
+        WRITERS[form]([call], {CALL: schema})
         for call in ((SEARCH, {"query": "find an invoice"}), (CALL, through))
     ]
     script = [Answer(text=text) for text in texts]

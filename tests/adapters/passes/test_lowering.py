@@ -3,84 +3,51 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from internals import ROUTES, Request, Route, canonical_choice, lower
-from support import LITELLM, NATIVE, NATIVE_OLLAMA
+from sending import ROUTES, WIRES, changes_of, history, members, send
 
-from sigadapt import ToolDecls
+from sigadapt import ToolCalls, ToolResults
 from sigadapt.errors import InvalidOption
+from sigadapt.testing import Answer, Call
 
-PROFILES = {
-    **{f"native-{name}": profile for name, profile in NATIVE.items()},
-    **{f"litellm-{name}": profile for name, profile in LITELLM.items()},
-    "native-ollama": NATIVE_OLLAMA,
-}
 EMPTY: Any = {"type": "object", "properties": {}}
-DECLS = ToolDecls([{"name": name, "parameters": EMPTY} for name in ("one", "two", "three")])
-CHOICES = {"auto": "auto", "required": "required", "none": "none", "named": "two", "subset": ["one", "two"]}
+TOOLS = [{"name": name, "parameters": EMPTY} for name in ("one", "two", "three")]
+FORCED = ["required", "two", ["one", "two"]]
 
 
-def request(**more: Any) -> Request:
-    rows = [{"role": "user", "content": "Hi."}]
-    made: Any = {"model": "m", "messages": rows, "tools": DECLS.to_openai(), **more}
-    return made
+class NoTools:
+    """A hook that leaves no tools."""
+
+    def before_request(self, request: Any, context: Any) -> Any:
+        return {**request, "tools": []}
 
 
-def chosen(form: str) -> Request:
-    return request(tool_choice=canonical_choice(CHOICES[form], DECLS))
-
-
-def whats(sent: Any) -> list[tuple[str, str]]:
-    assert all(isinstance(change.why, str) and change.why for change in sent.changes), "each says why"
-    return [(change.where, change.what) for change in sent.changes]
-
-
-def names(sent: Any) -> list[str]:
-    return [tool["function"]["name"] for tool in sent.request.get("tools", ())]
-
-
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-@pytest.mark.parametrize("form", CHOICES)
-def test_a_choice_without_tools_never_leaves(form: str, profile: Route):
+@pytest.mark.parametrize(("wire", "engine"), ROUTES)
+@pytest.mark.parametrize("choice", ["auto", "none", *FORCED], ids=str)
+def test_a_choice_without_tools_never_leaves(choice: Any, wire: str, engine: str):
     """request-shaping: Without declared tools the request has none."""
-    without: Any = chosen(form)
-    del without["tools"]
-    bares: Any = [without, {**without, "tools": []}]
-    for bare in bares:
-        if form in ("auto", "none"):
-            sent = lower(bare, profile)
-            assert "tool_choice" not in sent.request
-            assert whats(sent) == [("/tool_choice", "dropped")]
-            continue
-        with pytest.raises(InvalidOption, match="no tool") as caught:  # as a hook may leave it
-            lower(bare, profile)
+    options = {"tool_choice": choice, "hooks": [NoTools()]}
+    if choice in FORCED:
+        with pytest.raises(InvalidOption, match="no tool") as caught:
+            send(wire, engine, tools=TOOLS, options=options)
         assert caught.value.field == "tool_choice"
+        return
+    sent = send(wire, engine, tools=TOOLS, options=options)
+    assert not {"tool_choice", "toolConfig", "tool_config"} & {*sent.body}
+    assert sent.whats == [("/tool_choice", "dropped")]
 
 
-@pytest.mark.parametrize("form", ["required", "named", "subset"])
-def test_a_forced_choice_with_thinking_on_never_leaves(form: str):
+@pytest.mark.parametrize(("wire", "engine"), [route for route in ROUTES if route != ("openai", "litellm")])
+@pytest.mark.parametrize("choice", FORCED, ids=str)
+def test_a_forced_choice_with_thinking_on_never_leaves(choice: Any, wire: str, engine: str):
     """request-shaping: What a provider refuses in combination is refused."""
-    thinking: Any = {**chosen(form), "reasoning_effort": "low"}
-    for profile in PROFILES.values():
-        if profile.choices.forces_with_thinking:
-            lower(thinking, profile)
-            continue
-        with pytest.raises(InvalidOption, match="thinking is on") as caught:
-            lower(thinking, profile)
-        assert caught.value.field == "tool_choice"
-        assert "reasoning_effort=None" in str(caught.value.fix)
-
-
-@given(st.sampled_from(sorted(CHOICES)), st.sampled_from(sorted(PROFILES)), st.booleans())
-def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool):
-    """What was lowered fits its wire."""
-    profile = PROFILES[key]
-    profile = profile._replace(results=profile.results._replace(marks_failed=True))
-    once = lower({**chosen(form), "parallel_tool_calls": parallel}, profile)
-    twice = lower(once.request, profile)
-    assert twice.changes == ()
-    assert twice.request == once.request
+    how: Any = {"tools": TOOLS, "lm": {"reasoning_effort": "low"}, "options": {"tool_choice": choice}}
+    answer = Answer(calls=[Call("two", {})])
+    if wire != "anthropic":
+        send(wire, engine, answer, **how)
+        return
+    with pytest.raises(InvalidOption, match="thinking is on") as caught:
+        send(wire, engine, answer, **how)
+    assert (caught.value.field, "reasoning_effort=None" in str(caught.value.fix)) == ("tool_choice", True)
 
 
 @pytest.mark.parametrize(
@@ -94,61 +61,38 @@ def test_lowering_twice_changes_nothing_more(form: str, key: str, parallel: bool
 )
 def test_tools_that_litellm_may_trim_are_on_record(schema: Any, is_told: bool):
     """request-shaping: Tools that LiteLLM may trim are on record."""
-    tools = ToolDecls([{"name": "f", "parameters": schema}]).to_openai()
-    for key, told in (("litellm-gemini", is_told), ("native-gemini", False), ("litellm-anthropic", False)):
-        sent = lower(request(tools=tools), PROFILES[key])
-        assert [change.what for change in sent.changes] == ["lowered"] * told
-        assert all("engine='lm15'" in change.why for change in sent.changes)
-    own = lower(request(tools=[{"googleSearch": {}}]), PROFILES["litellm-gemini"])
-    assert len(own.changes) == 1
+    tools = [{"name": "f", "parameters": schema}]
+    for route, told in (
+        (("gemini", "litellm"), is_told),
+        (("gemini", "auto"), False),
+        (("anthropic", "litellm"), False),
+    ):
+        changes = send(*route, tools=tools).changes
+        assert [change.what for change in changes] == ["lowered"] * told
+        assert all("engine='lm15'" in change.why for change in changes)
+    assert len(send("gemini", "litellm", tools=[{"googleSearch": {}}]).changes) == 1
 
 
 def test_tools_in_ollamas_prompt_are_on_record():
     """adapter-plug-in: Tools in a prompt that LiteLLM writes are on record."""
-    (route,) = (route for route in ROUTES if "ollama" in route.models.prefixes)
-    (change,) = lower(request(), route).changes
+    [change] = changes_of("ollama/llama3.1", tools=TOOLS)
     assert "ollama_chat/" in change.why
 
 
-def test_equal_calls_over_litellm_are_on_record():
+@pytest.mark.parametrize(("engine", "told"), [("litellm", 1), ("auto", 0)])
+def test_equal_calls_over_litellm_are_on_record(engine: str, told: int):
     """conversations: Two equal calls of a turn arrive as two."""
-    function = {"name": "one", "arguments": "{}"}
-    calls = [{"id": each, "type": "function", "function": function} for each in "ab"]
-    rows = [{"role": "assistant", "content": None, "tool_calls": calls}]
-    for key, told in (("litellm-gemini", 1), ("native-gemini", 0)):
-        changes = lower(request(model="gemini/gemini-2.5-pro", messages=rows), PROFILES[key]).changes
-        assert len(changes) == told
+    calls = ToolCalls([{"id": each, "name": "one", "args": {}} for each in "ab"])
+    sent = send("gemini", engine, tools=TOOLS, results=ToolResults.of(calls, [1, 2]))
+    assert len([change for change in sent.changes if "equal calls" in change.why]) == told
+    assert (
+        len(members(sent.body["contents"], "functionResponse") + members(sent.body, "function_response")) == 2
+    )
 
 
-def said_and_done(call_id: str, name: str = "one") -> list[dict[str, Any]]:
-    function = {"name": name, "arguments": "{}"}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "function": function}]},
-        {"role": "tool", "tool_call_id": call_id, "name": name, "content": "", "is_error": False},
-    ]
-
-
-def test_a_name_in_a_conversation_without_tools_goes_out_under_its_alias():
-    """request-shaping: Declarations, choice, history and results share the alias."""
-    rows = said_and_done("c", "files.read")
-    bare: Any = {"model": "m", "messages": rows}
-    sent = lower(bare, PROFILES["native-openai-chat"])
-    alias = sent.names["files.read"]
-    assert sent.request["messages"][0]["tool_calls"][0]["function"]["name"] == alias
-    assert sent.request["messages"][1]["name"] == alias
-    assert whats(sent) == [], "no tool of the request is renamed"
-
-
-def test_half_a_surrogate_pair_is_recorded_in_every_text_and_replaced_in_questions():
+@pytest.mark.parametrize("wire", WIRES[:4])
+def test_half_a_surrogate_pair_is_on_record_wherever_it_is_said(wire: str):
     """conversations: A question has half of a surrogate pair."""
-    contents = ["rule \ud83d", "whole", "Z\ud83d?", "no \udf27", ["\ud83d"]]
-    roles = ["system", "user", "user", "assistant", "user"]
-    rows = [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
-    sent = lower(request(messages=rows), PROFILES["native-openai-chat"])
-    places = ["0/content", "2/content", "3/content", "4/content/0"]
-    assert whats(sent) == [(f"/messages/{place}", "lowered") for place in places]
-    done = sent.request["messages"]
-    assert [row["content"] for row in done] == ["rule ?", "whole", "Z??", "no \udf27", ["\ud83d"]]
-    assert (done[1], done[3]) == (rows[1], rows[3])
-    said = [{"role": "assistant", "content": "no \udf27"}]
-    assert lower(request(messages=said), PROFILES["native-openai-chat"]).request["messages"] == said
+    sent = send(wire, question="Z\ud83d?", history=history({"question": "whole", "answer": "no \udf27"}))
+    assert sent.whats == [("/messages/2/content", "lowered"), ("/messages/3/content", "lowered")]
+    assert not [half for half in ("\ud83d", "\udf27") if half in str(sent.body)]

@@ -13,18 +13,16 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from dspy.utils.exceptions import AdapterParseError
 from faults import FAULTS, Fault, get_weather, now
-from internals import FORMATS, writers
 from support import ENGINES, May, Must, lm_of, place_or_id
+from text_cases import WRITERS
 
 import sigadapt
 from sigadapt import ToolCallParseError, ToolCalls
 from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
-FORMS = list(writers())
-_SAY: dict[str, Any] = {each.name: each.write for each in FORMATS}
+FORMS = list(WRITERS)
 
 
 _JSON_OBJECT = ("hermes", "llama3-json", "mistral-json", "glm-4.5", "plain-json", "fenced-json")
@@ -60,7 +58,7 @@ EXCEPTIONS: dict[tuple[str, str], tuple[str, str]] = {
 def in_words(form: str, fault: Fault) -> str:
     """The calls in a form, with the arguments' text where the form writes its JSON."""
     marks = [{"mark": f"</parameter></arg_value>{number}"} for number in range(len(fault.calls))]
-    said: str = _SAY[form]([(name, mark) for (name, _), mark in zip(fault.calls, marks, strict=True)], {})
+    said: str = WRITERS[form]([(name, mark) for (name, _), mark in zip(fault.calls, marks, strict=True)], {})
     for (_, arguments), mark in zip(fault.calls, marks, strict=True):
         before, found, after = said.partition(json.dumps(mark, separators=(",", ":")))
         assert found, f"{form} has no place for JSON"
@@ -284,7 +282,7 @@ def test_a_bad_call_is_asked_for_again_as_natively(form: str) -> None:
         bad = (
             Answer(calls=[Call("get_weather", wrong, id="call_1")])
             if mode == "native"
-            else Answer(text=_SAY[form]([("get_weather", wrong)], {"get_weather": {}}))
+            else Answer(text=WRITERS[form]([("get_weather", wrong)], {"get_weather": {}}))
         )
         if mode == "prompted" and form in ("qwen3-coder-xml", "glm-4.5"):
             bad = Answer(text=in_words(form, FAULTS["a wrong type"]))
@@ -327,19 +325,6 @@ def test_a_loop_gets_a_bad_call_as_it_does_natively(form: str) -> None:
         ]
         outcomes = [looped(name, adapters[0]), looped(name, adapters[1], form)]
         assert outcomes[0] == outcomes[1], name
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_quiet")
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_loop_ends_no_worse_than_under_dspys_adapter(name: str) -> None:
-    """conversations: ReActV2 ends no worse than under DSPy's adapter."""
-    theirs: Any = dspy.ChatAdapter(use_native_function_calling=True)
-    try:
-        answer = looped(name, theirs)[0]
-    except (dspy.LMError, AdapterParseError, ValueError):
-        return
-    assert looped(name, sigadapt.ChatAdapter())[0] == "mixed" or answer != "mixed"
 
 
 def looped(name: str, adapter: Any, form: str = "") -> Any:

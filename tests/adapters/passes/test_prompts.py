@@ -1,7 +1,6 @@
 """Tools, calls and results in words: the same outcomes as natively, over HTTP and back."""
 
 import asyncio
-import json
 from typing import Any
 
 import dspy
@@ -9,20 +8,11 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import (
-    Calling,
-    Reading,
-    Request,
-    Turn,
-    assistant_message,
-    prompted_request,
-    read_calls_in_text,
-    result_message,
-)
-from support import ADAPTERS, MADE_ID, NATIVE, May, Must, Turns, get_weather, json_values, lm_of
+from sending import send
+from support import ADAPTERS, MADE_ID, May, Must, Turns, get_weather, json_values, lm_of, turn_of
 
 import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResult, ToolResults
+from sigadapt import ToolCall, ToolCalls, ToolDecls, ToolResults
 from sigadapt.errors import MissingToolCalls
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
@@ -113,18 +103,9 @@ def test_a_call_that_the_choice_does_not_allow_is_a_bad_one() -> None:
 
 
 def test_a_tool_that_the_provider_runs_is_on_record_as_left_out() -> None:
-    request: Request = {
-        "model": "m",
-        "messages": [],
-        "tools": [{"type": "web_search"}],
-        "parallel_tool_calls": False,
-    }
-    _, changes = prompted_request(request, "hermes", NATIVE["openai-chat"])
-    assert [(change.where, change.what) for change in changes] == [
-        ("/tools", "lowered"),
-        ("/tools/0", "dropped"),
-        ("/parallel_tool_calls", "lowered"),
-    ]
+    options = {"tool_calling": "prompted", "parallel_tool_calls": False}
+    whats = send(tools=[get_weather, {"type": "web_search"}], options=options).whats
+    assert whats == [("/tools", "lowered"), ("/tools/1", "dropped"), ("/parallel_tool_calls", "lowered")]
 
 
 # recover=True, and the hint where it is off
@@ -176,21 +157,14 @@ arguments = st.dictionaries(st.sampled_from(["city", "days", "a_b"]), json_value
 
 
 @settings(max_examples=share(60))
-@given(st.lists(st.tuples(names, arguments), min_size=1, max_size=3), plain, st.sampled_from(["hermes"]))
-def test_a_turn_written_into_a_prompt_is_read_back_as_it_was(calls: list[Any], text: str, form: str) -> None:
+@given(st.lists(st.tuples(names, arguments), min_size=1, max_size=3), plain)
+def test_a_turn_written_into_a_prompt_is_read_back_as_it_was(calls: list[Any], text: str) -> None:
     """prompted-calling: A turn written into a prompt is read back as it was."""
     made = [ToolCall(id=f"c{n}", name=name, args=args, index=n) for n, (name, args) in enumerate(calls)]
-    said = assistant_message(made, Turn(text=text or None), text or None)
-    answered = [result_message(ToolResult(call_id=call.id, name=call.name, value="ok")) for call in made]
-    declared = {name: {"type": "object"} for name in dict(calls)}
-    tools = [{"type": "function", "function": {"name": n, "parameters": p}} for n, p in declared.items()]
-    request: Request = {"model": "m", "messages": [said, *answered], "tools": tools}
-    sent, _ = prompted_request(request, form, NATIVE["openai-chat"])
-    row = next(row for row in sent["messages"] if row["role"] == "assistant")
-    answer = Reading(row["content"], None, [], "stop")
-    read, from_text = read_calls_in_text(answer, Calling("prompted", form, reads_text=True), lambda: declared)
-    assert from_text
-    raw: list[Any] = [(name, args) for _, name, args in read.calls]
-    got: list[Any] = [(name, json.loads(args) if isinstance(args, str) else args or {}) for name, args in raw]
-    assert got == [(name, args) for name, args in calls]
+    how: Any = {"tools": [{"name": name} for name in dict(calls)], "options": {"tool_calling": "prompted"}}
+    turn = ToolCalls(made, turn=turn_of(text=text or None))
+    sent = send(results=ToolResults.of(turn, ["ok"] * len(made)), **how)
+    [said] = [row["content"] for row in sent.body["messages"] if row["role"] == "assistant"]
+    read = send(answer=Answer(text=said), **how).out.calls
+    assert [(call.name, call.args) for call in read] == [(name, args) for name, args in calls]
     assert (read.text or "") == text

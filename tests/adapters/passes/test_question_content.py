@@ -15,8 +15,8 @@ import dspy
 import pydantic
 import pytest
 from dspy.adapters.types import document
-from internals import OWN_ENGINE, lower, to_lm15
-from support import NATIVE, get_weather
+from sending import Engine, send
+from support import get_weather
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls, ToolResults
@@ -237,17 +237,25 @@ def test_a_name_that_gemini_has_no_place_for_is_on_record(engine: str):
     assert [change.why for change in changes if "a.pdf" in change.why]
 
 
-def _rows(content: Any) -> Any:
-    return {"model": "m", "messages": [{"role": "user", "content": content}]}
-
-
 def test_an_engine_of_the_users_gets_lm15s_parts():
     """request-shaping: An input of DSPy's types goes out beside tools."""
-    blocks = [{"type": "text", "text": "Look:"}, *_pdf(1, filename="a.pdf").format()]
-    lowered = lower(_rows(blocks), OWN_ENGINE)
-    sent = to_lm15(lowered.request, OWN_ENGINE).request
-    assert [part.type for part in sent.messages[0].parts] == ["text", "document"]
-    assert [change.why for change in lowered.changes] == ["this route can't carry the name of a file, a.pdf"]
+    engine, signature = Engine(), _signature(Cell("", "question", "", ""), dspy.File, ToolDecls, ToolCalls)
+    lm: Any = dspy.LM("openai/x", engine=engine, cache=False)
+    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", on_invalid="keep")):
+        dspy.Predict(signature)(question="?", m=_pdf(1, filename="a.pdf"), tools=[get_weather])
+    assert [part.type for part in engine.asked[0].messages[0].parts] == ["text", "document"]
+    why = [change.why for change in lm.history[-1]["changes"]]
+    assert why == ["this route can't carry the name of a file, a.pdf"]
+
+
+class Asking:
+    """A hook that asks with blocks of its own."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+    def before_request(self, request: Any, context: Any) -> Any:
+        return {**request, "messages": [{"role": "user", "content": self.content}]}
 
 
 STRANGE: list[list[Any]] = [
@@ -263,13 +271,14 @@ STRANGE: list[list[Any]] = [
 
 
 @pytest.mark.parametrize("content", STRANGE)
-@pytest.mark.parametrize("wire", NATIVE)
+@pytest.mark.parametrize("wire", WIRES[:4])
 def test_a_block_that_a_hook_wrote_is_sent_or_refused(wire: str, content: Any):
     """request-shaping: An input that nobody can send is refused before the request."""
     kind = content[0].get("type") if isinstance(content[0], dict) else None
-    if wire == "openai-chat" and isinstance(content[0], dict) and kind != "file":
-        assert lower(_rows(content), NATIVE[wire]).request["messages"][0]["blocks"] == content
+    options = {"hooks": [Asking(content)]}
+    if wire == "openai" and isinstance(content[0], dict) and kind != "file":
+        assert send(wire, options=options).body["messages"][0]["content"] == content
         return
     with pytest.raises(InvalidHistory) as caught:
-        lower(_rows(content), NATIVE[wire])
+        send(wire, options=options)
     assert caught.value.code == "unsendable_content"

@@ -9,8 +9,8 @@ import pytest
 from budgets import share
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from internals import OWN_ENGINE, ROUTES, Route, Turn, assistant_message, lower, result_message, to_lm15
-from support import LITELLM, NATIVE, Turns, get_weather
+from sending import Engine, changes_of, history, send
+from support import Turns, get_weather
 from wire_bodies import Served, said_text, serving
 from wire_matrix import COLUMNS, ROWS
 
@@ -96,51 +96,52 @@ def test_a_file_of_text_is_sent_as_text():
     assert len(changes) == 1
 
 
-FLATTENING = [
-    *(route for route in ROUTES if {"deepseek", "heroku"} & route.models.prefixes),
-    LITELLM["cohere"],
-]
-
-
-@pytest.mark.parametrize("route", FLATTENING, ids=["deepseek", "heroku", "cohere"])
-def test_what_litellm_would_leave_out_is_told(route: Route):
+def test_what_litellm_would_leave_out_is_told():
     """conversations: What no place takes becomes a short text, on record."""
-    lowered = lower(conversation(["a", SHOT]), route)
+    results = results_of(["a", SHOT])
+    for model in ("deepseek/deepseek-chat", "heroku/claude", "cohere_chat/command-a"):
+        assert [change for change in changes_of(model, results=results) if "image data" in change.why], model
+    sent = send("openai", "litellm", results=results, lm={"model": "deepseek/deepseek-chat"})
     words = "[image 1 (image/png, 18 bytes) is left out: this provider takes none]"
-    assert lowered.request["messages"][-1]["content"] == f"a\n{words}"
-    assert [change for change in lowered.changes if "image data" in change.why]
+    assert f"a\n{words}" in [row["content"] for row in sent.body["messages"] if row["role"] == "tool"]
 
 
-def conversation(value: Any) -> Any:
-    calls = ToolCalls([{"id": "c", "name": "look", "args": {}}])
-    said = assistant_message(calls, Turn(), None)
-    results = ToolResults.of(calls, [value])
-    return {"model": "gemini-3-flash", "messages": [said, *map(result_message, results)]}
+def results_of(value: Any, call_id: str = "c") -> ToolResults:
+    return ToolResults.of(ToolCalls([{"id": call_id, "name": "get_weather", "args": {}}]), [value])
 
 
 def test_an_engine_of_ones_own_gets_types():
     """conversations: Content is inside the result where it has a place."""
-    lowered = lower(conversation(["a", SHOT, PDF, WAV, {"n": 1}]), OWN_ENGINE)
-    written = to_lm15(lowered.request, OWN_ENGINE).request
-    part: Any = written.messages[-1].parts[0]
+    engine, results = Engine(), results_of(["a", SHOT, PDF, WAV, {"n": 1}])
+    lm, adapter = dspy.LM("openai/x", engine=engine, cache=False), sigadapt.ChatAdapter(on_invalid="keep")
+    with dspy.context(lm=lm, adapter=adapter):
+        dspy.Predict(Turns)(question="?", tools=[get_weather], results=results)
+    [part] = engine.asked[0].messages[-1].parts
     assert [each.type for each in part.content] == ["text", "image", "document", "audio", "text"]
     assert part.content[1].data == DATA
 
 
+class Hiding:
+    """A hook that changes the text of the last result."""
+
+    def before_request(self, request: Any, context: Any) -> Any:
+        *rows, last = request["messages"]
+        return {**request, "messages": [*rows, {**last, "content": "gone"}]}
+
+
 def test_a_hook_changes_the_text_of_a_result():
     """conversations: A result may hold images, files and audio."""
-    request = conversation(["secret", SHOT])
-    request["messages"][-1]["content"] = "gone"
-    sent = lower(request, NATIVE["anthropic"]).request["messages"][-1]
-    assert [block.get("text") for block in sent["blocks"]] == ["gone", None]
+    sent = send("anthropic", results=results_of(["secret", SHOT]), options={"hooks": [Hiding()]})
+    [result] = sent.body["messages"][-1]["content"]
+    assert [block.get("text") for block in result["content"]] == ["gone", None]
 
 
 URL, ID = "https://a.b/c.png", dspy.File.from_file_id("f1")
 REFERENCES: list[tuple[str, Any, Any]] = [
     ("anthropic", dspy.Image(URL), {"type": "image", "source": {"type": "url", "url": URL}}),
     ("anthropic", ID, {"type": "document", "source": {"type": "file", "file_id": "f1"}}),
-    ("openai-responses", dspy.Image(URL), {"type": "input_image", "image_url": URL}),
-    ("openai-responses", ID, {"type": "input_file", "file_id": "f1"}),
+    ("responses", dspy.Image(URL), {"type": "input_image", "image_url": URL}),
+    ("responses", ID, {"type": "input_file", "file_id": "f1"}),
     ("gemini", dspy.Image(URL), {"fileData": {"mimeType": "image/png", "fileUri": URL}}),
 ]
 
@@ -148,8 +149,7 @@ REFERENCES: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize(("wire", "value", "block"), REFERENCES)
 def test_a_result_may_refer_to_what_is_elsewhere(wire: str, value: Any, block: Any):
     """conversations: A result may hold images, files and audio."""
-    row = lower(conversation([value]), NATIVE[wire]).request["messages"][-1]
-    assert block in [*(row.get("blocks") or ()), *row.get("after", ())]
+    assert json.dumps(block) in json.dumps(send(wire, results=results_of([value])).body)
 
 
 texts = st.text("abc", min_size=1, max_size=5)
@@ -244,31 +244,13 @@ def test_a_signed_turn_keeps_its_signature():
     assert changes == []
 
 
-def test_only_the_running_turn_is_signed():
+@pytest.mark.parametrize(
+    ("engine", "signed", "where"), [("auto", [[None], [], [DUMMY]], [6]), ("litellm", None, [2, 6])]
+)
+def test_only_the_running_turn_is_signed(engine: str, signed: Any, where: list[int]):
     """conversations: An unsigned turn gets what the provider asks for."""
-    request = conversation("sunny")
-    asked = {"role": "user", "content": "And now?"}
-    later = [
-        {**row, "tool_calls": [{**row["tool_calls"][0], "id": "d"}]}
-        if row["role"] == "assistant"
-        else {**row, "tool_call_id": "d"}
-        for row in request["messages"]
-    ]
-    request["messages"] = [asked, *request["messages"], asked, *later]
-    signed = lower(request, NATIVE["gemini"])
-    assert ["stand_in" in row for row in signed.request["messages"]] == [
-        False,
-        False,
-        False,
-        False,
-        True,
-        False,
-    ]
-    rows = [row for group in to_lm15(signed.request, NATIVE["gemini"]).body.rows for row in group]
-    parts = [part for row in rows for part in row["parts"] if "functionCall" in part]
-    assert [part.get("thoughtSignature") for part in parts] == [None, DUMMY]
-    over_litellm = lower(request, LITELLM["gemini"])
-    assert [change.where for change in over_litellm.changes] == [
-        "/messages/1/tool_calls/0",
-        "/messages/4/tool_calls/0",
-    ]
+    event = {"question": "q", "results": results_of("sunny"), "answer": "a"}
+    sent = send("gemini", engine, results=results_of("rain", "d"), history=history(event), lm=GEMINI_3)
+    assert signed is None or signatures_in(sent.body) == signed
+    places = [change.where for change in sent.changes if change.where.startswith("/messages")]
+    assert places == [f"/messages/{place}/tool_calls/0" for place in where]

@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from internals import Request, lower
-from support import LITELLM, NATIVE, NATIVE_OLLAMA
+from sending import ROUTES, names_of, send
 
 from sigadapt import ToolDecls
 from sigadapt.errors import InvalidToolDecl
@@ -40,40 +39,24 @@ def test_a_namespace_of_something_else_is_refused(tools: Any):
         ToolDecls([{**CRM, "tools": tools}])
 
 
-def request(*tools: Any) -> Request:
-    return {
-        "model": "m",
-        "messages": [{"role": "user", "content": "Hi."}],
-        "tools": ToolDecls(tools).canonical,
-    }
-
-
-def wheres(sent: Any) -> list[tuple[str, str]]:
-    return [(change.where, change.what) for change in sent.changes]
-
-
 def test_a_search_of_another_provider_becomes_this_one_s():
     """request-shaping: Deferred tools are searched for in the wire's own way."""
-    sent = lower(request(SEARCH, DEFERRED), NATIVE["anthropic"])
-    assert sent.request.get("tools", [])[0] == {
-        "type": "tool_search_tool_bm25_20251119",
-        "name": "tool_search_tool_bm25",
-    }
-    assert wheres(sent) == [("/tools/0", "lowered")]
-    sent = lower(request(CLAUDES, DEFERRED), NATIVE["openai-responses"])
-    assert (sent.request.get("tools", [])[0], wheres(sent)) == (SEARCH, [("/tools/0", "lowered")])
+    sent = send("anthropic", tools=[SEARCH, DEFERRED], lm={"model": "anthropic/claude-opus-4-8"})
+    own = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+    assert (sent.body["tools"][0], sent.whats) == (own, [("/tools/0", "lowered")])
+    sent = send("responses", tools=[CLAUDES, DEFERRED], lm={"model": "openai/gpt-5.4"})
+    assert SEARCH in sent.body["tools"]
+    assert ("/tools/0", "lowered") in sent.whats
 
 
-PLAIN = [route for route in (*NATIVE.values(), *LITELLM.values(), NATIVE_OLLAMA) if not route.search]
-
-
-@pytest.mark.parametrize("route", PLAIN, ids=lambda to: f"{to.client}-{to.wire}-{to.models.server}")
-def test_where_there_is_no_search_a_declared_one_is_dropped(route: Any):
+@pytest.mark.parametrize(
+    ("wire", "engine"), [route for route in ROUTES if route[0] in ("openai", "gemini", "ollama")]
+)
+def test_where_there_is_no_search_a_declared_one_is_dropped(wire: str, engine: str):
     """request-shaping: A search that a wire lacks is dropped."""
-    sent = lower(request(SEARCH, {**ORDERS, "name": "list.orders"}), route)
-    [tool] = sent.request.get("tools", [])
-    assert tool["function"]["parameters"] == PARAMETERS
-    assert ("/tools/0", "dropped") in wheres(sent)
-    renamed = [where for where, what in wheres(sent) if what == "renamed"]
+    sent = send(wire, engine, tools=[SEARCH, {**ORDERS, "name": "list.orders"}])
+    assert len(names_of(sent.body)) == 1
+    assert ("/tools/0", "dropped") in sent.whats
+    renamed = [where for where, what in sent.whats if what == "renamed"]
     assert renamed in ([], ["/tools/1/function/name"]), "a place is that of the request as declared"
-    assert "tool_search" not in json.dumps(sent.request)
+    assert "tool_search" not in json.dumps(sent.body)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import dspy
 import pytest
-from internals import messages_of, plan_of
+from sending import history, send
 from support import ADAPTERS, ENGINES, May, Must, Turns, get_weather, lm_of
 
 import sigadapt
@@ -62,10 +62,6 @@ async def ask(
     with dspy.context(lm=lm, adapter=adapter, track_usage=True):
         predict = dspy.Predict(signature)
         return await predict.acall(**inputs) if mode == "async" else predict(**inputs)
-
-
-def history(lm: Any) -> list[dict[str, Any]]:
-    return lm.history
 
 
 def arguments(calls: Any) -> list[Any]:
@@ -234,10 +230,10 @@ async def test_it_asks_again_at_most_so_often_and_then_raises(engine: str, mode:
     tool-call-outputs: What is bad after the last reask raises.
     """
     with LoopbackProvider(lambda _: Answer(text="Hm.", calls=[PARIS, BROKEN])) as provider:
-        lm = dspy.LM(**provider.lm_options("openai", engine=engine))
+        lm: Any = dspy.LM(**provider.lm_options("openai", engine=engine))
         with pytest.raises(ToolCallParseError) as caught:
             await ask(provider, lm=lm, mode=mode, max_reasks=reasks)
-    assert len(provider.received) == len(history(lm)) == 1 + reasks
+    assert len(provider.received) == len(lm.history) == 1 + reasks
     error = caught.value
     assert isinstance(error, dspy.utils.exceptions.AdapterParseError)
     assert (error.code, error.field, error.tool) == ("invalid_json", "calls", "get_weather")
@@ -270,7 +266,8 @@ async def test_each_reask_goes_on_with_all_before_it(engine: str, mode: str) -> 
     assert [row["content"] for row in third if row["role"] == "assistant"] == ["One.", "Two."]
     assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Oslo"}, {"city": "Rome"}]
     assert [call.turn.text for call in out.calls] == ["One.", "Two.", "Three."]
-    assert [entry["outputs"][0]["text"] for entry in history(lm)] == ["One.", "Two.", "Three."]
+    entries: list[Any] = lm.history
+    assert [entry["outputs"][0]["text"] for entry in entries] == ["One.", "Two.", "Three."]
     usage = out.get_lm_usage()[lm.model]
     assert (usage["prompt_tokens"], usage["completion_tokens"]) == (70, 7)
 
@@ -286,16 +283,6 @@ def unique(calls: ToolCalls) -> bool:
         and [call for call in by_place if call in list(calls)] == list(calls)
         and calls.in_order() == by_place
     )
-
-
-@pytest.mark.parametrize(("wire", "engine", "_"), ROUTES)
-async def test_positions_and_ids_are_unique_in_what_comes_out(wire: str, engine: str, _: bool) -> None:
-    """tool-call-outputs: Ids and positions stay unique across reasks."""
-    answers = [Answer(calls=[PARIS, WRONG]), Answer(calls=[WRONG, OSLO]), Answer(calls=[ROME])]
-    with LoopbackProvider(answers) as provider:
-        out = await ask(provider, route=(wire, engine), max_reasks=2)
-    assert arguments(out.calls) == [{"city": "Paris"}, {"city": "Oslo"}, {"city": "Rome"}]
-    assert unique(out.calls)
 
 
 async def test_positions_are_unique_in_the_error_too() -> None:
@@ -376,20 +363,13 @@ async def test_a_turn_that_only_repeats_goes_back_too() -> None:
         assert arguments(out.calls) == [{"city": "Paris"}]
         assert out.calls.text == "Two."
         event = {"question": "weather?", "calls": out.calls, "results": ToolResults.of(out.calls, ["18 C"])}
-        rows = messages_of_history([event])
-    assert [row.get("content") for row in rows if row["role"] in ("assistant", "tool")] == [
+    sent = send(history=history(event, saved=True)).body["messages"]
+    assert [row.get("content") for row in sent if row["role"] in ("assistant", "tool")] == [
         "One.",
         "18 C",
         "Two.",
         "18 C",
     ]
-
-
-def messages_of_history(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    plan = plan_of(Turns)
-    assert plan is not None
-    saved = dspy.History.model_validate_json(dspy.History(messages=events).model_dump_json())
-    return messages_of(sigadapt.ChatAdapter(), plan.text_signature, [], {"history": saved})
 
 
 # A reask answered in text

@@ -1,17 +1,19 @@
 """What an adapter says of a signature: each thing once, compiled once, and the question as DSPy writes it."""
 
-from collections.abc import Iterator
 from typing import Any, Optional
 
 import dspy
 import pydantic
 import pytest
-from hypothesis import given
+from budgets import share
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import plan_of, prompt_of, question
+from sending import send
+from support import Must
 
 import sigadapt
 from sigadapt import ToolCalls, ToolDecls
+from sigadapt.testing import Answer, Call
 
 CHAT, JSON, XML, BAML = (
     sigadapt.ChatAdapter(),
@@ -25,7 +27,7 @@ class Ask(dspy.Signature):
     """Ask."""
 
     question: str = dspy.InputField()
-    context: str = dspy.InputField()
+    context: list[str] = dspy.InputField()
     answer: str = dspy.OutputField()
 
 
@@ -53,33 +55,11 @@ class Typed(dspy.Signature):
     calls: ToolCalls | None = dspy.OutputField()
 
 
-class Go(dspy.Signature):
-    """Go."""
-
-    question: str = dspy.InputField()
-    tools: ToolDecls = dspy.InputField()
-    calls: ToolCalls = dspy.OutputField()
-
-
-@pytest.fixture(autouse=True)
-def under_sigadapt() -> Iterator[None]:
-    """`ToolDecls` asks DSPy's settings whose adapter is at work."""
-    with dspy.context(adapter=CHAT):
-        yield
-
-
-def asked(adapter: Any, signature: Any, inputs: dict[str, Any]) -> str:
-    return question(adapter, signature, prompt_of(adapter, signature), inputs)
-
-
-def rest_of(signature: Any) -> Any:
-    plan = plan_of(signature)
-    assert plan is not None
-    return plan.text_signature
-
-
-def system_of(adapter: Any, signature: Any) -> str:
-    return prompt_of(adapter, rest_of(signature)).system
+def asked(adapter: Any, signature: Any, **inputs: Any) -> tuple[str, str]:
+    """The instructions and the question of a request."""
+    answer = Answer(calls=[Call("get_weather", {"city": "Rome"})])
+    body = send(answer=answer, signature=signature, adapter=adapter, **inputs).body
+    return body["messages"][0]["content"], body["messages"][-1]["content"]
 
 
 texts = st.text() | st.sampled_from(
@@ -87,18 +67,24 @@ texts = st.text() | st.sampled_from(
 )
 
 
+class WithTools(Ask):
+    tools: ToolDecls = dspy.InputField()
+    calls: ToolCalls | None = dspy.OutputField()
+
+
 @pytest.mark.parametrize("adapter", [CHAT, JSON, XML, BAML])
-@given(inputs=st.fixed_dictionaries({}, optional={"question": texts, "context": texts | st.lists(texts)}))
+@settings(max_examples=share(60))
+@given(inputs=st.fixed_dictionaries({"question": texts, "context": st.lists(texts)}))
 def test_the_template_is_dspys_text(adapter: Any, inputs: dict[str, Any]) -> None:
     """request-shaping: The values are shown as DSPy shows them."""
-    said = asked(adapter, Ask, inputs).removesuffix(adapter.text_reminder(Ask)).rstrip()
-    assert said == adapter.format_user_message_content(Ask, dict(inputs)).rstrip()
+    _, said = asked(adapter, WithTools, **inputs)
+    assert said.startswith(adapter.format_user_message_content(Ask, dict(inputs)).rstrip())
 
 
 @pytest.mark.parametrize("adapter", [CHAT, JSON, XML])
 def test_descriptions_and_constraints_are_said_once(adapter: Any) -> None:
     """request-shaping: Descriptions and constraints are said once."""
-    system, user = system_of(adapter, Told), asked(adapter, Told, {"question": "q", "hint": "h", "days": [1]})
+    system, user = asked(adapter, Told, hint="h", days=[1])
     for fact in ("Count the people.", "may be wrong", "maximum length: 80", "list[int]", "in French", ": 9"):
         assert (system.count(fact), user.count(fact)) == (1, 0), fact
     assert system.endswith("\n\nTools: what there is to call\nTool calls: the calls")
@@ -111,7 +97,7 @@ def test_descriptions_and_constraints_are_said_once(adapter: Any) -> None:
 )
 def test_the_form_of_a_type_is_shown(adapter: Any, form: str) -> None:
     """request-shaping: The text outputs keep their format."""
-    assert form in system_of(adapter, Typed)
+    assert form in asked(adapter, Typed)[0]
 
 
 class Maybe(dspy.Signature):
@@ -130,12 +116,11 @@ def test_an_optional_text_is_told_as_a_text(adapter: Any) -> None:
     """request-shaping: An optional text is told as a text."""
     texts_alone: Any = Maybe.delete("count")
     for signature, told in ((texts_alone, 0), (Maybe, 1)):
-        words = system_of(adapter, signature) + asked(adapter, rest_of(signature), {"question": "q"})
+        words = "".join(asked(adapter, signature))
         if adapter is not BAML or not told:  # which writes `int or null`
             assert words.count("Union[int, NoneType]") <= told + 1
         assert "Union[str, NoneType]" not in words
         assert '"type": "string"}, {"type": "null"}' not in words
-    assert rest_of(texts_alone).output_fields["answer"].annotation == str | None
 
 
 def test_a_system_message_of_its_own_is_sent() -> None:
@@ -145,7 +130,8 @@ def test_a_system_message_of_its_own_is_sent() -> None:
         def format_system_message(self, signature: Any) -> str:
             return f"Be polite.\n{super().format_system_message(signature)}"
 
-    for signature in (Told, Go):
-        assert system_of(Polite(), signature).startswith("Be polite.\nYour input fields are:")
-    assert "Tools: what there is to call" in system_of(Polite(), Told)
-    assert "Tool calls aside, respond" in asked(Polite(), Told, {"question": "q"})
+    for signature in (Told, Must):
+        system, question = asked(Polite(), signature, hint="h", days=[1])
+        assert system.startswith("Be polite.\nYour input fields are:")
+        assert ("Tools: what there is to call" in system) == ("Tool calls aside, respond" in question)
+    assert "Tool calls aside, respond" in asked(Polite(), Told, hint="h", days=[1])[1]

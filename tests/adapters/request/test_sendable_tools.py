@@ -5,29 +5,20 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import dspy
 import mcp.types
 import pytest
-from hypothesis import given
+from budgets import share
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import ROUTES as ROUTES_OF_ALL
-from internals import Request, Route, lower, sendable
-from support import ENGINES, LITELLM, NATIVE, NATIVE_OLLAMA, Ask, json_values, lm_of
+from sending import WIRES, changes_of, members, send
+from support import ENGINES, json_values
 from tables import table
 
-import sigadapt
 from sigadapt import ToolDecl, ToolDecls
 from sigadapt.errors import InvalidToolDecl
-from sigadapt.testing import Answer, LoopbackProvider
 
 Json = dict[str, Any]
 
-OVER_LITELLM = [route for route in ROUTES_OF_ALL if route.client == "litellm"]
-ROUTES: dict[str, Route] = {
-    **{f"native-{name}": route for name, route in NATIVE.items()},
-    **{f"litellm-{name}": route for name, route in LITELLM.items()},
-    "native-ollama": NATIVE_OLLAMA,
-}
 SCHEMA: Json = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 SHAPES: dict[str, Callable[[Json], Json]] = {
     "chat": lambda fields: {
@@ -71,34 +62,28 @@ KNOWN: Json = {
 FOR_CLIENTS = ("title", "annotations", "execution", "icons")
 
 
-def request(*tools: Any) -> Request:
-    rows = [{"role": "user", "content": "Hi."}]
-    return {"model": "m", "messages": rows, "tools": ToolDecls(tools).canonical}
-
-
 extras = st.dictionaries(
     st.text(min_size=1).filter(lambda key: key not in ("type", "function", "custom")), json_values, max_size=4
 )
+ELSEWHERE = ("outputSchema", "responseJsonSchema", "response_json_schema")
+"""What leaves under another name."""
 
 
-@given(extras, st.sampled_from(list(ROUTES)))
-def test_any_declared_extra_field_leaves_or_is_recorded(fields: Json, name: str):
+@settings(max_examples=share(60))
+@given(extras, st.sampled_from(WIRES[:4]))
+def test_any_declared_extra_field_leaves_or_is_recorded(fields: Json, wire: str):
     """request-shaping: A declared field leaves or is recorded."""
-    route = ROUTES[name]
-    [tool], losses = sendable(ToolDecls([ToolDecl("f", extras=fields)]).canonical, route)
-    fields = {key: value for key, value in fields.items() if key not in FOR_CLIENTS}
-    dropped = {loss.where.removeprefix("/tools/0/").replace("~1", "/").replace("~0", "~") for loss in losses}
-    assert dropped | {key for key in fields if tool.get(key, tool) == fields[key]} >= {
-        key for key in fields if key not in ("outputSchema", "responseJsonSchema", "response_json_schema")
+    sent = send(wire, tools=ToolDecls([ToolDecl("f", extras=fields)]))
+    [tool] = sent.body["tools"]
+    [tool] = tool.get("functionDeclarations", [tool])
+    dropped = {
+        change.where.removeprefix("/tools/0/").replace("~1", "/").replace("~0", "~")
+        for change in sent.changes
+        if change.what == "dropped"
     }
+    held = {key for key in fields if tool.get(key, tool) == fields[key]}
+    assert dropped | held >= fields.keys() - {*FOR_CLIENTS, *ELSEWHERE}
     assert dropped.isdisjoint(tool)
-
-
-def ask(provider: LoopbackProvider, wire: str, engine: str, tools: Any, **options: Any) -> Any:
-    lm: Any = lm_of(provider, wire, engine)
-    with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter(tool_calling="native", **options)):
-        dspy.Predict(Ask)(question="Hm?", tools=tools)
-    return lm.history[-1].get("changes") or ()
 
 
 SEARCHES: dict[str, Json] = {
@@ -125,10 +110,9 @@ TAKEN = [
 def test_a_field_that_a_wire_has_is_on_it(wire: str, engine: str, fields: Json):
     """request-shaping: A declared field leaves or is recorded."""
     shape = SHAPES["gemini" if wire == "gemini" else "anthropic"]
-    with LoopbackProvider([Answer(text="Hi.")]) as provider:
-        search = [SEARCHES[wire]] if "defer_loading" in fields else []
-        changes = ask(provider, wire, engine, [shape(fields), *search])
-    tools = provider.received[0].body["tools"]
+    search = [SEARCHES[wire]] if "defer_loading" in fields else []
+    body, changes, _ = send(wire, engine, tools=[shape(fields), *search])
+    tools = body["tools"]
     tool = tools[-1 if wire == "responses" else 0]
     tool = tool["functionDeclarations"][0] if wire == "gemini" else tool
     word = {"gemini": "parametersJsonSchema", "anthropic": "input_schema"}.get(wire, "parameters")
@@ -152,22 +136,20 @@ def test_an_mcp_tool_says_what_its_result_is():
             "_meta": {"a": 1},
         }
     )
-    sent = {name: lower(request(tool), route) for name, route in ROUTES.items()}
-    assert sent["native-openai-responses"].request.get("tools", [{}])[0]["output_schema"] == {
-        "type": "object"
-    }
-    assert sent["native-gemini"].request.get("tools", [{}])[0]["responseJsonSchema"] == {"type": "object"}
-    wheres = [change.where for change in sent["native-anthropic"].changes]
+    responses, gemini, claude = (send(wire, tools=[tool]) for wire in ("responses", "gemini", "anthropic"))
+    assert responses.body["tools"][0]["output_schema"] == {"type": "object"}
+    assert members(gemini.body["tools"], "responseJsonSchema") == [{"type": "object"}]
+    wheres = [change.where for change in claude.changes]
     assert sorted(wheres) == ["/tools/0/_meta", "/tools/0/outputSchema"], "annotations are for clients"
 
 
 def test_plain_tools_stay_what_they_are():
     """request-shaping: Tools travel as declared where nothing else is said."""
-    plain = request({"name": "f", "parameters": SCHEMA})
-    for route in NATIVE.values():
-        assert lower(plain, route).request.get("tools") == plain.get("tools")
-    said = request(SHAPES["anthropic"](KNOWN)).get("tools", [])
-    assert sendable(said, NATIVE["anthropic"])[0] is sendable(said, NATIVE["anthropic"])[0]
+    for wire in WIRES[:4]:
+        sent = send(wire, tools=[{"name": "f", "parameters": SCHEMA}])
+        words = ("parameters", "input_schema", "parametersJsonSchema")
+        assert [each for word in words for each in members(sent.body["tools"], word)] == [SCHEMA]
+        assert sent.changes == []
 
 
 def test_a_field_said_twice_with_two_values_is_refused():
@@ -190,12 +172,8 @@ def test_extras_do_not_take_the_declaration_s_place(key: str):
 def test_strict_is_sent_as_it_was_said(wire: str, strict: bool):
     """request-shaping: A strict flag goes out only on request."""
     closed = {**SCHEMA, "additionalProperties": False}
-    with LoopbackProvider([Answer(text="Hi.")]) as provider:
-        changes = ask(provider, wire, "auto", [{"name": "f", "parameters": closed, "strict": strict}])
-    tools = provider.received[0].body["tools"]
-    tool = tools[-1 if wire == "responses" else 0]
-    assert tool.get("function", tool)["strict"] is strict
-    assert not changes
+    sent = send(wire, tools=[{"name": "f", "parameters": closed, "strict": strict}])
+    assert (members(sent.body["tools"], "strict"), sent.changes) == ([strict], [])
 
 
 STRICTLY: list[tuple[Json, str | None]] = table(__file__, "STRICTLY")
@@ -204,13 +182,13 @@ STRICTLY: list[tuple[Json, str | None]] = table(__file__, "STRICTLY")
 @pytest.mark.parametrize(("schema", "refused"), STRICTLY)
 def test_each_provider_s_strict_mode_has_its_own_rules(schema: Json, refused: str | None):
     """request-shaping: A schema that strict mode cannot take is refused."""
-    tools = request({"name": "f", "parameters": schema, "strict": True})
+    tools = [{"name": "f", "parameters": schema, "strict": True}]
     if refused is None:
-        [tool] = lower(tools, NATIVE["anthropic"]).request.get("tools", [])
-        assert tool["function"]["parameters"]["additionalProperties"] is False
+        [tool] = send("anthropic", tools=tools).body["tools"]
+        assert tool["input_schema"]["additionalProperties"] is False
         return
     with pytest.raises(InvalidToolDecl) as caught:
-        lower(tools, NATIVE["anthropic"])
+        send("anthropic", tools=tools)
     assert caught.value.code == "not_strict"
     assert (caught.value.path or "").endswith(refused)
 
@@ -252,12 +230,12 @@ def litellm_module(name: str) -> Any:
 @pytest.mark.parametrize("client", ["anthropic", "bedrock", "azure"])
 def test_keywords_at_the_root_of_a_schema(client: str):
     """tool-check: Keywords that are lost at a schema's root are told."""
-    route = next(each for each in OVER_LITELLM if client in each.models.prefixes)
-    sent = lower(request({"name": "f", "parameters": ROOT}), route)
+    model = {"bedrock": "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"}.get(client, f"{client}/m")
+    tools = [{"name": "f", "parameters": ROOT}]
     lost = [key for key in ROOT if key not in schema_sent(client) and key != "title"]
     if client == "bedrock":
         lost.remove("$defs")  # LiteLLM writes what they define in the place of each reference
-    (change,) = sent.changes
+    (change,) = changes_of(model, tools=tools)
     assert (change.where, change.what) == ("/tools/0/function/parameters", "lowered")
     assert f"leaves out {', '.join(lost)} at the root" in change.why
-    assert not lower(request({"name": "f", "parameters": ROOT}), NATIVE["anthropic"]).changes
+    assert not send("anthropic", tools=tools).changes

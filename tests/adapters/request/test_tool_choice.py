@@ -2,15 +2,11 @@
 
 from typing import Any
 
-import dspy
 import pytest
-from internals import canonical_choice
-from support import Ask, lm_of
+from sending import send
 
-import sigadapt
-from sigadapt import ToolDecls
 from sigadapt.errors import InvalidOption, MissingToolCalls
-from sigadapt.testing import Answer, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 Json = dict[str, Any]
 
@@ -18,7 +14,8 @@ SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 HOSTED = {"type": "web_search"}
 SERVER = {"type": "mcp", "server_label": "wiki", "server_url": "https://example.com"}
 RUN = {"type": "custom", "name": "run"}
-DECLS = ToolDecls([{"name": "one"}, {"name": "two"}, RUN, SEARCH, HOSTED, SERVER])
+TOOLS: list[Json] = [{"name": "one"}, {"name": "two"}, RUN]
+SERVERS: list[Json] = [{"name": "one"}, HOSTED, SERVER]
 
 
 def function(name: str) -> Json:
@@ -39,19 +36,12 @@ WORDS: list[tuple[Any, Any]] = [
     ({"type": "custom", "name": "run"}, CUSTOM),
     (CUSTOM, CUSTOM),
     ({"type": "tool", "name": "one"}, function("one")),
-    ({"type": "tool", "name": "web_search"}, SEARCH),
     ({"type": "auto"}, "auto"),
     ({"type": "any"}, "required"),
     ({"type": "none"}, "none"),
     ({"auto": {}}, "auto"),
     ({"any": {}}, "required"),
     ({"tool": {"name": "two"}}, function("two")),
-    (HOSTED, HOSTED),
-    ({"type": "mcp", "server_label": "wiki"}, {"type": "mcp", "server_label": "wiki"}),
-    (
-        {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "one"}, HOSTED]},
-        several("auto", function("one"), HOSTED),
-    ),
     (
         several("required", function("one"), function("two")),
         several("required", function("one"), function("two")),
@@ -63,14 +53,27 @@ WORDS: list[tuple[Any, Any]] = [
         {"mode": "ANY", "allowedFunctionNames": ["one", "two"]},
         several("required", function("one"), function("two")),
     ),
-    ({"mode": "VALIDATED"}, several("validated")),
+    ({"mode": "VALIDATED"}, "auto"),
 ]
 
 
 @pytest.mark.parametrize(("choice", "canonical"), WORDS, ids=str)
 def test_a_choice_in_any_provider_s_words(choice: Any, canonical: Any):
     """request-shaping: A tool choice may be written as a provider documents it."""
-    assert canonical_choice(choice, DECLS) == canonical
+    answer = Answer(calls=[Call(name, "{}") for name in ("one", "two", "run")])
+    assert (
+        send("openai", "auto", answer, tools=TOOLS, options={"tool_choice": choice}).body["tool_choice"]
+        == canonical
+    )
+
+
+SOME = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "one"}, HOSTED]}
+
+
+@pytest.mark.parametrize("choice", [HOSTED, {"type": "mcp", "server_label": "wiki"}, SOME], ids=str)
+def test_a_choice_of_a_server_s_tools_goes_out_as_documented(choice: Any):
+    """request-shaping: A tool choice may be written as a provider documents it."""
+    assert send("responses", tools=SERVERS, options={"tool_choice": choice}).body["tool_choice"] == choice
 
 
 WRONG: list[Any] = [
@@ -93,20 +96,11 @@ WRONG: list[Any] = [
 def test_a_choice_that_cannot_hold_is_refused(choice: Any):
     """request-shaping: A tool choice that cannot hold is refused."""
     with pytest.raises(InvalidOption) as caught:
-        canonical_choice(choice, DECLS)
+        send(tools=[*TOOLS, *SERVERS[1:]], options={"tool_choice": choice})
     assert caught.value.field == "tool_choice"
 
 
-def sent(wire: str, engine: str, tools: Any, choice: Any, **options: Any) -> tuple[Json, Any]:
-    with LoopbackProvider([Answer(text="Hi.")]) as provider:
-        lm: Any = lm_of(provider, wire, engine)
-        adapter = sigadapt.ChatAdapter(tool_calling="native", tool_choice=choice, **options)
-        with dspy.context(lm=lm, adapter=adapter):
-            dspy.Predict(Ask)(question="Hm?", tools=tools)
-    return provider.received[0].body, lm.history[-1].get("changes") or ()
-
-
-TOOLS: Json = {"responses": [{"name": "one"}, HOSTED], "anthropic": [{"name": "one"}, SEARCH]}
+RUN_THERE: Json = {"responses": [{"name": "one"}, HOSTED], "anthropic": [{"name": "one"}, SEARCH]}
 NAMED: Json = {"responses": HOSTED, "anthropic": {"type": "tool", "name": "web_search"}}
 
 
@@ -116,46 +110,40 @@ NAMED: Json = {"responses": HOSTED, "anthropic": {"type": "tool", "name": "web_s
 @pytest.mark.parametrize("word", ["web_search", "as documented"])
 def test_a_tool_that_the_provider_runs_is_chosen(wire: str, engine: str, word: str):
     """request-shaping: A tool that the provider runs may be chosen."""
-    body, changes = sent(wire, engine, TOOLS[wire], "web_search" if word == "web_search" else NAMED[wire])
-    assert body["tool_choice"] == NAMED[wire]
-    assert not changes
+    choice = word if word == "web_search" else NAMED[wire]
+    body, changes, _ = send(wire, engine, tools=RUN_THERE[wire], options={"tool_choice": choice})
+    assert (body["tool_choice"], changes) == (NAMED[wire], [])
 
 
 def test_a_choice_with_one_call_at_a_time():
     """request-shaping: A tool that the provider runs may be chosen."""
-    body, _ = sent("anthropic", "auto", TOOLS["anthropic"], "web_search", parallel_tool_calls=False)
+
+    def sent(wire: str, choice: Any, **options: Any) -> Json:
+        return send(wire, tools=RUN_THERE[wire], options={"tool_choice": choice, **options}).body
+
+    body = sent("anthropic", "web_search", parallel_tool_calls=False)
     assert body["tool_choice"] == {"type": "tool", "name": "web_search", "disable_parallel_tool_use": True}
-    tools = [{"name": "one"}, SEARCH]
-    body, _ = sent("anthropic", "auto", tools, {"type": "any", "disable_parallel_tool_use": True})
-    assert body["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
-    body, _ = sent("responses", "auto", TOOLS["responses"], HOSTED, parallel_tool_calls=False)
+    choice = {"type": "any", "disable_parallel_tool_use": True}
+    assert sent("anthropic", choice)["tool_choice"] == choice
+    body = sent("responses", HOSTED, parallel_tool_calls=False)
     assert (body["tool_choice"], body["parallel_tool_calls"]) == (HOSTED, False)
-    some = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "one"}, HOSTED]}
-    body, _ = sent("responses", "auto", [{"name": "one"}, HOSTED], some)
-    assert body["tool_choice"] == some
 
 
 def test_gemini_checks_calls_where_it_is_asked_to():
     """request-shaping: A tool choice travels in the provider's form."""
-    tools = [{"name": "one"}, {"name": "two"}]
-    body, changes = sent("gemini", "auto", tools, {"mode": "VALIDATED", "allowedFunctionNames": ["one"]})
     config = {"mode": "VALIDATED", "allowedFunctionNames": ["one"]}
-    assert (body["toolConfig"], changes) == ({"functionCallingConfig": config}, ())
-    body, changes = sent("openai", "auto", tools, {"mode": "VALIDATED"})
-    assert body["tool_choice"] == "auto"
-    assert [(change.where, change.what) for change in changes] == [("/tool_choice", "lowered")]
+    body, changes, _ = send("gemini", tools=TOOLS[:2], options={"tool_choice": config})
+    assert (body["toolConfig"], changes) == ({"functionCallingConfig": config}, [])
+    assert send(tools=TOOLS[:2], options={"tool_choice": {"mode": "VALIDATED"}}).whats == [
+        ("/tool_choice", "lowered")
+    ]
 
 
 @pytest.mark.parametrize("mode", ["native", "prompted"])
 @pytest.mark.parametrize("choice", ["required", "one", ["one", "two"]])
 def test_words_for_a_forced_call(mode: Any, choice: Any):
     """tool-call-outputs: An answer that breaks the tool choice is told in every mode."""
-    adapter = sigadapt.ChatAdapter(tool_calling=mode, tool_choice=choice)
-    tools = [{"name": "one"}, {"name": "two"}]
-    with (
-        LoopbackProvider([Answer(text="No.")]) as provider,
-        dspy.context(lm=lm_of(provider), adapter=adapter),
-        pytest.raises(MissingToolCalls, match="did not obey") as caught,
-    ):
-        dspy.Predict(Ask)(question="q", tools=tools)
+    options = {"tool_calling": mode, "tool_choice": choice}
+    with pytest.raises(MissingToolCalls, match="did not obey") as caught:
+        send(answer=Answer(text="No."), tools=TOOLS[:2], options=options)
     assert caught.value.choice.text == "No."

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from budgets import share
-from internals import events_of
 from support import RECORDINGS, recorded
 
 from sigadapt import Choice, SigadaptError, ToolCalls
@@ -162,8 +161,16 @@ def pieces(text: str) -> list[str]:
 
 def sample_of(row: Json) -> Sample:
     if row["stream"]:
-        return Sample(row["id"], row["dialect"], None, events_of(row["response"]))
+        return Sample(row["id"], row["dialect"], None, events_in(row["response"]))
     return Sample(row["id"], row["dialect"], row["response"], [])
+
+
+def events_in(text: str) -> list[Json]:
+    """The events of a recorded stream: server-sent, a line each, or one array."""
+    if text.lstrip().startswith("["):
+        return json.loads(text)
+    lines = (line.removeprefix("data:").strip() for line in text.splitlines())
+    return [json.loads(line) for line in lines if line.startswith("{")]
 
 
 SAMPLES = [*own(), *(sample_of(row) for path in RECORDINGS for row in recorded(path))]

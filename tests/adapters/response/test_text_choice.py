@@ -8,8 +8,8 @@ import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import FORMATS
 from support import CORPUS_TEXTS
+from text_cases import EXAMPLES
 
 from sigadapt import ToolDecls
 from sigadapt.response import choice_from_text
@@ -74,11 +74,8 @@ def test_a_call_ends_a_thinking_that_nothing_closes() -> None:
     assert (len(choice.tool_calls), choice.reasoning, choice.text) == (2, "Hm.", None)
 
 
-EXAMPLES = [each.example for each in FORMATS]
-
-
 @settings(max_examples=share(100))
-@given(text=st.sampled_from([TEXT, *EXAMPLES]), data=st.data())
+@given(text=st.sampled_from([TEXT, *EXAMPLES.values()]), data=st.data())
 def test_pieces_read_like_the_whole(text: str, data: st.DataObject) -> None:
     """text-calls: Pieces read like the whole."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
