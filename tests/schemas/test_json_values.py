@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import compact, cut, fault_in, json_like, listed, pointer
+from internals import compact, fault_in, json_like
 from support import json_values
 
 # Python values, most of which JSON cannot hold somewhere
@@ -90,15 +90,6 @@ def test_values_are_counted_with_the_outermost(value: Any, most: int) -> None:
         assert fault.reason == f"more than {most} values"
 
 
-@given(st.lists(st.text() | st.integers(0, 99)))
-def test_a_pointer_leads_back(keys: list[Any]) -> None:
-    place = pointer(keys)
-    value: Any = "here"
-    for key in reversed(keys):
-        value = {str(key): value}
-    assert resolved(value, place) == "here"
-
-
 @given(json_values)
 def test_a_json_value_is_spelled_as_json(value: Any) -> None:
     assert json_like(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -116,21 +107,3 @@ def test_a_value_within_itself_is_spelled() -> None:
     both["b"][1]["back"] = both
     both["b"].append(both["b"])
     assert json_like(both) == '{"b":[1,{"back":"..."},"..."],"same":[2],"again":[2]}'
-
-
-@given(st.text(max_size=400))
-def test_text_is_cut_from_one_end(text: str) -> None:
-    """tool-call-outputs: An error's sentence has a readable length."""
-    first, last = cut(text), cut(text, from_end=True)
-    if len(text) <= 120:
-        assert first == last == (text or "(nothing)")
-    else:
-        assert first == f"{text[:120]}… ({len(text)} characters)"
-        assert last == f"…{text[-120:]} ({len(text)} characters)"
-
-
-@given(st.lists(st.text("abc", min_size=1), max_size=6), st.integers(1, 4))
-def test_what_is_not_listed_is_counted(items: list[str], most: int) -> None:
-    shown, _, rest = listed(items, most, "|").partition("|and ")
-    assert shown.split("|") == (items[:most] or [""])
-    assert rest == (f"{len(items) - most} more" if len(items) > most else "")

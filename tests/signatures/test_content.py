@@ -101,17 +101,15 @@ FORMS: list[tuple[Any, list[dict[str, Any]]]] = [
 
 @pytest.mark.parametrize(("value", "parts"), FORMS, ids=[str(number) for number in range(len(FORMS))])
 def test_images_files_and_audio_are_kept_as_plain_data(value: Any, parts: list[Any]):
-    """conversations: A result may hold images, files and audio."""
+    """conversations: A result may hold images, files and audio.
+
+    conversations: A result with content survives JSON and pickle.
+    """
     result = ToolResult(call_id="c", name="look", value=value)
     assert result.is_content
     assert result.value == parts
     assert [*ToolResults.of(CALLS, [value])] == [result]
     assert [*ToolResults.of(CALLS, {"c": result})] == [result]
-
-
-@pytest.mark.parametrize("value", [value for value, _ in FORMS], ids=[str(n) for n in range(len(FORMS))])
-def test_a_result_with_content_is_saved(value: Any):
-    """conversations: A result with content survives JSON and pickle."""
     results = ToolResults.of(CALLS, [value], errors=[True])
     assert ToolResults.model_validate_json(results.model_dump_json()) == results
     assert ToolResults.model_validate(results.model_dump()) == results

@@ -55,23 +55,12 @@ OWN: list[Any] = [
 def test_dspys_own_adapter_is_refused_with_the_line_to_add(signature: Any, adapter: Any, run: Any):
     """adapter-plug-in: A forgotten adapter is said before the request."""
     with LoopbackProvider([Answer(text="hi")]) as provider:
-        with (
-            dspy.context(lm=lm_of(provider), adapter=adapter),
-            pytest.raises(
-                InvalidSignature, match=r"dspy\.configure\(adapter=sigadapt\.[\w.]+Adapter\(\)\)"
-            ) as caught,
-        ):
+        with dspy.context(lm=lm_of(provider), adapter=adapter), pytest.raises(InvalidSignature) as caught:
             run(dspy.Predict(signature), question="q", tools=[dspy.Tool(get_weather)])
         assert provider.received == ()
     assert caught.value.code == "forgotten_adapter"
-
-
-def test_the_line_names_the_adapter_of_the_same_name():
-    with (
-        dspy.context(lm=dspy.LM("openai/gpt-4o-mini"), adapter=dspy.XMLAdapter()),
-        pytest.raises(InvalidSignature, match=r"sigadapt\.adapters\.XMLAdapter\(\)"),
-    ):
-        dspy.Predict(Must)(question="q", tools=[get_weather])
+    name = {"JSONAdapter": "JSONAdapter", "XMLAdapter": "adapters.XMLAdapter"}.get(type(adapter).__name__)
+    assert f"dspy.configure(adapter=sigadapt.{name or 'ChatAdapter'}())" in str(caught.value)
 
 
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter(), sigadapt.ChatAdapter()])

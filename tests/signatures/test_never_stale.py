@@ -9,108 +9,26 @@ import functools
 import inspect
 from collections.abc import Callable
 from enum import Enum
-from types import FunctionType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import annotated_types
 import dspy
+import mcp.types
 import pydantic
 import pytest
 import typing_extensions
 from budgets import share
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from sigadapt import ToolDecls
 from sigadapt.errors import InvalidToolDecl
 
 
-def template(a: int = 1, *, b: str = "x") -> None:
-    """Do it."""
-
-
 def other(c: float) -> None:
     """Do something else."""
-
-
-def copy_of(function: Any) -> Any:
-    """The same function as a new object, which nothing can have been remembered of."""
-    copied = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
-    copied.__kwdefaults__ = function.__kwdefaults__
-    copied.__annotations__ = dict(function.__annotations__)
-    copied.__doc__, copied.__dict__ = function.__doc__, dict(function.__dict__)
-    return copied
-
-
-TYPES: list[Any] = [int, str, float, bool, list[int], dict[str, int], "int", "list[str]", int | None]
-DEFAULTS: list[Any] = [0, 1, True, 1.0, "x", None, [1], ["a"]]
-
-
-class ChangingFunction(RuleBasedStateMachine):
-    """One function object whose parts are replaced in place, as `%autoreload` does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.function = copy_of(template)
-
-    @rule(default=st.sampled_from(DEFAULTS))
-    def new_default(self, default: Any) -> None:
-        if self.function.__code__ is template.__code__:
-            self.function.__defaults__ = (default,)
-
-    @rule(default=st.sampled_from(DEFAULTS))
-    def new_keyword_default(self, default: Any) -> None:
-        if self.function.__code__ is template.__code__:
-            self.function.__kwdefaults__ = {"b": default}
-
-    @rule(item=st.integers())
-    def edited_default(self, item: int) -> None:
-        for default in self.function.__defaults__ or ():
-            if isinstance(default, list):
-                default.append(item)  # pyright: ignore[reportUnknownMemberType]
-                del default[3:]
-
-    @rule(name=st.sampled_from(["a", "b", "c"]), annotation=st.sampled_from(TYPES))
-    def new_annotation(self, name: str, annotation: Any) -> None:
-        self.function.__annotations__[name] = annotation
-
-    @rule(doc=st.sampled_from(["Do it.", "Do it.\n\nArgs:\n    a: The number.", None]))
-    def new_doc(self, doc: str | None) -> None:
-        self.function.__doc__ = doc
-
-    @rule(name=st.sampled_from(["template", "renamed"]))
-    def new_name(self, name: str) -> None:
-        self.function.__name__ = name
-
-    @rule(source=st.sampled_from([template, other]))
-    def new_code(self, source: Any) -> None:
-        fresh = copy_of(source)
-        self.function.__defaults__, self.function.__kwdefaults__ = None, None
-        self.function.__code__ = fresh.__code__
-        self.function.__defaults__, self.function.__kwdefaults__ = fresh.__defaults__, fresh.__kwdefaults__
-
-    @rule(annotation=st.sampled_from([int, str]))
-    def new_signature(self, annotation: Any) -> None:
-        only = inspect.Parameter("only", inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
-        self.function.__signature__ = inspect.Signature([only])
-
-    @rule()
-    def no_signature(self) -> None:
-        self.function.__dict__.pop("__signature__", None)
-
-    @invariant()
-    def sent_and_checked_is_what_a_fresh_reading_gives(self) -> None:
-        decls, fresh = ToolDecls([self.function]), ToolDecls([copy_of(self.function)])
-        assert decls.to_openai() == fresh.to_openai() == decls.canonical
-        for args in ({}, {"a": 1}, {"a": "x"}, {"b": "x"}, {"c": 1.5}, {"only": 1}, {"only": "x"}):
-            assert (decls.flaw_of(self.function.__name__, args) is None) == (
-                fresh.flaw_of(self.function.__name__, args) is None
-            )
-
-
-TestChangingFunction = ChangingFunction.TestCase
-TestChangingFunction.settings = settings(max_examples=share(60), stateful_step_count=20)
 
 
 def decorated(function: Any) -> Any:
@@ -161,22 +79,42 @@ class World:
 
         def find(city: City, unit: Unit = Unit.C, only: Filter | None = None) -> list[Span]: ...  # pyright: ignore[reportReturnType]
 
+        def plain(a: int = 1, *, b: str = "x") -> None:
+            """Do it."""
+
         def own(a: int = 0) -> int:
             return a
 
         self.types: Any = SimpleNamespace(spot=Spot, city=City, unit=Unit, span=Span, filter=Filter)
         self.search: Any = search
+        self.plain: Any = plain
         self.tool: Any = dspy.Tool(find)
         self.author_tool: Any = dspy.Tool(own, name="own", desc="Own.", args={"a": {"type": "integer"}})
         self.data: dict[str, Any] = {
             "name": "data",
             "parameters": {"type": "object", "properties": {"a": {"type": "integer", "default": 1}}},
         }
+        schema = {"type": "object", "properties": {"a": {"type": "integer", "default": 1}}}
+        row = {"name": "then", "inputSchema": schema, "annotations": {"title": "Now"}}
+        self.mcp: Any = mcp.types.Tool.model_validate(row)
         self.wrapped = decorated(search)
         self.partial = functools.partial(search, limit=2)
 
     def sources(self) -> list[Any]:
-        return [self.search, self.tool, self.author_tool, self.data, self.wrapped, self.partial]
+        of_functions = [self.plain, self.search, self.wrapped, self.partial]
+        return [*of_functions, self.tool, self.author_tool, self.data, self.mcp]
+
+
+def in_schema(world: World) -> Any:
+    return getattr(world.mcp, "input_schema", None) or world.mcp.inputSchema
+
+
+def new_code(function: Any, source: Any) -> None:
+    function.__defaults__ = function.__kwdefaults__ = None
+    function.__code__ = source.__code__
+
+
+ONLY = inspect.Signature([inspect.Parameter("only", inspect.Parameter.KEYWORD_ONLY, annotation=int)])
 
 
 def renew(model: Any, **description: str) -> None:
@@ -220,15 +158,44 @@ WORLD_CHANGES: dict[str, Callable[[World, str], object]] = {
     "a dict's description": lambda w, text: w.data.update(description=text),
     "a dict's default": lambda w, text: w.data["parameters"]["properties"]["a"].update(default=True),
     "a dict's equal default": lambda w, text: w.data["parameters"]["properties"]["a"].update(default=1.0),
+    "a function's name": lambda w, text: setattr(w.plain, "__name__", f"plain_{len(text)}"),
+    "a function's docstring": lambda w, text: setattr(w.plain, "__doc__", f"Do it.\n\nArgs:\n    a: {text}"),
+    "no docstring": lambda w, text: setattr(w.plain, "__doc__", None),
+    "no default": lambda w, text: setattr(w.plain, "__defaults__", None),
+    "another default": lambda w, text: setattr(w.plain, "__defaults__", (len(text),)),
+    "an equal default": lambda w, text: setattr(w.plain, "__defaults__", (True,)),
+    "a list as a default": lambda w, text: setattr(w.plain, "__defaults__", ([text],)),
+    "a list that is a default": lambda w, text: [
+        each.append(text) for each in w.plain.__defaults__ or () if isinstance(each, list)
+    ],
+    "a keyword's default": lambda w, text: setattr(w.plain, "__kwdefaults__", {"b": text}),
+    "no keyword's default": lambda w, text: setattr(w.plain, "__kwdefaults__", None),
+    "an annotation": lambda w, text: w.plain.__annotations__.update(a="list[int]", c=str),
+    "all annotations": lambda w, text: setattr(w.plain, "__annotations__", {"a": str, "b": int, "c": bool}),
+    "no annotation": lambda w, text: w.plain.__annotations__.clear(),
+    "a function's code": lambda w, text: new_code(w.plain, other),
+    "a function's signature": lambda w, text: setattr(w.plain, "__signature__", ONLY),
+    "no signature": lambda w, text: w.plain.__dict__.pop("__signature__", None),
+    "an MCP tool's name": lambda w, text: setattr(w.mcp, "name", f"then_{len(text)}"),
+    "an MCP tool's description": lambda w, text: setattr(w.mcp, "description", text),
+    "an MCP tool's schema": lambda w, text: in_schema(w)["properties"].update({text: {}}),
+    "an MCP tool's equal default": lambda w, text: in_schema(w)["properties"]["a"].update(default=1.0),
+    "an MCP tool's annotation": lambda w, text: setattr(w.mcp.annotations, "title", text),
     "the wrapped docstring": lambda w, text: setattr(w.search, "__doc__", text),
     "a wrapper's docstring": lambda w, text: setattr(w.wrapped, "__doc__", text),
     "a partial's keyword": lambda w, text: setattr(w, "partial", functools.partial(w.search, span=None)),
 }
 
 
+ARGS: list[dict[str, Any]] = [{}, {"a": 1}, {"a": "x"}, {"city": "x"}, {"c": 1.5}, {"only": 1}, {"only": "x"}]
+
+
 def declared(source: Any) -> Any:
+    """What is sent of a source, and which arguments fit it."""
     try:
-        return ToolDecls([source]).to_openai()
+        decls = ToolDecls([source])
+        assert decls.to_openai() == decls.canonical
+        return decls.to_openai(), decls[0].extras, [decls[0].flaw_of(args) is None for args in ARGS]
     except InvalidToolDecl as error:
         return str(error)
 
@@ -277,4 +244,4 @@ class ChangingWorld(RuleBasedStateMachine):
 
 
 TestChangingWorld = ChangingWorld.TestCase
-TestChangingWorld.settings = settings(max_examples=share(30), stateful_step_count=20)
+TestChangingWorld.settings = settings(max_examples=share(60), stateful_step_count=20)

@@ -4,51 +4,17 @@ import json
 from typing import Annotated, Any, cast
 
 import dspy
-import mcp.types
 import pydantic
 import pytest
 from support import lm_of
 
 import sigadapt
 from sigadapt import ToolDecl, ToolDecls, Toolset
-from sigadapt.errors import InvalidOption, InvalidToolDecl
+from sigadapt.errors import InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 TASK: Any = cast("Any", dspy.Signature)("question -> answer")
 SUBMIT = Answer(calls=[Call("submit", {"answer": "4711"})])
-LISTED = mcp.types.Tool.model_validate(
-    {
-        "name": "read_text_file",
-        "description": "Read a file.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "head": {"type": "number"},
-                "tail": {"type": "number"},
-            },
-            "required": ["path"],
-            "additionalProperties": False,
-        },
-    }
-)
-
-
-class Session:
-    """A server with one tool, which reads one file and denies all others."""
-
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
-
-    async def list_tools(self) -> list[Any]:
-        return [LISTED]
-
-    async def call_tool(self, name: str, arguments: Any = None) -> Any:
-        self.calls.append((name, arguments))
-        allowed = arguments["path"] == "a"
-        text = "It says 4711." if allowed else "Access denied."
-        content = [{"type": "text", "text": text}]
-        return mcp.types.CallToolResult.model_validate({"content": content, "isError": not allowed})
 
 
 class Place(pydantic.BaseModel):
@@ -154,6 +120,10 @@ def subtract(a: int, b: int = 10, /, *, c: int = 0) -> str:
     return f"{a - b - c}"
 
 
+def agree(*_: Any) -> bool:
+    return True
+
+
 @pytest.mark.parametrize("confirmed", [False, True])
 @pytest.mark.parametrize(
     ("args", "result"), [({"a": 3, "b": 1}, "2"), ({"a": 3, "c": 1}, "-8"), ({"a": 3}, "-7")]
@@ -161,7 +131,7 @@ def subtract(a: int, b: int = 10, /, *, c: int = 0) -> str:
 def test_a_function_that_takes_by_position_is_run(args: Any, result: str, confirmed: bool):
     """tool-declarations: A function that takes arguments by position alone is run."""
     decls = ToolDecls([ToolDecl.of(subtract, parameters=BOTH, requires_confirmation=confirmed)])
-    decls = decls.confirmed_by(answering(value=True))
+    decls = decls.confirmed_by(agree)
     assert decls.to_dspy()[0](**args) == result
     assert dspy.Tool(cast("Any", decls["subtract"]))(**args) == result
     with LoopbackProvider([Answer(calls=[Call("subtract", args)]), SUBMIT]) as provider:
@@ -176,55 +146,3 @@ def test_what_a_function_that_takes_by_position_lacks_is_pythons_error():
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
         tool(c=1)
     assert ToolDecl.of(divmod, parameters={"properties": {"x": {}, "y": {}}}).to_dspy()(x=7, y=2) == (3, 1)
-
-
-def answering(value: Any) -> Any:
-    def ask(name: str, args: Any, hint: str) -> Any:
-        return value
-
-    return ask
-
-
-def test_a_person_is_asked_before_an_agent_runs_a_tool():
-    """confirmation: An agent's tool asks first."""
-    asked: list[Any] = []
-
-    def agree(name: str, args: Any, hint: str) -> bool:
-        asked.append((name, args, hint))
-        return args["days"] == 1
-
-    def is_long(args: Any) -> Any:
-        return args["days"] > 1
-
-    places = [{"city": "Rome"}]
-    decls = ToolDecls([ToolDecl.of(visit, requires_confirmation=True)])
-    [tool] = decls.confirmed_by(agree).to_dspy()
-    assert tool(places=places, days=1) == "['Rome'] 1"
-    with pytest.raises(PermissionError, match="rejected this call"):
-        tool(places=places, days=2)
-    assert asked == [("visit", {"places": places, "days": days}, "Run visit?") for days in (1, 2)]
-    assert ToolDecls([tool]) == decls
-    sometimes = ToolDecls([ToolDecl.of(visit, requires_confirmation=is_long)]).confirmed_by(agree)
-    assert sometimes.to_dspy()[0](places=places, days=1) == "['Rome'] 1"
-    assert len(asked) == 2
-    for unclear in ("yes", None, 1):
-        [tool] = decls.confirmed_by(answering(unclear)).to_dspy()
-        with pytest.raises(InvalidOption, match="gave no answer"):
-            tool(places=places, days=1)
-
-
-async def test_a_person_may_be_awaited():
-    """confirmation: An agent's tool asks first."""
-
-    async def agree(name: str, args: Any, hint: str) -> bool:
-        return args["path"] == "a"
-
-    listed = await Toolset("files", Session()).aresolve()
-    decls = ToolDecls([ToolDecl.of(listed["read_text_file"], requires_confirmation=True)])
-    out, _ = await ask(decls.confirmed_by(agree), *(Call("read_text_file", {"path": path}) for path in "ba"))
-    first, second, _ = (
-        event["tool_calls"].tool_call_results.tool_call_results[0] for event in out.history.messages
-    )
-    assert first.is_error
-    assert "rejected this call" in first.value
-    assert second.value == "It says 4711."

@@ -2,13 +2,12 @@
 
 import dataclasses
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal, NewType, Optional, TypeVar
 
 import annotated_types
-import mcp.types
 import pydantic
 import pytest
 import typing_extensions
@@ -26,10 +25,6 @@ def made(annotation: Any = int, default: Any = 1) -> Any:
 
     now.__annotations__["a"] = annotation
     return now
-
-
-def set_part(name: str, value: Any) -> Callable[[Any], None]:
-    return lambda function: setattr(function, name, value)
 
 
 class Unit(Enum):
@@ -128,34 +123,3 @@ def test_functions_of_types_that_can_change_unseen_are_read_each_time(annotation
 @pytest.mark.parametrize("default", [{1}, Item(a=1), Item, len], ids=["set", "model", "class", "function"])
 def test_functions_of_defaults_that_can_change_unseen_are_read_each_time(default: Any):
     assert not is_read_once(made(default=default))
-
-
-def mcp_tool(**parts: Any) -> Any:
-    schema = {"type": "object", "properties": {"a": {"type": "integer", "default": 1}}}
-    return mcp.types.Tool.model_validate({"name": "then", "inputSchema": schema, **parts})
-
-
-def schema_of(tool: Any) -> Any:
-    return getattr(tool, "input_schema", None) or tool.inputSchema
-
-
-TOOLS: dict[str, Callable[[Any], object]] = {
-    "name": set_part("name", "later"),
-    "description": set_part("description", "Tell the time."),
-    "inside the schema": lambda tool: schema_of(tool)["properties"].update(b={}),
-    "another type of the same value": lambda tool: schema_of(tool)["properties"]["a"].update(default=True),
-    "an equal number": lambda tool: schema_of(tool)["properties"]["a"].update(default=1.0),
-    "inside an annotation": lambda tool: setattr(tool.annotations, "title", "Later"),
-}
-
-
-@pytest.mark.parametrize("change", TOOLS.values(), ids=TOOLS)
-def test_an_mcp_tool_that_was_changed_is_declared_as_it_is_now(change: Callable[[Any], object]):
-    """tool-declarations: A source that changed in place is declared as it is now."""
-    tool = mcp_tool(annotations={"title": "Now"})
-    before = ToolDecls([tool])
-    assert ToolDecls([tool]) == before
-    change(tool)
-    fresh = tool.model_copy(deep=True)
-    assert ToolDecls([tool]).to_openai() == ToolDecls([fresh]).to_openai()
-    assert ToolDecls([tool]).tools[0].extras == ToolDecls([fresh]).tools[0].extras
