@@ -79,6 +79,11 @@ def test_what_is_no_object_is_a_flaw_with_its_code(text: str, code: str) -> None
     ("text", "cut_off", "message"),
     [
         ("[1]", False, "the arguments are an array, not an object: [1]"),
+        (
+            f"[{'1,' * 99}1]",
+            False,
+            f"the arguments are an array, not an object: [{'1,' * 59}1… (201 characters)",
+        ),
         ('"a"', False, 'the arguments are a string, not an object: "a"'),
         ("true", False, "the arguments are a boolean, not an object: true"),
         ("4", False, "the arguments are a number, not an object: 4"),
@@ -94,7 +99,10 @@ def test_what_is_no_object_is_a_flaw_with_its_code(text: str, code: str) -> None
     ],
 )
 def test_a_flaw_says_what_is_wrong_and_shows_it(text: str, cut_off: bool, message: str) -> None:
-    """response-choice: Arguments that are no object become a tagged bad call."""
+    """response-choice: Arguments that are no object become a tagged bad call.
+
+    tool-call-outputs: An error's sentence has a readable length.
+    """
     flaw = read(text, cut_off=cut_off)
     assert isinstance(flaw, InvalidToolCall)
     assert flaw.message == message

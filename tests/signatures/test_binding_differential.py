@@ -121,22 +121,6 @@ def typed_dict_of(kinds: list[Kind]) -> Kind:
     return create(f"Typed{next(_numbered)}", annotations), _objects(fields, maybe=st.just("red"))
 
 
-def partial_dict_of(kinds: list[Kind]) -> Kind:
-    fields = _fields(kinds)
-    create: Any = TypedDict
-    made = create(
-        f"Partial{next(_numbered)}", {k: annotation for k, (annotation, _) in fields.items()}, total=False
-    )
-    return made, _objects({}, **{name: values for name, (_, values) in fields.items()})
-
-
-def named_tuple_of(kinds: list[Kind]) -> Kind:
-    fields = _fields(kinds)
-    create: Any = NamedTuple
-    made = create(f"Named{next(_numbered)}", [(name, annotation) for name, (annotation, _) in fields.items()])
-    return made, st.tuples(*(values for _, values in fields.values())).map(list)
-
-
 def model_of(kinds: list[Kind]) -> Kind:
     fields = _fields(kinds)
 
@@ -180,7 +164,7 @@ def union_of(kinds: list[Kind]) -> Kind:
     return typing.Union[tuple(kind[0] for kind in kinds)], st.one_of([kind[1] for kind in kinds])  # noqa: UP007
 
 
-RECORDS = (dataclass_of, typed_dict_of, partial_dict_of, named_tuple_of, model_of, union_of)
+RECORDS = (dataclass_of, typed_dict_of, model_of, union_of)
 
 
 def larger(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:

@@ -4,68 +4,24 @@
 # pyright: reportUnknownMemberType=false
 
 import asyncio
-import signal
-import socket
-import subprocess
 import sys
-import time
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import mcp
 import pydantic
 import pytest
-from asking import one, saved
+from asking import Hook, one, saved
+from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve
 from tables import table
 
 import sigadapt
-from sigadapt import Declined, InputNeeded, ToolCalls, ToolDecls, Toolset, WaitingRuns
+from sigadapt import Declined, InputNeeded, ToolCalls, ToolDecls, Toolset
 from sigadapt.errors import InvalidOption
 
-pytest.importorskip("mcp.server.mcpserver", reason="version 1 of the SDK has no such servers")
 types: Any = pytest.importorskip("mcp_types")
 extension: Any = pytest.importorskip("mcp.client.extension")
-Client: Any = mcp.Client  # pyright: ignore[reportAttributeAccessIssue]
-
-ASKING = r"""
-import sys
-from typing import Annotated
-import pydantic
-from mcp.server.mcpserver import Elicit, MCPServer, Resolve
-
-class Sure(pydantic.BaseModel):
-    confirm: bool
-
-class Reason(pydantic.BaseModel):
-    reason: str = pydantic.Field(min_length=3)
-
-server = MCPServer("db")
-done = []
-
-def ask_sure(table: str) -> Elicit[Sure]:
-    return Elicit(f"Delete {table}?", Sure)
-
-def ask_reason(table: str) -> Elicit[Reason]:
-    return Elicit("Why?", Reason)
-
-@server.tool()
-async def delete(
-    table: str, sure: Annotated[Sure, Resolve(ask_sure)], why: Annotated[Reason, Resolve(ask_reason)]
-) -> str:
-    "Delete a table."
-    if sure.confirm:
-        done.append([table, why.reason])
-    return "deleted" if sure.confirm else "kept"
-
-@server.tool()
-def deleted() -> list[list[str]]:
-    "What was deleted."
-    return done
-
-if __name__ == "__main__":
-    server.run(transport="streamable-http", port=int(sys.argv[1]))
-"""
+Client: Any = mcp.Client
 
 
 async def decline(context: Any, params: Any) -> Any:
@@ -73,103 +29,77 @@ async def decline(context: Any, params: Any) -> Any:
     return types.ElicitResult(action="decline")
 
 
-def client_of(server: Any) -> Any:
-    return Client(server, elicitation_callback=decline)
-
-
-DELETE = ToolCalls([{"id": "c1", "name": "delete", "args": {"table": "users"}}])
-DELETED = ToolCalls([{"id": "c2", "name": "deleted", "args": {}}])
-
-
-@pytest.fixture
-def address(tmp_path: Path) -> Generator[str]:
-    """The address of a server of the SDK, in a process of its own."""
-    path = tmp_path / "server.py"
-    path.write_text(ASKING, encoding="utf-8")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(  # noqa: S603
-        [sys.executable, str(path), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.kill()
-        process.wait()
-
-
-CALLER = r"""
-import asyncio, json, os, signal, sys
-import mcp, mcp_types
-from sigadapt import InputNeeded, ToolCalls, Toolset, WaitingRuns
-async def decline(context, params):
-    return mcp_types.ElicitResult(action="decline")
-async def main():
-    async with mcp.Client(sys.argv[1], elicitation_callback=decline) as client:
-        calls = ToolCalls.model_validate_json(sys.argv[3])
-        try:
-            await calls.arun(await Toolset("db", client).aresolve())
-        except InputNeeded as error:
-            print(WaitingRuns(sys.argv[2]).put(error), flush=True)
-            os.kill(os.getpid(), signal.SIGKILL)
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("declines", [False, True], ids=["accepted", "declined"])
-def test_a_real_server_asks_and_the_client_is_killed(address: str, tmp_path: Path, declines: bool) -> None:
-    """tool-context: An MCP server that asks is asked on."""
-    store = WaitingRuns(tmp_path / "runs.db")
-    command = [sys.executable, "-c", CALLER, address, str(tmp_path / "runs.db"), DELETE.model_dump_json()]
-    killed = subprocess.run(command, capture_output=True, text=True)  # noqa: PLW1510, S603
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    error = store.take(killed.stdout.strip())
-    assert error is not None
-    by_hint = {request.hint: request for request in error.requests}
-    assert sorted(by_hint) == ["Delete users?", "Why?"]
-    sure, why = by_hint["Delete users?"], by_hint["Why?"]
-
-    async def go_on() -> tuple[Any, Any]:
-        async with client_of(address) as client:
-            tools = await Toolset("db", client).aresolve()
-            for unfit in ({"confirm": "perhaps"}, True, None):
-                with pytest.raises(InvalidOption):
-                    await error.aresults_of(tools, {sure.id: unfit}, partial=True)
-            with pytest.raises(InputNeeded) as waiting:
-                await error.aresults_of(tools, {sure.id: {"confirm": True}}, partial=True)
-            rest = saved(waiting.value)
-            answer = Declined("No reason.") if declines else {"reason": "It is old."}
-            results = await rest.aresults_of(tools, {one(rest).id: answer})
-            return list(results), list(await DELETED.arun(tools))
-
-    [result], [deleted] = asyncio.run(go_on())
-    assert why.schema is not None
-    assert why.schema["properties"]["reason"]["minLength"] == 3
-    assert (result.is_error, "deleted" in str(result.value)) == (declines, not declines)
-    assert ("It is old." in str(deleted.value)) == (not declines)
-
-
 def run_with(server: Any, steps: Any) -> Any:
     async def main() -> Any:
-        async with client_of(server) as client:
+        async with Client(server, elicitation_callback=decline) as client:
             return await steps(await Toolset("db", client).aresolve())
 
     return asyncio.run(main())
 
 
-def asking_server(request: Any, log: list[Any]) -> Any:
-    from mcp.server.mcpserver import Context, MCPServer  # noqa: PLC0415
+DELETE = ToolCalls([{"id": "c1", "name": "delete", "args": {"table": "users"}}])
 
+
+class Sure(pydantic.BaseModel):
+    confirm: bool
+
+
+class Reason(pydantic.BaseModel):
+    reason: str = pydantic.Field(min_length=3)
+
+
+def ask_sure(table: str) -> Elicit[Sure]:
+    return Elicit(f"Delete {table}?", Sure)
+
+
+def ask_reason(table: str) -> Elicit[Reason]:
+    return Elicit("Why?", Reason)
+
+
+@pytest.mark.parametrize("declines", [False, True], ids=["accepted", "declined"])
+def test_a_real_server_asks_and_its_client_is_another_one_by_then(declines: bool) -> None:
+    """tool-context: An MCP server that asks is asked on."""
+    server, done = MCPServer("db"), list[Any]()
+
+    @server.tool()
+    async def delete(  # pyright: ignore[reportUnusedFunction]
+        table: str, sure: Annotated[Sure, Resolve(ask_sure)], why: Annotated[Reason, Resolve(ask_reason)]
+    ) -> str:
+        """Delete a table."""
+        done.append((table, sure.confirm, why.reason))
+        return "deleted"
+
+    async def begin(tools: ToolDecls) -> InputNeeded:
+        with pytest.raises(InputNeeded) as waiting:
+            await DELETE.arun(tools)
+        return saved(waiting.value)
+
+    error = run_with(server, begin)
+    by_hint = {request.hint: request for request in error.requests}
+    assert sorted(by_hint) == ["Delete users?", "Why?"]
+    assert by_hint["Why?"].schema["properties"]["reason"]["minLength"] == 3
+    sure = by_hint["Delete users?"].id
+
+    async def go_on(tools: ToolDecls) -> Any:
+        for unfit in ({"confirm": "perhaps"}, True, None):
+            with pytest.raises(InvalidOption):
+                await error.aresults_of(tools, {sure: unfit}, partial=True)
+        with pytest.raises(InputNeeded) as waiting:
+            await error.aresults_of(tools, {sure: {"confirm": True}}, partial=True)
+        rest = saved(waiting.value)
+        answer = Declined("No reason.") if declines else {"reason": "It is old."}
+        return await rest.aresults_of(tools, {one(rest).id: answer})
+
+    [result] = run_with(server, go_on)
+    assert (result.is_error, "deleted" in str(result.value)) == (declines, not declines)
+    assert done == ([] if declines else [("users", True, "It is old.")])
+
+
+def asking_server(request: Any, log: list[Any]) -> Any:
     server = MCPServer("db")
 
     @server.tool()
-    async def delete(table: str, ctx: Context) -> Any:
+    async def delete(table: str, ctx: Context[Any, Any]) -> Any:  # pyright: ignore[reportUnusedFunction]
         """Delete."""
         if not ctx.input_responses:
             return types.InputRequiredResult(
@@ -267,6 +197,11 @@ def test_a_task_is_asked_for_its_result(tmp_path: Path) -> None:
     assert one(error).pending == {"mcp_task": "t1"}
 
     async def poll(tools: ToolDecls) -> Any:
+        by_hand = await error.aresults_of(tools, {one(error).id: "by a webhook"})
+        assert ([result.value for result in by_hand], ci.methods) == (["by a webhook"], ["tools/call"])
+        with pytest.raises(InvalidOption) as caught:
+            error.results_of(tools)
+        assert caught.value.code == "blocked_loop"
         with pytest.raises(InputNeeded) as waiting:
             await error.aresume(tools)
         again = saved(waiting.value)
@@ -276,28 +211,6 @@ def test_a_task_is_asked_for_its_result(tmp_path: Path) -> None:
     [result] = ci.run(poll)
     assert (result.value, result.is_error) == ("built", False)
     assert ci.methods == ["tools/call", "tasks/get", "tasks/get"]
-
-
-@pytest.mark.parametrize(("state", "reason"), [("cancelled", "no reason"), ("failed", "the disk is full")])
-def test_a_task_that_failed_is_a_failed_result(tmp_path: Path, state: str, reason: str) -> None:
-    """tool-context: An MCP task is asked for its result."""
-    ci = Ci(tmp_path, state)
-    error = ci.run(build)
-    [result] = ci.run(error.aresults_of)
-    assert result.is_error
-    assert f"is {state}: {reason}" in result.value
-
-
-def test_the_result_of_a_task_may_come_by_hand(tmp_path: Path) -> None:
-    """tool-context: An MCP task is asked for its result."""
-    ci = Ci(tmp_path)
-    error = ci.run(build)
-
-    async def deliver(tools: ToolDecls) -> Any:
-        return await error.aresults_of(tools, {one(error).id: "by a webhook"})
-
-    [result] = ci.run(deliver)
-    assert (result.value, ci.methods) == ("by a webhook", ["tools/call"])
 
 
 BREAKS = {
@@ -347,16 +260,13 @@ def test_a_task_counts_once_however_often_it_is_asked_for(tmp_path: Path) -> Non
     """tool-context: A result from elsewhere counts once."""
     ci = Ci(tmp_path, "working", "working", "completed")
     seen: list[str] = []
-
-    class Sees:
-        def before_tool(self, call: Any, context: Any) -> None:
-            seen.append("before")
-
-        def after_tool(self, call: Any, result: Any, context: Any) -> None:
-            seen.append("after")
+    sees = Hook(
+        before_tool=lambda call, context: seen.append("before"),
+        after_tool=lambda call, result, context: seen.append("after"),
+    )
 
     async def begin(tools: ToolDecls) -> InputNeeded:
-        return await build(tools.with_hooks(Sees()))
+        return await build(tools.with_hooks(sees))
 
     error = ci.run(begin)
 
@@ -365,25 +275,10 @@ def test_a_task_counts_once_however_often_it_is_asked_for(tmp_path: Path) -> Non
         with sigadapt.Run(sigadapt.Limits(tool_calls=1)) as run:
             for _ in range(2):
                 with pytest.raises(InputNeeded) as caught:
-                    await waiting.aresume(tools.with_hooks(Sees()))
+                    await waiting.aresume(tools.with_hooks(sees))
                 waiting = saved(caught.value)
-            await waiting.aresume(tools.with_hooks(Sees()))
+            await waiting.aresume(tools.with_hooks(sees))
         return run.usage.tool_calls
 
     assert ci.run(poll) == 1
     assert seen == ["before", "after"]
-
-
-def test_a_task_is_not_asked_for_on_a_blocked_loop(tmp_path: Path) -> None:
-    """tool-context: An MCP task is asked for its result."""
-    ci = Ci(tmp_path, "completed")
-    error = ci.run(build)
-
-    async def poll(tools: ToolDecls) -> Any:
-        with pytest.raises(InvalidOption) as caught:
-            error.results_of(tools)
-        assert caught.value.code == "blocked_loop"
-        return await error.aresults_of(tools)
-
-    [result] = ci.run(poll)
-    assert result.value == "built"
