@@ -1,21 +1,15 @@
-"""What an agent submits, as text: the real dspy.LM over loopback HTTP, and the reader of the calls alone."""
+"""What an agent submits, as text: the real dspy.LM over loopback HTTP."""
 
-import asyncio
-import json
-from itertools import pairwise
 from typing import Any, Literal
 
 import dspy
 import pytest
+from agents import serving, watch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from internals import SubmitTexts
-from support import lm_of
 
-import sigadapt
-from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls, events, ui
-from sigadapt.listeners import PartialCall
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt import ToolCalls, ToolDecl, ToolDecls, events, ui
+from sigadapt.testing import Answer, Call
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
@@ -55,27 +49,9 @@ def submit(**values: Any) -> Call:
     return Call("submit", values)
 
 
-async def gathered(program: dspy.Module, inputs: Any) -> list[Any]:
-    found: list[Any] = []
-    try:
-        async for event in sigadapt.stream(program, **inputs):
-            found.append(event)  # noqa: PERF401  (those before an error, too)
-    except sigadapt.SigadaptError:
-        pass
-    return found
-
-
-def watch(program: dspy.Module, **inputs: Any) -> list[Any]:
-    return asyncio.run(asyncio.wait_for(gathered(program, inputs or {"question": "?"}), 20))
-
-
 def run(answers: Any, signature: Any = Report, wire: str = "openai", **options: Any) -> list[Any]:
     """The events of an agent whose model gives these answers."""
-    adapter = options.pop("adapter", sigadapt.ChatAdapter)
-    with (
-        LoopbackProvider(answers) as net,
-        dspy.context(lm=lm_of(net, wire), adapter=adapter(**options)),
-    ):
+    with serving(answers, wire, **options):
         return watch(dspy.ReActV2(signature, tools=[find]))
 
 
@@ -114,10 +90,7 @@ def test_outputs(wire: str, order: int) -> None:
 def test_a_run_that_waits() -> None:
     """watching-runs: An agent's answer is text."""
     tool: Any = ToolDecl.of(find, requires_confirmation=True)
-    with (
-        LoopbackProvider([Answer(calls=[ROME, submit(answer="Early.")])]) as net,
-        dspy.context(lm=lm_of(net), adapter=sigadapt.ChatAdapter(confirm="raise")),
-    ):
+    with serving([Answer(calls=[ROME, submit(answer="Early.")])], confirm="raise"):
         found = watch(dspy.ReActV2(ANSWER, tools=[tool]))
     assert set(calls(found)) == {"find"}
     assert [type(event).__name__ for event in found[-2:]] == ["Confirm", "Failed"]
@@ -153,10 +126,7 @@ class Planned(AGENT):  # pyright: ignore[reportUntypedBaseClass]
 def test_a_tool_named_submit() -> None:
     """watching-runs: Only the agent's own submit is text."""
     own, agents = Answer(calls=[submit(title="form")]), Answer(calls=[submit(title="Tides")])
-    with (
-        LoopbackProvider([own, own, agents]) as net,
-        dspy.context(lm=lm_of(net), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving([own, own, agents]):
         tool = dspy.Tool(note, name="submit")
         found = watch(dspy.Predict(Notes), question="?", tools=[tool])
         planned = watch(Planned())
@@ -236,44 +206,3 @@ def test_any_text(fields: dict[str, str], chunk: int, wire: str, data: Any) -> N
     found = run([Answer(calls=[submit(**{name: whole[name] for name in order})], chunk=chunk)], wire=wire)
     assert texts(found) == {name: text for name, text in values.items() if text}
     assert found[-1].prediction.title == values["title"]
-
-
-@given(
-    st.fixed_dictionaries({"title": TEXT, "body": TEXT}),
-    st.booleans(),
-    st.lists(st.integers(0, 400), max_size=60),
-)
-def test_any_cut(fields: dict[str, str], ascii_only: bool, cuts: list[int]) -> None:
-    """watching-runs: An agent's answer is text."""
-    outputs: Any = Report
-    reader = SubmitTexts(outputs.output_fields)
-    text = json.dumps({"pages": 1, "x": {"title": "no"}, **fields, "tags": ["]"]}, ensure_ascii=ascii_only)
-    places = sorted({0, *(cut % len(text) for cut in cuts), len(text)})
-    joined = {"title": "", "body": ""}
-    for start, end in pairwise(places):
-        parts, pieces = reader.take(PartialCall(0, "call_1", "submit", text[start:end]))
-        assert parts == []
-        for piece in pieces:
-            piece.text.encode()
-            joined[piece.field or ""] += piece.text
-    values = {
-        name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        for name, text in fields.items()
-    }
-    assert joined == values
-    assert reader.rest_of(ToolCall(id="call_1", name="submit", args=values)) == []
-
-
-def test_a_call_that_changed() -> None:
-    """watching-runs: An answer of one step comes once."""
-    outputs: Any = Report
-
-    def whole(title: str, call_id: str = "call_1") -> ToolCall:
-        return ToolCall(id=call_id, name="submit", args={"title": title, "pages": 1})
-
-    reader = SubmitTexts(outputs.output_fields)
-    assert reader.take(PartialCall(0, "call_1", "submit", '{"title": "yes"}'))[1] == [("title", "yes", False)]
-    assert reader.rest_of(whole("no")) == []
-    assert reader.rest_of(whole("yes and more")) == [("title", " and more", False)]
-    assert reader.rest_of(whole("yes", "call_2")) == [("title", "yes", True)]
-    assert reader.rest_of(whole("yes and more")) == []  # of an earlier call, as the prediction has it

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from agents import serving, submits, turn
+from agents import saved, serving, submits, turn, waiting
 
 import sigadapt
-from sigadapt import InputNeeded, RequestContext, ToolDecl, Toolset
+from sigadapt import RequestContext, ToolDecl, Toolset
 from sigadapt.testing import Call, LoopbackProvider
 
 READ, WRITE = Call("read", {"path": "a"}), Call("write", {"path": "a"})
@@ -54,22 +54,16 @@ def test_a_policy_holds_in_each_request(policy: str, user: str) -> None:
     assert files.ran == ["read", *writing]
 
 
-def waiting_run(files: Files, *, saved: bool) -> InputNeeded:
-    agent = sigadapt.ReAct("question, user -> answer", tools=Toolset("files", files.of_admin))
-    with serving([turn(READ), turn(WRITE)], confirm="raise"), pytest.raises(InputNeeded) as caught:
-        agent(question="Read, then write.", user="admin")
-    if saved:
-        return InputNeeded.model_validate_json(caught.value.model_dump_json())
-    return caught.value
-
-
-@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("is_saved", [False, True])
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("whole", [False, True], ids=["results", "history"])
-def test_a_run_goes_on_with_the_tools_of_its_request(*, saved: bool, is_async: bool, whole: bool) -> None:
+def test_a_run_goes_on_with_the_tools_of_its_request(*, is_saved: bool, is_async: bool, whole: bool) -> None:
     """toolsets: A run that waited goes on with the tools of its request."""
     files = Files(confirm=True)
-    error = waiting_run(files, saved=saved)
+    agent = sigadapt.ReAct("question, user -> answer", tools=Toolset("files", files.of_admin))
+    with serving([turn(READ), turn(WRITE)], confirm="raise"):
+        error = waiting(lambda: agent(question="Read, then write.", user="admin"))
+    error = saved(error) if is_saved else error
     method: Any = getattr(error, "a" * is_async + ("resume" if whole else "results_of"))
     given = method(Toolset("files", files.of_admin), {error.requests[0].id: True})
     if is_async:
@@ -81,18 +75,3 @@ def test_a_run_goes_on_with_the_tools_of_its_request(*, saved: bool, is_async: b
 
 async def _awaited(value: Any) -> Any:
     return await value
-
-
-@pytest.mark.parametrize("decision", [False, "Not today."])
-def test_no_is_said_without_a_toolset(*, decision: bool | str) -> None:
-    """toolsets: A rejection asks no toolset."""
-
-    def away(context: RequestContext) -> list[Any]:
-        raise ConnectionError("the server is away")
-
-    error = waiting_run(Files(confirm=True), saved=True)
-    history = error.resume(Toolset("files", away), {error.requests[0].id: decision})
-    [*_, last] = sigadapt.rounds(history)
-    assert [(result.is_error, result.value) for result in last.results] == [
-        (True, decision or "The user rejected this call. It was not run.")
-    ]

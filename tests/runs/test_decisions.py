@@ -9,7 +9,7 @@ from uuid import uuid4
 import dspy
 import pydantic
 import pytest
-from internals import edit_note
+from agents import FIND, PAY, Till, submits
 from support import Talk, lm_of
 
 import sigadapt
@@ -27,34 +27,7 @@ from sigadapt.errors import InvalidHistory, InvalidOption, InvalidToolDecl
 from sigadapt.testing import Answer, Call, LoopbackProvider
 
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
-FIND, PAY = Call("find", {"city": "Rome"}), Call("pay", {"to": "Ada", "eur": 500}, id="call_0")
-DONE = Answer(calls=[Call("submit", {"answer": "done"})])
-
-
-class Shop:
-    """Two tools that note what ran; `pay` wants a yes."""
-
-    def __init__(self) -> None:
-        self.ran: list[tuple[Any, ...]] = []
-        self.tools = ToolDecls([ToolDecl.of(self.pay, requires_confirmation=True), self.find])
-
-    def pay(self, to: str, eur: int, note: str = "invoice") -> str:
-        """Pay somebody."""
-        self.ran.append(("pay", to, eur, note))
-        return f"Paid {eur}."
-
-    def find(self, city: str) -> dict[str, str]:
-        """Find a city."""
-        self.ran.append(("find", city))
-        return {"city": city}
-
-    def waits(self, *script: Answer, wire: str = "openai", **inputs: Any) -> InputNeeded:
-        """The error of an agent that waits, saved and loaded."""
-        adapter = sigadapt.ChatAdapter(confirm="raise")
-        with LoopbackProvider([*script]) as provider, dspy.context(lm=lm_of(provider, wire), adapter=adapter):
-            with pytest.raises(InputNeeded) as caught:
-                cast("Any", dspy).ReActV2("question -> answer", tools=self.tools)(**inputs)
-            return InputNeeded.model_validate_json(caught.value.model_dump_json())
+DONE = submits("done")
 
 
 def resumed(how: str, error: InputNeeded, tools: Any, decisions: Any) -> dspy.History:
@@ -63,11 +36,11 @@ def resumed(how: str, error: InputNeeded, tools: Any, decisions: Any) -> dspy.Hi
     return asyncio.run(error.aresume(tools, decisions))
 
 
-def renamed(shop: Shop) -> Any:
+def renamed(shop: Till) -> Any:
     return [ToolDecl.of(shop.pay, name="pay_out", requires_confirmation=True), shop.find]
 
 
-def other_parameters(shop: Shop) -> Any:
+def other_parameters(shop: Till) -> Any:
     def pay(to: str, amount: int) -> str:
         """Pay somebody."""
         return shop.pay(to, amount)
@@ -75,7 +48,7 @@ def other_parameters(shop: Shop) -> Any:
     return [ToolDecl.of(pay, requires_confirmation=True), shop.find]
 
 
-def other_default(shop: Shop) -> Any:
+def other_default(shop: Till) -> Any:
     def pay(to: str, eur: int, note: str = "gift") -> str:
         """Pay somebody."""
         return shop.pay(to, eur, note)
@@ -83,11 +56,11 @@ def other_default(shop: Shop) -> Any:
     return [ToolDecl.of(pay, requires_confirmation=True), shop.find]
 
 
-def other_description(shop: Shop) -> Any:
+def other_description(shop: Till) -> Any:
     return [ToolDecl.of(shop.pay, description="Pay twice.", requires_confirmation=True), shop.find]
 
 
-CHANGES: dict[str, Callable[[Shop], Any]] = {
+CHANGES: dict[str, Callable[[Till], Any]] = {
     "missing": lambda shop: [shop.find],
     "renamed": renamed,
     "other parameters": other_parameters,
@@ -101,8 +74,8 @@ CHANGES: dict[str, Callable[[Shop], Any]] = {
 @pytest.mark.parametrize("edits", [False, True])
 def test_a_decision_about_a_changed_tool_runs_nothing(how: str, change: str, *, edits: bool) -> None:
     """runs: A decision about a changed tool is refused and stays good."""
-    shop = Shop()
-    error = shop.waits(Answer(calls=[FIND, PAY]), question="q")
+    shop = Till()
+    error = shop.waits(FIND, PAY)
     [request] = error.requests
     decision: Any = request.call.model_copy(update={"args": {"to": "Ada", "eur": 5}}) if edits else True
     with pytest.raises(InvalidHistory) as caught:
@@ -112,31 +85,18 @@ def test_a_decision_about_a_changed_tool_runs_nothing(how: str, change: str, *, 
     assert [name for name, *_ in shop.ran] == ["find", "pay"]
 
 
-@pytest.mark.parametrize("how", ["resume", "aresume"])
-@pytest.mark.parametrize("decision", [False, "Not today."])
-def test_a_rejection_needs_no_tool(how: str, decision: Any) -> None:
-    """runs: A rejection needs no tool."""
-    shop = Shop()
-    error = shop.waits(Answer(calls=[PAY, FIND]), question="q")
-    history = resumed(how, error, [shop.find], {error.requests[0].id: decision})
-    paid, found = rounds(history)[-1].results
-    assert shop.ran == [("find", "Rome")]
-    assert (paid.call_id, paid.is_error, found.is_error) == ("call_0", True, False)
-    assert paid.value == (decision or "The user rejected this call. It was not run.")
-
-
 def test_tools_that_are_declared_again_are_the_same() -> None:
     """runs: A decision about a changed tool is refused and stays good."""
-    shop = Shop()
-    error = shop.waits(Answer(calls=[PAY]), question="q")
-    pay, find = Shop().tools
+    shop = Till()
+    error = shop.waits(PAY)
+    pay, find = Till().tools
     for tools in ([find, {"name": "other"}, pay], Toolset("shop", [pay, find]), [ToolDecl.of(pay.func)]):
         error.resume(tools, {error.requests[0].id: True})
 
 
 def test_run_refuses_a_decision_about_a_missing_tool() -> None:
     """tool-call-outputs: Nothing runs before everything is decided."""
-    shop = Shop()
+    shop = Till()
     calls = ToolCalls(
         [{"name": "find", "args": {"city": "Rome"}}, {"name": "pay", "args": {"to": "A", "eur": 5}}]
     )
@@ -149,7 +109,7 @@ def test_run_refuses_a_decision_about_a_missing_tool() -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_request_belongs_to_its_turn(wire: str) -> None:
     """confirmation: A request belongs to its turn."""
-    shop, adapter = Shop(), sigadapt.ChatAdapter(confirm="raise")
+    shop, adapter = Till(), sigadapt.ChatAdapter(confirm="raise")
     answer = Answer(calls=[PAY])
     with (
         LoopbackProvider([answer, answer, DONE]) as provider,
@@ -170,16 +130,16 @@ def test_a_request_belongs_to_its_turn(wire: str) -> None:
 
 def test_the_same_conversation_has_the_same_requests() -> None:
     """confirmation: A request belongs to its turn."""
-    ids = {Shop().waits(Answer(calls=[PAY]), question="Pay.").requests[0].id for _ in range(3)}
+    ids = {Till().waits(PAY).requests[0].id for _ in range(3)}
     assert len(ids) == 1
-    assert Shop().waits(Answer(calls=[PAY]), question="Pay now.").requests[0].id not in ids
+    assert Till().waits(PAY, question="Pay now.").requests[0].id not in ids
     own = ToolCalls([{"id": "call_0", "name": "pay", "args": {"to": "Ada", "eur": 500}}])
-    assert len({own.awaiting_confirmation(Shop().tools)[0].id for _ in range(3)}) == 1
+    assert len({own.awaiting_confirmation(Till().tools)[0].id for _ in range(3)}) == 1
 
 
 def test_calls_of_two_turns_by_hand_have_two_requests() -> None:
     """confirmation: A request belongs to its turn."""
-    shop = Shop()
+    shop = Till()
     with (
         LoopbackProvider([Answer(calls=[PAY])]) as provider,
         dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
@@ -200,7 +160,7 @@ def test_calls_of_two_turns_by_hand_have_two_requests() -> None:
 @pytest.mark.parametrize("home", ["agent", "hand"])
 def test_the_model_reads_that_a_call_was_edited(wire: str, home: str) -> None:
     """tool-call-outputs: The model reads that a person edited a call."""
-    shop, read = Shop(), []
+    shop, read = Till(), []
     for edits in (False, True):
         adapter = sigadapt.ChatAdapter(confirm="raise" if home == "agent" else None)
         script = [Answer(calls=[PAY]), DONE if home == "agent" else Answer(text="[[ ## answer ## ]]\nok")]
@@ -210,10 +170,10 @@ def test_the_model_reads_that_a_call_was_edited(wire: str, home: str) -> None:
     assert [eur for _, _, eur, _ in shop.ran] == [500, 50]
     assert "edited" not in read[0]
     assert "A person edited this call" in read[1]
-    assert "Paid 50." in read[1]
+    assert "Paid 50 EUR to Ada." in read[1]
 
 
-def _decide(shop: Shop, home: str, *, edits: bool) -> None:
+def _decide(shop: Till, home: str, *, edits: bool) -> None:
     def decision(request: ToolCall) -> Any:
         return request.call.model_copy(update={"args": {"to": "Ada", "eur": 50}}) if edits else request.call
 
@@ -222,34 +182,26 @@ def _decide(shop: Shop, home: str, *, edits: bool) -> None:
         with pytest.raises(InputNeeded) as caught:
             agent(question="Pay.")
         [request] = caught.value.requests
-        agent(history=caught.value.resume(shop.tools, {request.id: decision(request)}))
+        history = caught.value.resume(shop.tools, {request.id: decision(request)})
+        assert [call.args["eur"] for call in rounds(history)[0].calls] == [500]  # as the model wrote it
+        agent(history=history)
         return
     ask: Any = dspy.Predict(Talk)
     calls = ask(question="Pay.", tools=shop.tools).calls
     [request] = calls.awaiting_confirmation(shop.tools)
     results = calls.run(shop.tools, {request.id: decision(request)})
     [result] = results
-    assert (result.value, result.note is None) == (f"Paid {50 if edits else 500}.", not edits)
+    assert (result.value, result.note is None) == (f"Paid {50 if edits else 500} EUR to Ada.", not edits)
     assert ToolResults.model_validate_json(results.model_dump_json()) == results
     ask(question="Pay.", tools=shop.tools, results=results)
 
 
-def test_an_edited_call_that_returns_json_keeps_it() -> None:
-    """tool-call-outputs: The model reads that a person edited a call."""
-    decls = ToolDecls([ToolDecl.of(Shop().find, requires_confirmation=True)])
-    calls = ToolCalls([{"name": "find", "args": {"city": "Rome"}}])
-    [request] = calls.awaiting_confirmation(decls)
-    [result] = calls.run(decls, {request.id: request.call.model_copy(update={"args": {"city": "Oslo"}})})
-    assert result.value == {"city": "Oslo"}
-    assert "Oslo" in str(result.note)
-
-
-TOOLS = Shop().tools
+TOOLS = Till().tools
 CALLS = ToolCalls([{"name": "pay", "args": {"to": "Ada", "eur": 5}}])
 REQUEST = CALLS.awaiting_confirmation(TOOLS)[0].id
 MISTAKES: dict[str, tuple[Any, Any, str]] = {
     "swapped": ({REQUEST: True}, TOOLS, r"run\(tools, decisions\)"),
-    "swapped, a list": ({REQUEST: "no"}, [Shop().pay], r"run\(tools, decisions\)"),
+    "swapped, a list": ({REQUEST: "no"}, [Till().pay], r"run\(tools, decisions\)"),
     "decisions alone": ({REQUEST: True}, None, r"run\(tools, decisions\)"),
     "a number": (TOOLS, {REQUEST: 1}, r"1 \(an int\) does not decide"),
     "nothing": (TOOLS, {REQUEST: None}, r"null \(None\) does not decide"),
@@ -275,7 +227,7 @@ def test_a_mistaken_decision_is_told_in_words_that_help(how: str, name: str) -> 
 @pytest.mark.parametrize("door", ["resume", "aresume", "results_of", "aresults_of"])
 def test_swapped_arguments_of_resume_are_told(door: str) -> None:
     """tool-call-outputs: Nothing runs before everything is decided."""
-    error = Shop().waits(Answer(calls=[PAY]), question="q")
+    error = Till().waits(PAY)
     decisions = {error.requests[0].id: True}
 
     def go_on(tools: Any, given: Any) -> None:
@@ -321,8 +273,8 @@ def test_a_nested_default_that_changes_can_be_approved() -> None:
 
 def test_storage_may_change_the_order_of_a_schema() -> None:
     """runs: A decision about a changed tool is refused and stays good."""
-    shop = Shop()
-    error = shop.waits(Answer(calls=[PAY]), question="q")
+    shop = Till()
+    error = shop.waits(PAY)
     pay = shop.tools["pay"]
     parameters = json.loads(json.dumps(pay.parameters, sort_keys=True))
     stored = ToolDecl.of(pay, parameters=dict(reversed(parameters.items())))
@@ -356,7 +308,7 @@ def test_a_note_of_the_tool_stays_beside_that_of_the_decision() -> None:
 @pytest.mark.parametrize("way", ["call", "acall", "stream", "run"])
 def test_the_model_reads_what_ask_edited(way: str, *, is_async: bool) -> None:
     """tool-call-outputs: The model reads that a person edited a call."""
-    shop = Shop()
+    shop = Till()
 
     def ask(name: str, args: dict[str, Any], hint: str) -> bool:
         args["eur"] = 5
@@ -368,7 +320,7 @@ def test_the_model_reads_what_ask_edited(way: str, *, is_async: bool) -> None:
     tools = shop.tools.confirmed_by(later if is_async else ask)
     if way == "run":
         [result] = ToolCalls([{"name": "pay", "args": {"to": "Ada", "eur": 500}}]).run(tools)
-        assert (result.value, shop.ran) == ("Paid 5.", [("pay", "Ada", 5, "invoice")])
+        assert (result.value, shop.ran) == ("Paid 5 EUR to Ada.", [("pay", "Ada", 5, "invoice")])
         assert '"eur":5' in str(result.note)
         return
     with (
@@ -383,23 +335,47 @@ def test_the_model_reads_what_ask_edited(way: str, *, is_async: bool) -> None:
         else:
             events = list(sigadapt.stream_sync(agent, question="Pay."))
             [shown] = [event.result for event in events if isinstance(event, sigadapt.events.ResultReady)]
-            assert (shown.value, shown.note is None) == ("Paid 5.", False)
+            assert (shown.value, shown.note is None) == ("Paid 5 EUR to Ada.", False)
         read = provider.received[1].body["messages"][-1]["content"]
-    assert read == f"Paid 5.\n\n{edit_note({'to': 'Ada', 'eur': 5, 'note': 'invoice'})}"
+    ran_with = '{"to":"Ada","eur":5,"note":"invoice"}'
+    told = f"A person edited this call before it ran. It ran with {ran_with}."
+    assert read == f"Paid 5 EUR to Ada.\n\n{told}"
 
 
-@pytest.mark.parametrize("has_guard", [True, False])
-def test_each_request_needs_a_decision(has_guard: bool) -> None:
-    """runs: Each request needs a decision, whatever the tools say by now."""
-    shop = Shop()
-    error = InputNeeded.model_validate_json(
-        shop.waits(Answer(calls=[FIND, PAY]), question="Pay.").model_dump_json()
-    )
-    tools: Any = shop.tools if has_guard else [shop.pay, shop.find]
+UNDECIDED: dict[str, tuple[Callable[[Till], Any], Callable[[str], Any], str]] = {
+    "nothing": (lambda shop: shop.tools, lambda request: {}, "undecided"),
+    "nothing, of tools that ask nobody by now": (
+        lambda shop: [shop.pay, shop.find],
+        lambda request: {},
+        "undecided",
+    ),
+    "another request": (
+        lambda shop: shop.tools,
+        lambda request: {request: True, "confirm_other": True},
+        "unknown_decision",
+    ),
+    "one of two": (
+        lambda shop: [ToolDecl.of(each, requires_confirmation=True) for each in (shop.pay, shop.find)],
+        lambda request: {request: True},
+        "undecided",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNDECIDED)
+def test_each_request_needs_a_decision(name: str) -> None:
+    """runs: Each request needs a decision, whatever the tools say by now.
+
+    runs: A decision is checked before anything runs.
+    """
+    tools, decisions, code = UNDECIDED[name]
+    shop = Till()
+    error = shop.waits(FIND, PAY)
+    [request] = error.requests
     with pytest.raises(InvalidHistory) as caught:
-        error.resume(tools, {})
+        error.resume(tools(shop), decisions(request.id))
     with pytest.raises(InvalidHistory) as results:
-        error.results_of(tools, None)
-    assert (caught.value.code, results.value.code, shop.ran) == ("undecided", "undecided", [])
-    error.resume(tools, {error.requests[0].id: True})
+        error.results_of(tools(shop), decisions(request.id) or None)
+    assert (caught.value.code, results.value.code, shop.ran) == (code, code, [])
+    error.resume(shop.tools, {request.id: True})
     assert [name for name, *_ in shop.ran] == ["find", "pay"]

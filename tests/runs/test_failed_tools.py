@@ -8,14 +8,12 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from dspy.utils.exceptions import format_error_for_lm
+from agents import serving
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import message_in
 
-import sigadapt
 from sigadapt import ToolCall, ToolCalls, ToolDecl, ToolDecls, ToolResults
-from sigadapt.testing import Answer, Call, LoopbackProvider
+from sigadapt.testing import Answer, Call
 
 LEAKS = ("Traceback", ".py", "password", "site-packages")
 
@@ -35,12 +33,7 @@ def fail() -> str:
 def reads(tools: Any, wire: str = "openai", how: str = "sync", **options: Any) -> str:
     """The request after the tool failed."""
     script = [Answer(calls=[Call("fail", {})]), Answer(calls=[Call("submit", {"answer": "done"})])]
-    with (
-        LoopbackProvider(script) as provider,
-        dspy.context(
-            lm=dspy.LM(**provider.lm_options(cast("Any", wire))), adapter=sigadapt.ChatAdapter(**options)
-        ),
-    ):
+    with serving(script, wire, **options) as provider:
         agent = cast("Any", dspy).ReActV2("question -> answer", tools=tools)
         out = agent(question="?") if how == "sync" else asyncio.run(agent.acall(question="?"))
         assert out.answer == "done"
@@ -58,16 +51,19 @@ def test_the_model_reads_the_message_alone(wire: str, how: str, form: str):
     assert [word for word in LEAKS if word in body] == []
 
 
-def raised(error: BaseException, behind: BaseException | None = None) -> str:
-    """What DSPy's agents write of an exception."""
-    try:
+def told_of(error: BaseException, behind: BaseException | None = None) -> str:
+    """What the model reads of a tool that raises an error, with another one behind it."""
+
+    def fail() -> str:
+        """Fail."""
         try:
             if behind is not None:
                 raise behind
         finally:
             raise error
-    except BaseException as caught:  # noqa: BLE001
-        return f"Execution error in fail: {format_error_for_lm(caught, traceback_frames=5)}"
+
+    [result] = [row for row in json.loads(reads([fail]))["messages"] if row["role"] == "tool"]
+    return result["content"].removeprefix("ERROR: ")
 
 
 PROGRAM = 'cmd failed:\nTraceback (most recent call last):\n  File "x", line 1\nOops: 1'
@@ -89,14 +85,14 @@ PROGRAM = 'cmd failed:\nTraceback (most recent call last):\n  File "x", line 1\n
 @pytest.mark.parametrize("behind", [None, ValueError("password"), ValueError(PROGRAM)])
 def test_a_message_arrives_whole(error: Exception, told: str, behind: Exception | None):
     """runs: A message arrives whole."""
-    assert message_in(raised(error, behind), "fail") == told
+    assert told_of(error, behind) == told
 
 
 @given(st.text(), st.text())
 def test_any_message_is_read_back(message: str, behind: str):
     """runs: A message arrives whole."""
-    written = raised(Closed(message), ValueError(f"password {behind}"))
-    assert message_in(written, "fail") == f"Closed: {message}".rstrip() if message.strip() else "Closed"
+    written = told_of(Closed(message), ValueError(f"password {behind}"))
+    assert written == f"Closed: {message}".rstrip() if message.strip() else "Closed"
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 has groups")
@@ -105,8 +101,8 @@ def test_a_group_of_exceptions():
     kind: Any = vars(builtins)["ExceptionGroup"]
     group = kind("two\nfailed", [ValueError("password"), kind("more", [KeyError("password")])])
     for behind in (None, ValueError("password"), kind("first", [ValueError("password")])):
-        assert message_in(raised(group, behind), "fail") == "ExceptionGroup: two\nfailed (2 sub-exceptions)"
-        assert message_in(raised(Closed("after"), group), "fail") == "Closed: after"
+        assert told_of(group, behind) == "ExceptionGroup: two\nfailed (2 sub-exceptions)"
+        assert told_of(Closed("after"), group) == "Closed: after"
 
 
 def step(name: str) -> Answer:
@@ -122,13 +118,7 @@ def test_declared_tools_in_react(form: str, how: str):
     decls = ToolDecls([fail])
     done = Answer(text="[[ ## reasoning ## ]]\nHm.\n\n[[ ## answer ## ]]\ndone\n\n[[ ## completed ## ]]")
     for options, leaks in (({}, False), ({"tool_errors": "traceback"}, True)):
-        with (
-            LoopbackProvider([step("fail"), step("finish"), done]) as provider,
-            dspy.context(
-                lm=dspy.LM(**provider.lm_options("openai")),
-                adapter=sigadapt.ChatAdapter(**cast("Any", options)),
-            ),
-        ):
+        with serving([step("fail"), step("finish"), done], **options):
             tools: Any = [*decls] if form == "decls" else decls.to_dspy()
             agent = cast("Any", dspy).ReAct("question -> answer", tools=tools)
             out = agent(question="?") if how == "sync" else asyncio.run(agent.acall(question="?"))
@@ -147,10 +137,7 @@ def test_a_program_as_a_tool_tells_its_outputs():
     decl = ToolDecl.of(inner, name="research", description="Research.")
     call = ToolCall(id="call_1", name="research", args={"question": "?"})
     script = [Answer(calls=[Call("submit", {"answer": "Europe"})])] * 3
-    with (
-        LoopbackProvider(script) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving(script):
         assert call.execute([decl]) == {"answer": "Europe"}
         [result] = ToolCalls([call]).run([decl])
         [given_by_hand] = ToolResults.of(ToolCalls([call]), [inner(question="?")])
@@ -169,9 +156,6 @@ def test_a_program_as_a_tool_tells_its_outputs():
             calls=[Call("research", {"question": "?"}) if is_outer else Call("submit", {"answer": "Europe"})]
         )
 
-    with (
-        LoopbackProvider(play) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options("openai")), adapter=sigadapt.ChatAdapter()),
-    ):
+    with serving(play) as provider:
         assert agent(question="Outer").answer == "outer"
         assert provider.received[-1].body["messages"][-1]["content"] == '{"answer":"Europe"}'

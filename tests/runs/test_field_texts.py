@@ -1,13 +1,15 @@
 """Which output field each piece of a streamed text belongs to, however the text is cut."""
 
 import json
-from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import dspy
+from agents import serving, text_of, watch
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import field_texts
+
+import sigadapt
+from sigadapt.testing import Answer
 
 
 class Three(dspy.Signature):
@@ -17,81 +19,41 @@ class Three(dspy.Signature):
     score: float = dspy.OutputField()
 
 
-FIELDS: Any = cast("Any", Three).output_fields
 VALUES = st.text(
     st.sampled_from(["a", "é", "😀", " ", "\n", "[", "]", "#", "<", ">", '"', "\\", "{", ",", ":"])
 )
+CHUNKS = st.integers(1, 40)
 
 
-def told(marker: str, text: str, cuts: list[int], default: str | None = "") -> dict[str | None, str]:
-    reader, fields = field_texts(FIELDS, marker, default), dict[str | None, str]()
-    places = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
-    for start, end in pairwise(places):
-        for name, piece, is_anew in reader.take(text[start:end]) if end > start else ():
-            fields[name] = piece if is_anew else fields.get(name, "") + piece
-    return fields
+def streamed(adapter: Any, text: str, chunk: int, signature: Any = Three) -> list[Any]:
+    with serving([Answer(text=text, chunk=chunk)]), dspy.context(adapter=adapter):
+        return watch(dspy.Predict(signature), question="?")
 
 
-CUTS = st.lists(st.integers(0, 400), max_size=60)
-
-
-@given(VALUES, VALUES, CUTS, st.booleans())
-def test_json(answer: str, last: str, cuts: list[int], ascii_only: bool) -> None:
+@given(VALUES, VALUES, CHUNKS, st.booleans())
+def test_json(answer: str, last: str, chunk: int, ascii_only: bool) -> None:
     """watching-runs: The pieces of a text are its output."""
     row = {"score": 1.5, "x": {"answer": "no"}, "answer": answer, "y": ["]", {"last": "no"}], "last": last}
-    fields = told('"{}"', json.dumps(row, ensure_ascii=ascii_only), cuts)
-    assert fields == {name: value for name, value in (("answer", answer), ("last", last)) if value}
+    events = streamed(sigadapt.JSONAdapter(), json.dumps(row, ensure_ascii=ascii_only), chunk)
+    assert (text_of(events), text_of(events, "last")) == (answer, last)
 
 
-@given(VALUES, VALUES, CUTS)
-def test_lines(answer: str, last: str, cuts: list[int]) -> None:
+@given(VALUES, VALUES, CHUNKS)
+def test_lines_and_tags(answer: str, last: str, chunk: int) -> None:
     """watching-runs: The pieces of a text are its output."""
-    text = f"Sure.\n[[ ## score ## ]]\n1.5\n\n[[ ## answer ## ]]\n{answer}\n\n[[ ## last ## ]]\n{last}\n\n"
-    fields = told("[[ ## {} ## ]]", f"{text}[[ ## completed ## ]]\n", cuts)
-    wanted = {"answer": answer.strip(), "last": last.strip()}
-    assert fields == {name: value for name, value in wanted.items() if value}
-
-
-@given(VALUES, VALUES, CUTS)
-def test_tags(answer: str, last: str, cuts: list[int]) -> None:
-    """watching-runs: The pieces of a text are its output."""
-    text = f"<score>1.5</score>\n<answer>\n{answer}\n</answer>\n<last>{last}</last>"
-    wanted = {"answer": answer.strip(), "last": last.strip()}
-    assert told("<{}>", text, cuts) == {name: value for name, value in wanted.items() if value}
-
-
-@given(CUTS)
-def test_text_without_marks_is_the_default(cuts: list[int]) -> None:
-    """watching-runs: The pieces of a text are its output."""
-    for marker in ("[[ ## {} ## ]]", "<{}>", '"{}"'):
-        assert told(marker, "It is <b>sunny</b> [today].", cuts, None) == {
-            None: "It is <b>sunny</b> [today]."
-        }
-        assert told(marker, "It is sunny.", cuts, "answer") == {"answer": "It is sunny."}
-    assert told("[[ ## {} ## ]]", "It is sunny.", cuts) == told("", "It is sunny.", cuts) == {}
-
-
-@given(CUTS)
-def test_a_field_begins_anew_behind_words(cuts: list[int]) -> None:
-    """watching-runs: The pieces of a text are its output."""
-    marked_texts = {
-        "[[ ## {} ## ]]": "[[ ## score ## ]]\n5\n\n[[ ## answer ## ]]\nIt is 5.\n\n[[ ## completed ## ]]",
-        "<{}>": "<score>5</score><answer>\nIt is 5.\n</answer>",
-        '"{}"': '{"score": 5, "answer": "It is 5."}',
+    rows = {"score": "1.5", "answer": answer, "last": last}
+    lines = "".join(f"[[ ## {name} ## ]]\n{value}\n\n" for name, value in rows.items())
+    tags = "\n".join(f"<{name}>\n{value}\n</{name}>" for name, value in rows.items())
+    texts = {
+        sigadapt.ChatAdapter(): f"Sure.\n{lines}[[ ## completed ## ]]\n",
+        sigadapt.adapters.XMLAdapter(): tags,
     }
-    for marker, text in marked_texts.items():
-        assert told(marker, f"Let me look.\n\n{text}", cuts, "answer") == {"answer": "It is 5."}
-
-
-@given(CUTS)
-def test_an_object_without_a_field_is_text(cuts: list[int]) -> None:
-    """watching-runs: The pieces of a text are its output."""
-    text = 'As JSON:\n{"city": "Paris"}\n{ "x'
-    fields = told('"{}"', f"{text}\n.", cuts, "answer")
-    assert fields == {"answer": f"{text}\n."}
+    for adapter, text in texts.items():
+        events = streamed(adapter, text, chunk)
+        assert (text_of(events), text_of(events, "last")) == (answer.strip(), last.strip())
 
 
 def test_a_key_with_escapes() -> None:
     """watching-runs: A key that never ends is read once."""
     text = '{"\\"answer\\\\": "x", "answer": "y"}'
-    assert told('"{}"', text, [*range(len(text))]) == {"answer": "y"}
+    assert text_of(streamed(sigadapt.JSONAdapter(), text, 1, "question -> answer")) == "y"

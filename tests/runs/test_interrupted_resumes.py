@@ -1,13 +1,12 @@
 """A run that is resumed is a run: what it did is kept, counted and known, also if it is interrupted."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import agents
 import pytest
-from agents import submits, turn
+from agents import saved, submits, turn, waiting
 
 import sigadapt
 from sigadapt import InputNeeded, Limits, Run, ToolContext, ToolDecl, run_of
@@ -49,12 +48,6 @@ class Shop:
 TURN = turn(Call("where", {}), Call("pay", {"to": "Bob"}), Call("ship", {}))
 
 
-def waiting(start: Callable[[], Any]) -> InputNeeded:
-    with pytest.raises(InputNeeded) as caught:
-        start()
-    return caught.value
-
-
 def replies_to(error: InputNeeded, reply: Any = "Elm") -> dict[str, Any]:
     return {request.id: reply for request in error.requests}
 
@@ -80,7 +73,7 @@ def test_an_interrupted_resume_keeps_its_results(is_saved: bool) -> None:
         agent = sigadapt.ReAct("question -> answer", tools=shop.tools)
         error = waiting(lambda: agent(question="Pay Bob."))
         if is_saved:
-            error = InputNeeded.model_validate_json(error.model_dump_json())
+            error = saved(error)
         with Run() as run:
             fault = asyncio.run(interrupted(error, shop.tools))
         where, pay, ship = values_of(run.history)
@@ -99,7 +92,7 @@ def test_an_interrupted_resume_can_be_repeated() -> None:
         error = waiting(lambda: agent(question="Pay Bob."))
         asyncio.run(interrupted(error, shop.tools))
         shop.is_slow = False
-        loaded = InputNeeded.model_validate_json(error.model_dump_json())
+        loaded = saved(error)
         history = loaded.resume(shop.tools, replies_to(loaded))
     *ended, (name, text) = values_of(history)
     assert ended == [("where", "Elm"), ("pay", "Paid Bob.")]
@@ -143,7 +136,7 @@ def test_limits_count_across_waits() -> None:
         with serving(*script):
             error = waiting(lambda: agent(question="q"))
             for leg in range(1, 6):
-                loaded = InputNeeded.model_validate_json(error.model_dump_json())
+                loaded = saved(error)
                 assert loaded.run is not None
                 assert loaded.run.usage.requests == leg
                 try:
@@ -250,7 +243,7 @@ def test_an_interrupted_resume_keeps_its_state_and_goes_on_counting(is_saved: bo
         error = waiting(lambda: agent(question="q"))
         asyncio.run(interrupted(error, tools, reply=True))
         if is_saved:
-            error = InputNeeded.model_validate_json(error.model_dump_json())
+            error = saved(error)
         is_slow = False
         with Run() as run:
             history = error.resume(tools, replies_to(error, True))

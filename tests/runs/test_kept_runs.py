@@ -2,19 +2,15 @@
 
 import asyncio
 import json
-import os
-import sys
 import threading
-from contextlib import nullcontext
-from pathlib import Path
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import dspy
 import pytest
-from agents import AGENTS, DSPY_AGENT, Shop, looks, orders, read_back, serving, submits, turn
+from agents import AGENTS, DSPY_AGENT, Shop, looks, orders, read_back, saved, serving, submits, turn, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from processes import run_python
 
 import sigadapt
 from sigadapt import Run, ToolDecl, ToolDecls, Toolset, run_of
@@ -33,17 +29,6 @@ ENDS: dict[str, Any] = {
     "a content filter": Answer(text="Sorry, the", finish="content_filter"),
     "thinking that used up the answer": Answer(text="", finish="length"),
 }
-
-
-OTHER_PROCESS = """
-import sys, dspy, sigadapt
-from agents import Shop, serving, submits
-shop = Shop()
-history = dspy.History.model_validate_json(open(sys.argv[1], encoding="utf-8").read())
-with serving([submits("It is ordered.")], "anthropic") as net:
-    out = sigadapt.ReAct("question -> answer", tools=shop.tools)(history=history)
-print([out.answer, shop.ran, "Ordered 2 of Emma." in str(net.received[0].body)])
-"""
 
 
 def agent_of(tools: Any, kind: Any = sigadapt.ReAct) -> Any:
@@ -101,17 +86,6 @@ def test_every_wire(wire: str) -> None:
         agent_of(shop.tools, DSPY_AGENT)(question=QUESTION)
     assert len(run.rounds) == 2
     goes_on(run.history, wire, results=2)
-
-
-def test_in_another_process(tmp_path: Path) -> None:
-    """agent-runs: A run goes on and runs nothing twice."""
-    with serving([turn(orders()), Failure(400)], "anthropic"):
-        error = refused(agent_of(Shop().tools), question=QUESTION)
-    saved = tmp_path / "history.json"
-    saved.write_text(run_of(error).history.model_dump_json(), encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
-    done = run_python("-c", OTHER_PROCESS, saved, env=env)
-    assert done.stdout.strip() == "['It is ordered.', [], True]", done.stderr
 
 
 @pytest.mark.parametrize("kind", AGENTS)
@@ -350,34 +324,22 @@ def test_an_approval_is_no_result() -> None:
 
 
 @pytest.mark.parametrize("is_saved", [False, True])
-def test_usage_of_a_resumed_run(*, is_saved: bool) -> None:
-    """agent-runs: A resumed run goes on counting."""
-    shop = Shop()
-    tools = ToolDecls([ToolDecl.of(shop.order, requires_confirmation=True)])
-    agent = agent_of(tools)
-    with serving([turn(orders(), usage=(100, 5))], confirm="raise"):
-        error: Any = refused(agent, question=QUESTION)
-    if is_saved:
-        error = sigadapt.InputNeeded.model_validate_json(error.model_dump_json())
-    with serving([submits(usage=(200, 6))], confirm="raise"), Run() as run:
-        agent(history=error.resume(tools, {error.requests[0].id: True}))
-    assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
-
-
-@pytest.mark.parametrize("is_saved", [False, True])
-@pytest.mark.parametrize("is_inner", [False, True])
-def test_usage_of_a_run_that_stayed_open(*, is_inner: bool, is_saved: bool) -> None:
+@pytest.mark.parametrize("where", ["a run that has ended", "the open run", "a run inside of it"])
+def test_usage_of_a_resumed_run(where: str, *, is_saved: bool) -> None:
     """agent-runs: A resumed run goes on counting."""
     tools = ToolDecls([ToolDecl.of(Shop().order, requires_confirmation=True)])
     agent = agent_of(tools)
     script = [turn(orders(), usage=(100, 5)), submits(usage=(200, 6))]
-    with serving(script, confirm="raise"), Run() as run:
-        error: Any = refused(agent, question=QUESTION)
-        if is_saved:
-            error = sigadapt.InputNeeded.model_validate_json(error.model_dump_json())
-        with Run() if is_inner else nullcontext():
+    with ExitStack() as first, serving(script, confirm="raise"):
+        run = first.enter_context(Run())
+        error: Any = waiting(lambda: agent(question=QUESTION))
+        error = saved(error) if is_saved else error
+        if where == "a run that has ended":
+            first.close()
+        with nullcontext(run) if where == "the open run" else Run() as inner:
             agent(history=error.resume(tools, {error.requests[0].id: True}))
-    assert (run.usage.requests, run.usage.input_tokens, run.usage.tool_calls) == (2, 300, 1)
+    assert (inner.usage.requests, inner.usage.input_tokens, inner.usage.tool_calls) == (2, 300, 1)
+    assert where == "a run that has ended" or run.usage.requests == 2
 
 
 @settings(max_examples=25, deadline=None)

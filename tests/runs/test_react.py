@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import dspy
 import pytest
-from support import ENGINES
+from support import ENGINES, start
 from wire_bodies import part, serving
 from wire_matrix import COLUMNS
 
@@ -26,9 +26,12 @@ def get_weather(city: str) -> str:
     return "sunny"
 
 
-async def get_weather_slowly(city: str) -> str:
+async def later(city: str) -> str:
     """Weather for a city."""
     return get_weather(city)
+
+
+LATER = dspy.Tool(later, name="get_weather")
 
 
 def heard(form: str, *calls: tuple[str, dict[str, Any]], first: int = 1) -> Any:
@@ -92,8 +95,9 @@ def results_of(prediction: Any) -> list[tuple[str, str, bool]]:
     ]
 
 
+@pytest.mark.parametrize("how", ["sync", "async"])
 @pytest.mark.parametrize("column", COLUMNS)
-def test_a_conversation_on_every_wire(column: str):
+def test_a_conversation_on_every_wire(column: str, how: str):
     """conversations: ReActV2 runs on every wire.
 
     Parallel calls, one of which fails, and a submit: every call is answered once, in order.
@@ -101,7 +105,8 @@ def test_a_conversation_on_every_wire(column: str):
     form = COLUMNS[column].form
     first = heard(form, ("get_weather", PARIS), ("get_weather", ROME))
     with serving(column, first, heard(form, SUBMIT, first=3)) as served, under(served.lm()):
-        out = agent()(question="Where?")
+        program: Any = dspy.ReActV2(TASK, tools=[get_weather if how == "sync" else LATER])
+        out = start(program, how, question="Where?")
     assert (out.answer, out.termination_reason) == ("mixed", "submit")
     assert [(name, failed) for name, _, failed in results_of(out)] == [
         ("get_weather", False),
@@ -135,21 +140,6 @@ def test_an_agent_sees_what_its_tool_saw(column: str):
         assert PNG in json.dumps(sent)
         assert "CUSTOM-TYPE" not in json.dumps(sent)
         assert f'"{PNG}' in json.dumps(sent) or f"base64,{PNG}" in json.dumps(sent)
-
-
-@pytest.mark.parametrize("column", COLUMNS)
-async def test_a_conversation_awaited(column: str):
-    """conversations: ReActV2 runs on every wire."""
-    form = COLUMNS[column].form
-    with (
-        serving(column, heard(form, ("get_weather_slowly", PARIS)), heard(form, SUBMIT, first=2)) as served,
-        under(served.lm()),
-    ):
-        program: Any = dspy.ReActV2(TASK, tools=[get_weather_slowly])
-        out = await program.acall(question="Where?")
-    assert (out.answer, out.termination_reason) == ("mixed", "submit")
-    assert results_of(out)[0] == ("get_weather_slowly", "sunny", False)
-    assert "sunny" in json.dumps(part("results", form, served.sent[1]))
 
 
 @pytest.mark.parametrize("column", COLUMNS)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pytest
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import sigadapt
 from sigadapt import ReAct, RequestContext, ToolDecl, ToolDecls, Toolset
 from sigadapt.errors import InvalidOption, InvalidSignature, InvalidToolDecl
-from sigadapt.runs.agent_tools import ToolsetTool
 from sigadapt.server_tools import WebSearch
 from sigadapt.testing import Answer, Call
 
@@ -177,8 +176,6 @@ def test_refused() -> None:
     with pytest.raises(InvalidToolDecl) as caught:
         ReAct("question -> answer", tools=[{"name": "stock"}])
     assert caught.value.code == "no_function"
-    with pytest.raises(InvalidToolDecl, match="toolset"):
-        asyncio.run(cast("Any", ToolsetTool(Toolset("shop", []), "shop")).acall())
 
 
 def test_prompted() -> None:

@@ -4,20 +4,18 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
 import dspy
 import pytest
+from agents import of, serving, text_of, watch
 from dspy.utils.callback import BaseCallback
-from internals import open_call
 from support import ADAPTERS, May, Talk, lm_of
 
 import sigadapt
 from sigadapt import InvalidToolCall, ToolCallParseError, ToolDecl, ToolDecls
 from sigadapt.errors import InvalidOption
-from sigadapt.testing import Answer, Call, Failure, LoopbackProvider
+from sigadapt.testing import Answer, Call, Failure
 
 pytestmark = pytest.mark.usefixtures("closed_streams")
 
@@ -42,42 +40,12 @@ async def find_later(city: str) -> str:
 SYNC, ASYNC = dspy.Tool(find), dspy.Tool(find_later, name="find")
 
 
-@contextmanager
-def play(
-    script: Any, wire: str = "openai", adapter: Any = None, cache: bool = False
-) -> Generator[LoopbackProvider]:
-    with LoopbackProvider(script) as net:
-        lm = lm_of(net, wire, cache=cache)
-        with dspy.context(lm=lm, adapter=adapter or sigadapt.ChatAdapter()):
-            yield net
-
-
-async def gathered(program: dspy.Module, **inputs: Any) -> list[Any]:
-    """The events of a run. An error that the iterator raises is the one of `Failed`."""
-    events: list[Any] = []
-    try:
-        async for event in sigadapt.stream(program, **inputs):
-            events.append(event)  # noqa: PERF401  (those before an error, too)
-    except Exception as raised:  # noqa: BLE001
-        assert events[-1].error is raised  # noqa: PT017
-    assert [each.step for each in events] == sorted(each.step for each in events)
-    return events
-
-
-def watch(program: dspy.Module, **inputs: Any) -> list[Any]:
-    return asyncio.run(asyncio.wait_for(gathered(program, **inputs), 20))
+def play(script: Any, wire: str = "openai", cache: bool = False) -> Any:
+    return serving(script, wire, cache=cache)
 
 
 def kinds(events: list[Any]) -> list[str]:
     return [type(each).__name__ for each in events]
-
-
-def of(kind: Any, events: list[Any]) -> list[Any]:
-    return [each for each in events if isinstance(each, kind)]
-
-
-def text_of(events: list[Any], field: str | None = "answer") -> str:
-    return "".join(each.text for each in of(sigadapt.events.TextDelta, events) if each.field == field)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -90,7 +58,7 @@ def test_text(wire: str, adapter: Any) -> None:
         sigadapt.adapters.XMLAdapter: f"<answer>\n{SAID}\n</answer>",
     }
     for program, inputs in ((dspy.Predict(May), {"tools": [find]}), (dspy.Predict(ANSWER), {})):
-        with play([Answer(text=texts[adapter])], wire, adapter()):
+        with play([Answer(text=texts[adapter])], wire), dspy.context(adapter=adapter()):
             events = watch(program, question="?", **inputs)
         assert text_of(events) == SAID == events[-1].prediction.answer
         assert len(of(sigadapt.events.TextDelta, events)) > 2
@@ -144,7 +112,7 @@ def test_the_cache() -> None:
 def test_reasks() -> None:
     """watching-runs: A reask counts on."""
     script = [Answer(calls=[Call("find", {"city": city})]) for city in (3, "Rome")]
-    with play(script, adapter=sigadapt.ChatAdapter(on_invalid="reask")):
+    with serving(script, on_invalid="reask"):
         events = watch(dspy.Predict(May), question="?", tools=[find])
     assert {each.step for each in events} == {1}
     assert {each.index for each in of(sigadapt.events.CallDelta, events)} == {0, 1}
@@ -298,11 +266,9 @@ def test_a_sync_stream_has_one_thread(engine: str) -> None:
         Answer(text=f"[[ ## answer ## ]]\n{SAID}", chunk=5),
         DONE,
     ]
-    with LoopbackProvider(script) as net:
-        lm = lm_of(net, "openai", cache=False, engine=engine)
-        with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-            agent = dspy.ReActV2(ANSWER, tools=[find_with_program])
-            events: list[Any] = [*sigadapt.stream_sync(agent, question="Where is Rome?")]
+    with play(script) as net, dspy.context(lm=lm_of(net, "openai", cache=False, engine=engine)):
+        agent = dspy.ReActV2(ANSWER, tools=[find_with_program])
+        events: list[Any] = [*sigadapt.stream_sync(agent, question="Where is Rome?")]
     assert threads == [f"stream of {type(agent).__name__}"]
     pieces = [event.text for event in events if type(event).__name__ == "TextDelta" and event.within]
     assert "".join(pieces) == SAID
@@ -313,8 +279,10 @@ def test_two_streams() -> None:
     """watching-runs: Two streams at once do not mix."""
 
     async def both() -> Any:
-        runs = (gathered(dspy.Predict(ANSWER), question=f"number {n}") for n in range(2))
-        return await asyncio.gather(*runs)
+        program = dspy.Predict(ANSWER)
+        return await asyncio.gather(
+            *(asyncio.to_thread(watch, program, question=f"number {n}") for n in (0, 1))
+        )
 
     with play(numbers):
         for number, events in enumerate(asyncio.run(both())):
@@ -467,7 +435,7 @@ def test_settings(program: dspy.Module) -> None:
 def test_a_leaked_token_is_in_no_event(wire: str) -> None:
     """asked-for-leniency: A leaked token is cut from a name."""
     script = [Answer(calls=[Call("find<|channel|>commentary", {"city": "Rome"})]), DONE]
-    with play(script, wire, sigadapt.ChatAdapter(repair=True)) as net:
+    with serving(script, wire, repair=True) as net:
         events = watch(dspy.ReActV2(ANSWER, tools=[ASYNC]), question="?")
     names = {each.name for each in of(sigadapt.events.CallDelta, events)}
     assert names <= {"find"}
@@ -510,10 +478,10 @@ def test_two_calls_alike() -> None:
 
     class Delay(BaseCallback):
         def on_tool_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-            call = open_call.get()
-            if call is not None and call.call.id == "1":  # its thread waits until the second call has ended
+            if next(starts) == 0:  # the thread of the first call waits until the second has ended
                 second_ran.wait(10)
 
+    starts = iter(range(10))
     numbers = iter(range(10))
 
     def roll(sides: int) -> int:
@@ -526,25 +494,21 @@ def test_two_calls_alike() -> None:
     for how in ("sync", "async"):
         agent = sigadapt.ReAct(ANSWER, tools=[roll])
         second_ran.clear()
-        with LoopbackProvider(script) as net, dspy.context(callbacks=[Delay()]):
-            lm = dspy.LM(**net.lm_options("openai"))
-            with dspy.context(lm=lm, adapter=sigadapt.ChatAdapter()):
-                stream: Any = sigadapt.stream_sync(agent, question="q")
-                events = [*stream] if how == "sync" else watch(agent, question="q")
+        starts = iter(range(10))
+        with play(script), dspy.context(callbacks=[Delay()]):
+            stream: Any = sigadapt.stream_sync(agent, question="q")
+            events = [*stream] if how == "sync" else watch(agent, question="q")
         by_event = {event.call_id: event.result.value for event in of(sigadapt.events.ResultReady, events)}
         first_round, *_ = sigadapt.rounds(events[-1].prediction)
         by_result = {result.call_id: result.value for result in first_round.results if result.name == "roll"}
         assert by_event == by_result
-        assert by_result["1"] > by_result["2"]
+        assert len({*by_result.values()}) == 2
 
 
 def test_a_call_that_is_late_has_the_result_that_the_model_reads() -> None:
     """watching-runs: A call that takes too long has the result that the model reads."""
     script = [Answer(calls=[Call("sleeps", {}), Call("sleeps_later", {})]), Answer(text="x")]
-    with (
-        LoopbackProvider(script) as provider,
-        dspy.context(lm=lm_of(provider), adapter=sigadapt.ChatAdapter()),
-    ):
+    with play(script) as provider:
         events = list(sigadapt.stream_sync(Impatient(), question="q"))
         read = str(provider.received[1].body)
     results = [event for event in events if isinstance(event, sigadapt.events.ResultReady)]

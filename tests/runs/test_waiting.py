@@ -7,21 +7,19 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import dspy
 import pytest
+from agents import FIND, PAY, Till, saved, serving, submits, waiting
 from processes import run_python
-from support import Turns
+from support import Turns, start
 
 import sigadapt
 from sigadapt import (
     Confirmation,
     InputNeeded,
-    ToolCall,
     ToolCalls,
     ToolDecl,
     ToolDecls,
@@ -33,58 +31,20 @@ from sigadapt.trust import is_signed, sign
 
 WIRES = ("openai", "responses", "anthropic", "gemini", "ollama")
 SECRET = "a secret of the server"  # noqa: S105
-FIND, PAY = Call("find", {"city": "Rome"}), Call("pay", {"to": "Ada", "eur": 500})
-DONE = Answer(calls=[Call("submit", {"answer": "done"})])
+DONE = submits("done")
 
 
-class Shop:
-    """Tools that note what ran; `pay` wants a yes."""
-
-    def __init__(self, policy: Any = True) -> None:
-        self.ran: list[tuple[Any, ...]] = []
-        self.tools = ToolDecls([ToolDecl.of(self.pay, requires_confirmation=policy), self.find])
-
-    def pay(self, to: str, eur: int, note: str = "invoice") -> str:
-        """Pay somebody."""
-        self.ran.append(("pay", to, eur, note))
-        return f"Paid {eur} EUR to {to}."
-
-    def find(self, city: str) -> str:
-        """Find a city."""
-        self.ran.append(("find", city))
-        return f"{city} lies in Europe."
-
-    def agent(self, **options: Any) -> Any:
-        return cast("Any", dspy).ReActV2("question -> answer", tools=self.tools, **options)
+def played(*script: Any, wire: str = "openai", confirm: Any = "raise", **options: Any) -> Any:
+    answers = script[0] if callable(script[0]) else script
+    return serving(answers, wire, confirm=confirm, **options)
 
 
-@contextmanager
-def played(*script: Any, wire: str = "openai", confirm: Any = "raise", **options: Any) -> Generator[Any]:
-    adapter = sigadapt.ChatAdapter(confirm=confirm, **options)
-    with (
-        LoopbackProvider(cast("Any", script[0] if callable(script[0]) else script)) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options(cast("Any", wire))), adapter=adapter),
-    ):
-        yield provider
-
-
-def waiting(program: Any, *script: Any, wire: str = "openai", how: str = "sync", **inputs: Any) -> Any:
+def stopped(program: Any, *script: Any, wire: str = "openai", how: str = "sync", **inputs: Any) -> Any:
     """The error that a run ends in, after as many requests as the script has answers."""
-    run = {
-        "sync": lambda: program(**inputs),
-        "async": lambda: asyncio.run(program.acall(**inputs)),
-        "streamed": lambda: asyncio.run(_streamed(program, **inputs)),
-    }[how]
     with played(*script, wire=wire) as provider:
-        with pytest.raises(InputNeeded) as caught:
-            run()
+        error = waiting(lambda: start(program, how, **inputs))
         assert len(provider.received) == len(script)
-    return caught.value
-
-
-async def _streamed(program: Any, **inputs: Any) -> None:
-    async for _ in cast("Any", dspy).streamify(program)(**inputs):
-        pass
+    return error
 
 
 @pytest.mark.parametrize("how", ["sync", "async", "streamed"])
@@ -93,9 +53,9 @@ def test_nothing_of_a_turn_runs_before_the_decision(how: str):
 
     runs: A streamed run waits as well.
     """
-    shop = Shop()
+    shop = Till()
     first, second = Answer(calls=[FIND]), Answer(text="I pay.", calls=[FIND, PAY, Call("find", {"city": 3})])
-    error = waiting(shop.agent(), first, second, how=how, question="Pay Ada.")
+    error = stopped(shop.agent(), first, second, how=how, question="Pay Ada.")
     assert shop.ran == [("find", "Rome")]
     assert [call.name for call in error.calls] == ["find", "pay", "find"]
     [request] = error.requests
@@ -112,10 +72,10 @@ def over_1000(args: dict[str, Any]) -> bool | Confirmation:
 
 def test_a_policy_or_somebody_who_is_asked_does_not_wait():
     """runs: What needs no yes does not wait."""
-    shop = Shop(over_1000)
+    shop = Till(over_1000)
     with played(Answer(calls=[PAY]), DONE):
         assert shop.agent()(question="Pay.").answer == "done"
-    asked = Shop()
+    asked = Till()
     asked.tools = asked.tools.confirmed_by(lambda name, args, hint: False)
     with played(Answer(calls=[PAY]), DONE):
         assert asked.agent()(question="Pay.").answer == "done"
@@ -125,7 +85,7 @@ def test_a_policy_or_somebody_who_is_asked_does_not_wait():
 @pytest.mark.parametrize("wire", ["openai", "ollama"])
 def test_a_forced_submit_does_not_wait(wire: str):
     """runs: A forced submit does not wait."""
-    shop = Shop()
+    shop = Till()
     forced = Answer(calls=[Call("submit", {"answer": "a guess"}), PAY])
     with played(Answer(calls=[FIND]), forced, wire=wire):
         out = shop.agent(max_iters=1)(question="Pay.")
@@ -135,7 +95,7 @@ def test_a_forced_submit_does_not_wait(wire: str):
 @pytest.mark.parametrize("form", ["declared", "plain"])
 def test_inside_of_a_tool_nobody_waits(form: str, caplog: pytest.LogCaptureFixture):
     """runs: Inside of a tool nobody waits."""
-    shop = Shop()
+    shop = Till()
     inner = shop.agent()
 
     def research(question: str) -> str:
@@ -190,8 +150,8 @@ with dspy.context(lm=dspy.LM(**given["lm"]), adapter=sigadapt.ChatAdapter(confir
 def test_a_run_goes_on_in_another_process(tmp_path: Path):
     """runs: A run goes on from JSON."""
     thinks: Any = {"reasoning": "Hm.", "signature": "c2lnbmVk"}
-    error = waiting(
-        Shop().agent(),
+    error = stopped(
+        Till().agent(),
         Answer(text="I pay.", calls=[PAY, FIND], **thinks),
         wire="anthropic",
         question="Pay Ada.",
@@ -213,7 +173,7 @@ def test_a_run_goes_on_in_another_process(tmp_path: Path):
 
 def test_an_error_is_the_same_after_json_and_pickle():
     """runs: A run goes on from JSON."""
-    error = waiting(Shop().agent(), Answer(text="I pay.", calls=[PAY]), question="Pay.")
+    error = stopped(Till().agent(), Answer(text="I pay.", calls=[PAY]), question="Pay.")
     for again in (
         InputNeeded.model_validate_json(error.model_dump_json()),
         pickle.loads(pickle.dumps(error)),  # noqa: S301  (its own)
@@ -230,7 +190,7 @@ def test_an_error_is_the_same_after_json_and_pickle():
 @pytest.mark.parametrize("wire", WIRES)
 def test_every_call_of_the_turn_is_answered(wire: str, given: str):
     """runs: Every call of the turn is answered."""
-    shop = Shop()
+    shop = Till()
     calls = [
         PAY,
         Call("find", {"city": 3}),
@@ -238,7 +198,7 @@ def test_every_call_of_the_turn_is_answered(wire: str, given: str):
         Call("pay", {"to": "Bob", "eur": 1}),
     ]
     agent = shop.agent()
-    error = waiting(agent, Answer(calls=calls), wire=wire, question="Pay.")
+    error = stopped(agent, Answer(calls=calls), wire=wire, question="Pay.")
     one, two = error.requests
     tools = shop.tools if given == "own" else agent.tools.values()
     history = asyncio.run(error.aresume(tools, {one.id: "Too much.", two.id: True}))
@@ -257,73 +217,32 @@ def test_every_call_of_the_turn_is_answered(wire: str, given: str):
     assert "submit again" in body
 
 
-def test_an_edited_call_runs_as_it_was_edited():
-    """runs: Every call of the turn is answered."""
-    shop = Shop()
-    error = waiting(shop.agent(), Answer(calls=[PAY]), question="Pay.")
-    [request] = error.requests
-    edited = ToolCall(id=request.call.id, name="pay", args={"to": "Ada", "eur": 50})
-    history = error.resume(shop.tools, {request.id: edited})
-    assert shop.ran == [("pay", "Ada", 50, "invoice")]
-    [(call, result)] = rounds(history)[0].pairs
-    value, _, note = result.value.partition("\n\n")
-    assert (cast("ToolCall", call).args["eur"], value) == (500, "Paid 50 EUR to Ada.")
-    assert note == 'A person edited this call before it ran. It ran with {"to":"Ada","eur":50}.'
-
-
-def test_a_decision_is_checked_before_anything_runs():
-    """runs: A decision is checked before anything runs."""
-    shop, strict = Shop(), Shop()
-    strict.tools = ToolDecls(
-        [ToolDecl.of(each, requires_confirmation=True) for each in (strict.pay, strict.find)]
-    )
-    error = waiting(shop.agent(), Answer(calls=[FIND, PAY]), question="Pay.")
-    [request] = error.requests
-    for tools, decisions, code in (
-        (shop.tools, {}, "undecided"),
-        (shop.tools, {request.id: True, "confirm_other": True}, "unknown_decision"),
-        (strict.tools, {request.id: True}, "undecided"),
-    ):
-        with pytest.raises(InvalidHistory) as caught:
-            error.resume(tools, decisions)
-        assert caught.value.code == code
-    with pytest.raises(InvalidOption) as invalid:
-        error.resume(shop.tools, {request.id: 1})
-    assert invalid.value.code == "invalid_decision"
-    assert (shop.ran, strict.ran) == ([], [])
-    error.resume(shop.tools, {request.id: False})
-    assert shop.ran == [("find", "Rome")]
-
-
 def test_two_waits_in_a_row_and_histories_that_stay():
     """runs: Two waits in a row.
 
     runs: A history of the caller stays as it is.
     """
-    shop = Shop()
+    shop = Till()
     with played(Answer(calls=[FIND]), DONE):
         given = shop.agent()(question="Where is Rome?").history
     before = given.model_dump_json()
-    error = waiting(shop.agent(), Answer(calls=[PAY]), question="Pay.", history=given)
+    error = stopped(shop.agent(), Answer(calls=[PAY]), question="Pay.", history=given)
     yes, no = (error.resume(shop.tools, {error.requests[0].id: decision}) for decision in (True, False))
-    again = waiting(shop.agent(), Answer(calls=[Call("pay", {"to": "Bob", "eur": 7}, id="two")]), history=yes)
+    again = stopped(shop.agent(), Answer(calls=[Call("pay", {"to": "Bob", "eur": 7}, id="two")]), history=yes)
     assert given.model_dump_json() == before == error.history.model_dump_json()
     assert (len(yes.messages), len(no.messages), len(again.history.messages)) == (3, 3, 3)
     assert "Paid 500 EUR to Ada." in again.history.model_dump_json()
-    assert again.requests[0].id != error.requests[0].id
-    with pytest.raises(InvalidHistory, match="no request of this turn"):
-        again.resume(shop.tools, {error.requests[0].id: True})
 
 
 def test_a_conversation_with_a_results_field_goes_on():
     """runs: A conversation with a results field goes on."""
-    shop = Shop()
+    shop = Till()
     predict = dspy.Predict(Turns)
     with played(Answer(calls=[FIND]), Answer(calls=[PAY])) as provider:
         calls: Any = cast("Any", predict)(question="Pay.", tools=shop.tools).calls
         with pytest.raises(InputNeeded) as caught:
             predict(question="Pay.", tools=shop.tools, results=calls.run(shop.tools))
-    error = InputNeeded.model_validate_json(caught.value.model_dump_json())
+    error = saved(caught.value)
     history = error.resume(shop.tools, {error.requests[0].id: True})
     history = dspy.History.model_validate_json(history.model_dump_json())
     with played(Answer(text="Ada is paid.")) as provider:
@@ -345,7 +264,7 @@ def test_an_image_that_a_tool_returned_goes_on():
 
     tools = ToolDecls([ToolDecl.of(look, requires_confirmation=True)])
     agent = cast("Any", dspy).ReActV2("question -> answer", tools=tools)
-    error = waiting(agent, Answer(calls=[Call("look", {"place": "here"})]), wire="anthropic", question="?")
+    error = stopped(agent, Answer(calls=[Call("look", {"place": "here"})]), wire="anthropic", question="?")
     history = error.resume(tools, {error.requests[0].id: True})
     with played(DONE, wire="anthropic") as provider:
         agent(history=dspy.History.model_validate_json(history.model_dump_json()))
@@ -353,28 +272,9 @@ def test_an_image_that_a_tool_returned_goes_on():
     assert result["content"][0]["source"]["data"] == "iVBORw0KGgo="
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"calls": 1}', b"\xff"])
-def test_what_is_no_saved_run_is_refused(text: str | bytes):
-    """runs: What is no saved run is refused."""
-    with pytest.raises(InvalidHistory) as caught:
-        InputNeeded.model_validate_json(text)
-    assert caught.value.code == "unreadable_history"
-
-
-def test_an_input_without_a_json_form_is_refused():
-    """runs: What is no saved run is refused."""
-    shop, calls = Shop(), ToolCalls([{"name": "pay", "args": {"to": "Ada", "eur": 5}}])
-    error = InputNeeded(
-        calls, calls.awaiting_confirmation(shop.tools), dspy.History(messages=[]), {"question": object()}
-    )
-    with pytest.raises(InvalidHistory) as caught:
-        error.model_dump_json()
-    assert caught.value.code == "unreadable_history"
-
-
 def test_a_run_that_waits_can_be_signed():
     """runs: A run that waits can be signed."""
-    error = waiting(Shop().agent(), Answer(calls=[FIND]), Answer(calls=[PAY]), question="Pay.")
+    error = stopped(Till().agent(), Answer(calls=[FIND]), Answer(calls=[PAY]), question="Pay.")
     marks, text = sign(error, SECRET, context="user 7"), error.model_dump_json()
     again = InputNeeded.model_validate_json(text)
     assert is_signed(again, marks, SECRET, context="user 7")
@@ -390,25 +290,20 @@ def test_a_run_that_waits_can_be_signed():
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_an_agent_that_asks_nobody_is_refused_before_its_first_request(how: str):
     """confirmation: An agent refuses a tool with nobody to ask."""
-    shop = Shop()
+    shop = Till()
     with played(Answer(calls=[PAY]), DONE, confirm=None) as provider:
         with pytest.raises(InvalidToolDecl, match="confirmed_by") as caught:
-            shop.agent()(question="Pay.") if how == "sync" else asyncio.run(
-                shop.agent().acall(question="Pay.")
-            )
+            start(shop.agent(), how, question="Pay.")
         assert (caught.value.code, caught.value.tool, provider.received) == ("nobody_to_ask", "pay", ())
 
 
-def test_an_option_takes_what_it_knows():
+@pytest.mark.parametrize(
+    ("name", "value"), [("confirm", "perhaps"), ("confirm", True), ("tool_errors", None)]
+)
+def test_an_option_takes_what_it_knows(name: str, value: Any):
     """adapter-plug-in: A value that an option does not take is refused."""
-    for options in (
-        {"confirm": "perhaps"},
-        {"confirm": True},
-        {"tool_errors": "none"},
-        {"tool_errors": None},
-    ):
-        with pytest.raises(InvalidOption):
-            sigadapt.ChatAdapter(**cast("Any", options))
+    with pytest.raises(InvalidOption):
+        sigadapt.ChatAdapter(**{name: value})
 
 
 def of_calls(tools: ToolDecls, **place: Any) -> InputNeeded:
@@ -416,7 +311,7 @@ def of_calls(tools: ToolDecls, **place: Any) -> InputNeeded:
     calls = ToolCalls([{"id": "c1", "name": "pay", "args": {}}, {"id": "c2", "name": "pay", "args": {}}])
     history = dspy.History(messages=[{"question": "Before."}])
     error = InputNeeded(calls, calls.awaiting_confirmation(tools), history, {"question": "Pay."}, **place)
-    return InputNeeded.model_validate_json(error.model_dump_json())
+    return saved(error)
 
 
 def gone_on(door: str, error: Any, tools: ToolDecls, decisions: Any, **options: Any) -> list[Any]:
@@ -461,7 +356,7 @@ def test_what_is_left_of_a_turn_is_the_same_run(door: str):
     first, second = error.requests
     with sigadapt.Run() as run, pytest.raises(InputNeeded) as caught:
         gone_on(door, error, tools, {first.id: True}, partial=True)
-    left = InputNeeded.model_validate_json(caught.value.model_dump_json())
+    left = saved(caught.value)
     assert left.run is not None
     assert (left.run.usage.tool_calls, run.usage.tool_calls) == (1, 1)
     assert (left.id, left.calls, left.field, left.results_field) == (
@@ -496,7 +391,7 @@ def test_calls_in_sequence_go_on_in_sequence(door: str):
     tools = ToolDecls([ToolDecl.of(pay, requires_confirmation=True)])
     error = of_calls(tools, results_field="results")
     error.one_by_one = True
-    error = InputNeeded.model_validate_json(error.model_dump_json())
+    error = saved(error)
     results = gone_on(door, error, tools, {request.id: True for request in error.requests})
     assert [result.value for result in results] == ["paid", "paid"]
 
@@ -544,33 +439,15 @@ def test_a_turn_of_rejected_calls_asks_no_toolset(door: str):
     def away(context: Any) -> list[Any]:
         raise ConnectionError("the server is away")
 
-    error = of_calls(Shop().tools, results_field="results")
+    error = of_calls(Till().tools, results_field="results")
     tools: Any = sigadapt.Toolset("shop", away)
     results = gone_on(door, error, tools, {request.id: False for request in error.requests})
     assert [result.is_error for result in results] == [True, True]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_of_decisions_that_come_later_a_call_that_needs_a_yes_by_now_waits(door: str):
-    """tool-context: Some decisions may come later."""
-
-    def tools_of(*, asks: bool) -> ToolDecls:
-        find = ToolDecl("find", func=lambda: "found", requires_confirmation=asks)
-        return ToolDecls([ToolDecl("pay", func=lambda: "paid", requires_confirmation=True), find])
-
-    calls = ToolCalls([{"id": "c1", "name": "pay", "args": {}}, {"id": "c2", "name": "find", "args": {}}])
-    asked = calls.awaiting_confirmation(tools_of(asks=False))
-    error = InputNeeded(
-        calls, asked, dspy.History(messages=[]), {"question": "Pay."}, results_field="results"
-    )
-    with pytest.raises(InputNeeded) as caught:
-        gone_on(door, error, tools_of(asks=True), {error.requests[0].id: True}, partial=True)
-    assert [request.call.id for request in caught.value.requests] == ["c2"]
-
-
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"calls": 7}', b"\xff"])
 def test_a_text_that_is_no_run_is_told(text: Any):
-    """runs: A run goes on from JSON."""
+    """runs: What is no saved run is refused."""
     with pytest.raises(InvalidHistory, match="it is no saved InputNeeded") as caught:
         InputNeeded.model_validate_json(text)
     assert caught.value.code == "unreadable_history"
@@ -579,19 +456,22 @@ def test_a_text_that_is_no_run_is_told(text: Any):
 
 
 def test_a_run_that_json_cannot_hold_is_told():
-    """runs: A run goes on from JSON."""
-    error = of_calls(Shop().tools)
-    error.state = {"lock": object()}
-    with pytest.raises(InvalidHistory, match=r"cannot be saved: .*object") as caught:
-        error.model_dump_json()
-    assert caught.value.code == "unreadable_history"
-    assert (caught.value.path, "deps" in str(caught.value.fix)) == ("/lock", True)
+    """runs: What is no saved run is refused."""
+    with_state = of_calls(Till().tools)
+    with_state.state = {"lock": object()}
+    with_event = InputNeeded(with_state.calls, with_state.requests, with_state.history, {"q": object()})
+    for error in (with_state, with_event):
+        with pytest.raises(InvalidHistory, match=r"cannot be saved: .*object") as caught:
+            error.model_dump_json()
+        assert caught.value.code == "unreadable_history"
+        if error is with_state:
+            assert (caught.value.path, "deps" in str(caught.value.fix)) == ("/lock", True)
 
 
 @pytest.mark.parametrize("kind", [sigadapt.ReAct, cast("Any", dspy).ReActV2])
 def test_a_run_with_odd_text_and_numbers_is_saved(kind: Any) -> None:
     """runs: Whatever a tool fails with, the run can be saved."""
-    shop = Shop()
+    shop = Till()
 
     def read_file(city: str) -> str:
         """Read the file of a city."""
@@ -603,7 +483,7 @@ def test_a_run_with_odd_text_and_numbers_is_saved(kind: Any) -> None:
         agent = kind("question, limit: float -> answer", tools=tools)
         with pytest.raises(InputNeeded) as caught:
             agent(question="Pay.", limit=float("inf"))
-        error = InputNeeded.model_validate_json(caught.value.model_dump_json())
+        error = saved(caught.value)
         agent(history=error.resume(tools, {error.requests[0].id: True}))
         rows = [received.body["messages"] for received in provider.received]
     assert rows[2][: len(rows[1])] == rows[1]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 import pytest
-from agents import AGENTS, serving, submits, turn
+from agents import AGENTS, saved, serving, submits, turn, waiting
 
 import sigadapt
 from sigadapt import Declined, InputNeeded, Pending, ToolCalls, ToolContext, ToolDecl, ToolDecls, WaitingRuns
@@ -62,15 +62,9 @@ def in_store(error: InputNeeded, folder: Any) -> InputNeeded:
 
 KEPT: dict[str, Callable[[InputNeeded, Any], InputNeeded]] = {
     "as the object": lambda error, folder: error,
-    "as JSON": lambda error, folder: InputNeeded.model_validate_json(error.model_dump_json()),
+    "as JSON": lambda error, folder: saved(error),
     "in WaitingRuns": in_store,
 }
-
-
-def waiting(start: Callable[[], Any]) -> InputNeeded:
-    with pytest.raises(InputNeeded) as caught:
-        start()
-    return caught.value
 
 
 @pytest.mark.parametrize(("wait", "keep"), itertools.product(WAITS, KEPT))
@@ -158,7 +152,7 @@ def test_a_turn_in_sequence_goes_on_in_sequence(wait: str, order: str, how: str)
         with serving([turn(*made), submits()], confirm="raise"):
             error = waiting(lambda: kind("question -> answer", tools=[*tools])(question="q"))
     assert "second" not in ran
-    error = InputNeeded.model_validate_json(error.model_dump_json())
+    error = saved(error)
     decisions = {error.requests[0].id: decision}
     results = (
         error.results_of(tools, decisions)
@@ -178,7 +172,10 @@ TOOLS_LATER: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize(("wait", "later"), itertools.product(WAITS, TOOLS_LATER))
 def test_declining_needs_no_tool(wait: str, later: str) -> None:
-    """tool-context: Declining needs no tool."""
+    """tool-context: Declining needs no tool.
+
+    runs: A rejection needs no tool.
+    """
     calls = ToolCalls([{"id": "c1", "name": "order", "args": {}}])
     tools = ToolDecls([WAITS[wait][0]()])
     if wait == "an approval":
@@ -241,14 +238,14 @@ def test_a_saved_run_shows_what_it_runs(old: Any, new: Any) -> None:
         if member != old or type(member) is not type(old):
             continue
         tried += 1
-        saved = json.loads(text)
-        holder = saved
+        row = json.loads(text)
+        holder = row
         for key in at[:-1]:
             holder = holder[key]
         holder[at[-1]] = new
         paid.clear()
         try:
-            error = InputNeeded.model_validate_json(json.dumps(saved))
+            error = InputNeeded.model_validate_json(json.dumps(row))
             shown = [(request.call.name, request.call.args) for request in error.requests]
             error.results_of(tools, {request.id: True for request in error.requests})
         except sigadapt.SigadaptError:
@@ -264,10 +261,10 @@ def test_a_saved_question_has_a_schema(schema: Any) -> None:
     with sigadapt.Run(state={"cart": []}):
         calls = ToolCalls([{"id": "c1", "name": "order", "args": {}}])
         error = waiting(lambda: calls.run([ToolDecl.of(asked, name="order")]))
-    saved = json.loads(error.model_dump_json())
-    saved["requests"]["tool_calls"][0]["args"]["schema"] = schema
+    row = json.loads(error.model_dump_json())
+    row["requests"]["tool_calls"][0]["args"]["schema"] = schema
     with pytest.raises(InvalidHistory, match="no saved InputNeeded"):
-        InputNeeded.model_validate_json(json.dumps(saved))
+        InputNeeded.model_validate_json(json.dumps(row))
 
 
 def test_a_run_that_cannot_be_read_hides_no_other(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
