@@ -5,10 +5,9 @@ from typing import Any
 
 import dspy
 import pytest
-from internals import demo
 
 from sigadapt.commands import main
-from sigadapt.testing import WIRES, LoopbackProvider
+from sigadapt.testing import WIRES, Answer, Call, LoopbackProvider
 
 ON_EACH = [(wire, engine) for wire in WIRES for engine in ("auto", "litellm")]
 
@@ -22,9 +21,13 @@ def test_the_demo_runs_on_every_wire(wire: str, engine: str, capsys: pytest.Capt
     """loopback-provider: The demo runs on every wire.
 
     loopback-provider: The demo shows parallel calls and an answer without a call.
+
+    command-line: The demo is one screen.
     """
     assert run(wire, engine) == 0
     shown = capsys.readouterr().out
+    assert len(shown.splitlines()) <= 40
+    assert max(map(len, shown.splitlines())) <= 80
     assert "class Assist(dspy.Signature):" in shown
     assert "What leaves, the tools of POST /" in shown
     assert shown.count('"get_weather"') == 1, "the schema once"
@@ -32,15 +35,6 @@ def test_the_demo_runs_on_every_wire(wire: str, engine: str, capsys: pytest.Capt
     assert "call    get_weather(city='Paris')" in shown
     assert "call    get_weather(city='Rome', days=2)" in shown
     assert "answer  Forty-two." in shown
-
-
-@pytest.mark.parametrize(("wire", "engine"), ON_EACH)
-def test_the_demo_fits_on_one_screen(wire: str, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """command-line: The demo is one screen."""
-    run(wire, engine)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 40
-    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(("wire", "engine"), ON_EACH)
@@ -65,7 +59,8 @@ def test_a_real_model_takes_the_embedded_providers_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """loopback-provider: A real model takes the embedded provider's place."""
-    with LoopbackProvider(demo.policy) as provider:
+    script = [Answer(calls=[Call("get_weather", {"city": "Paris"})]), Answer(text="Forty-two.")]
+    with LoopbackProvider(script) as provider:
         monkeypatch.setenv("OPENAI_API_KEY", "from the environment")
         monkeypatch.setenv("OPENAI_API_BASE", provider.base_url("openai"))
         assert main(["demo", "--model", "openai/gpt-4o-mini"]) == 0
@@ -114,11 +109,6 @@ def test_words_that_are_off_are_a_usage_error(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("sigadapt")
     assert told in line
-
-
-def test_the_demos_tool_cannot_run() -> None:
-    with pytest.raises(NotImplementedError):
-        demo.get_weather("Paris")
 
 
 @pytest.fixture(autouse=True)

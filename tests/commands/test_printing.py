@@ -1,12 +1,15 @@
 """What others wrote is printed without what would drive a terminal."""
 
+import io
 import json
+from contextlib import redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import layout
 
 from sigadapt.commands import main
 
@@ -35,8 +38,14 @@ def test_escapes_of_a_tool_do_not_reach_the_terminal(words: list[str], capsys: A
     assert "\\u202e" in printed
 
 
-@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_the_layout_prints_and_is_the_same_json(value: Any) -> None:
-    written = layout(value, 20)
-    assert is_plain(written)
-    assert json.loads(written) == value
+@given(st.text())
+def test_what_a_model_wrote_does_not_reach_the_terminal(text: str) -> None:
+    code, printed = read(json.dumps({"choices": [{"message": {"content": text}}]}).encode())
+    assert (code, is_plain(printed)) == (0, True)
+
+
+def read(content: bytes) -> tuple[int, str]:
+    with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as printed:
+        file = Path(folder, "answer")
+        file.write_bytes(content)
+        return main(["read", str(file)]), printed.getvalue()

@@ -37,13 +37,10 @@ def read(content: bytes, *words: str) -> tuple[int, dict[str, Any], str]:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", list(WIRES))
-def test_the_wire_is_found_out(wire: str, *, stream: bool, tmp_path: Path, capsys: Any) -> None:
+def test_the_wire_is_found_out(wire: str, *, stream: bool) -> None:
     """command-line: Bodies and streams of every wire are read."""
-    file = tmp_path / "answer"
-    file.write_bytes(bytes_of(wire, GOOD, stream=stream))
-    assert main(["read", str(file), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["kind"] == ("stream" if stream else "body")
+    code, found, _ = read(bytes_of(wire, GOOD, stream=stream))
+    assert (code, found["kind"]) == (0, "stream" if stream else "body")
     assert found["wire"] == DIALECTS.get(wire, wire)
     (choice,) = found["choices"]
     assert choice["text"] == "Let me look."
@@ -68,20 +65,13 @@ def test_calls_are_checked_against_tools_on_request(
     assert "Rome" in shown
 
 
-def test_calls_of_declared_tools_are_read_from_text(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_is_read_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """command-line: Text needs the tools."""
     text = b'Sure. <tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert main(["read", "-", "--tools", TOOLS, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["kind"] == "text"
-    (call,) = found["choices"][0]["calls"]
+    (call,) = json.loads(capsys.readouterr().out)["choices"][0]["calls"]
     assert call["altered"] == ["recovered"]
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert main(["read", "-"]) == 2
-    assert "only calls of declared tools are read from text" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -96,18 +86,14 @@ def test_calls_of_declared_tools_are_read_from_text(
         (b'{"error": {"message": "overloaded"}}', 1, "the provider answered with an error: overloaded"),
     ],
 )
-def test_what_cannot_be_read_is_one_sentence(
-    content: bytes, code: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_read_is_one_sentence(content: bytes, code: int, told: str) -> None:
     """command-line: An error is one line, and never a traceback.
 
     command-line: The exit code says what happened.
     """
-    file = tmp_path / "answer"
-    file.write_bytes(content)
-    assert main(["read", str(file)]) == code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("sigadapt read: ")
+    found_code, _, errors = read(content)
+    (line,) = errors.splitlines()
+    assert (found_code, line.startswith("sigadapt read: ")) == (code, True)
     assert told in line
 
 
@@ -144,39 +130,25 @@ def test_a_call_under_an_alias_has_its_declared_name(wire: str, *, stream: bool)
     assert bad == [("files.read", "schema_mismatch"), ("nothing", "unknown_tool")]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Paris"}}]',
-        '[get_weather(city="Paris")]',
-        '{"name": "get_weather", "arguments": {"city": "Paris"}}',
-    ],
-)
-def test_text_that_looks_like_json_needs_the_tools_too(text: str, tmp_path: Path, capsys: Any) -> None:
-    """command-line: Text needs the tools."""
-    (tmp_path / "t.txt").write_text(text, "utf-8")
-    assert main(["read", str(tmp_path / "t.txt")]) == 2
-    assert "model's text, give the tools with --tools" in capsys.readouterr().err
-    assert main(["read", str(tmp_path / "t.txt"), "--tools", TOOLS]) == 0
-    assert "Paris" in capsys.readouterr().out
+CALLS_IN_TEXT = [
+    '[get_weather(city="Paris")]',
+    '{"name": "get_weather", "arguments": {"city": "Paris"}}',
+    '[{"name": "get_weather", "arguments": {"city": "Paris"}}]',
+    '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>',
+    '[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Paris"}}]',
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[get_weather(city="Paris")]',
-        '{"name": "get_weather", "arguments": {"city": "Paris"}}',
-        '[{"name": "get_weather", "arguments": {"city": "Paris"}}]',
-        '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>',
-    ],
-)
+@pytest.mark.parametrize("text", CALLS_IN_TEXT)
 def test_text_that_looks_like_json_is_text_if_it_calls_a_tool(text: str) -> None:
     """command-line: Text needs the tools."""
+    code, found, told = read(text.encode())
+    assert (code, found, "--tools" in told) == (2, {}, True)
     _, found, _ = read(text.encode(), "--tools", TOOLS)
     assert found["kind"] == "text"
     assert [call["args"] for choice in found["choices"] for call in choice["calls"]] == [{"city": "Paris"}]
     broken = text.replace("get_weather", "get_time")
-    if not broken.startswith("<"):
+    if broken.startswith(("[g", "[{", "{")):
         code, found, told = read(broken.encode(), "--tools", TOOLS)
         assert (code, found) == (2, {})
         assert told.startswith("sigadapt read: ")

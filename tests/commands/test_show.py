@@ -4,9 +4,7 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any, cast
 
 import dspy
@@ -37,18 +35,8 @@ def test_the_request_is_the_one_that_a_program_sends(wire: str, capsys: Any) -> 
     row = WIRES[wire]
     changes = cast("list[Any]", lm.history[-1].get("changes") or [])
     options = [word for key, value in row.options.items() for word in (f"--{key.replace('_', '-')}", value)]
-    words = [
-        ASSIST,
-        "-t",
-        TOOLS,
-        "-m",
-        row.model,
-        *options,
-        "-i",
-        "question=Weather in Rome?",
-        "-i",
-        "days=2",
-    ]
+    words = [ASSIST, "-t", TOOLS, "-m", row.model, *options]
+    words += ["-i", "question=Weather in Rome?", "-i", "days=2"]
     (sent,) = document(capsys, *words)["requests"]
     assert sent["body"] == received.body
     assert sent["path"] == received.path
@@ -210,24 +198,6 @@ def test_what_cannot_be_shown_is_one_sentence(
     assert line.startswith("sigadapt show: ")
     assert told in line
     assert captured.out == ""
-
-
-@pytest.mark.slow
-def test_the_command_runs_from_a_shell(tmp_path: Any) -> None:
-    """command-line: A module of the working directory is found."""
-    (tmp_path / "mine.py").write_text(
-        "import dspy\nfrom sigadapt import ToolCalls, ToolDecls\n"
-        "class Ask(dspy.Signature):\n    question: str = dspy.InputField()\n"
-        "    tools: ToolDecls = dspy.InputField()\n    calls: ToolCalls = dspy.OutputField()\n"
-        "TOOLS = [{'name': 'now', 'description': 'The time.'}]\n",
-        "utf-8",
-    )
-    env = {**os.environ, "PYTHONPATH": str(Path(sigadapt.__file__).parents[1])}
-    command = [sys.executable, "-m", "sigadapt", "show", "mine:Ask"]
-    command += ["--tools", "mine:TOOLS", "--model", "openai/gpt-4o-mini"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=True)  # noqa: S603
-    assert "POST /v1/chat/completions" in done.stdout
-    assert done.stderr == ""
 
 
 def test_a_servers_token_is_not_shown(capsys: Any) -> None:

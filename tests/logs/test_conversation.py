@@ -5,14 +5,13 @@ import gzip
 import json
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import pytest
 from budgets import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import PROVIDERS
 from tables import table
 
 import sigadapt
@@ -63,29 +62,30 @@ def said(conversation: Conversation) -> list[Any]:
     ]
 
 
-def sent_again(conversation: Conversation, wire: str = "openai") -> dict[str, Any]:
-    with (
-        LoopbackProvider([Answer(text="ok")]) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options(wire))),
-    ):
-        conversation.program()(**conversation.inputs())
+def sent_again(
+    conversation: Conversation, wire: str = "openai", changes: list[Any] | None = None, **inputs: Any
+) -> dict[str, Any]:
+    """What leaves for a conversation; `changes` gets what is on record of it."""
+    with LoopbackProvider([Answer(text="ok")]) as provider:
+        lm: Any = dspy.LM(**provider.lm_options(wire))
+        with dspy.context(lm=lm):
+            conversation.program()(**{**conversation.inputs(), **inputs})
+    if changes is not None:
+        changes += [each for entry in lm.history for each in entry.get("changes") or ()]
     return dict(provider.received[0].body)
-
-
-def test_every_writer_reads() -> None:
-    """logs: A request of each wire is one conversation."""
-    writers = [each.name for each in PROVIDERS if "turn" in vars(type(each))]
-    readers = [each.name for each in PROVIDERS if "request" in vars(type(each))]
-    assert set(writers) <= set(readers) == set(REQUESTS)
 
 
 @pytest.mark.parametrize("wire", REQUESTS)
 @pytest.mark.parametrize("to", NATIVE)
 def test_a_conversation_moves(wire: str, to: str) -> None:
-    """logs: Nothing is added to a recorded conversation."""
-    conversation = sigadapt.logs.conversation_from_request(REQUESTS[wire])
+    """logs: A request of each wire is one conversation.
+
+    logs: Nothing is added to a recorded conversation.
+    """
+    conversation = conversation_from_request(REQUESTS[wire])
+    assert conversation.wire == wire
     body = sent_again(conversation, to)
-    again = sigadapt.logs.conversation_from_request(body)
+    again = conversation_from_request(body)
     assert again.inputs() == conversation.inputs()
     assert again.tools.fingerprint() == conversation.tools.fingerprint()
     assert "##" not in json.dumps(body)
@@ -126,7 +126,7 @@ def test_round_trip(wire: str, turns: list[Any], last: tuple[Any, Any], system: 
     results = under_way.get("results")
     first = Conversation(wire, ToolDecls([DECL]), system, history, last[0], results)
     body = sent_again(first, wire)
-    again = sigadapt.logs.conversation_from_request(body)
+    again = conversation_from_request(body)
     assert (again.system, again.question) == (system, last[0])
     pairs = [(row.get("question"), row.get("answer")) for row in again.history.messages]
     assert pairs == [(question, answer) for question, _, answer in turns]
@@ -147,12 +147,12 @@ def test_corpus(wire: str) -> None:
     """logs: Recorded requests are read and sent again."""
     with gzip.open(Path(CORPUS) / "logs" / f"{wire}.jsonl.gz", "rt", encoding="utf-8") as lines:
         bodies = [json.loads(line)["request"] for line in lines]
-    read, differ = [sigadapt.logs.conversation_from_request(body) for body in bodies], list[Any]()
+    read, differ = [conversation_from_request(body) for body in bodies], list[Any]()
     own = {"openai-chat": "openai", "openai-responses": "responses"}.get(wire, wire)
     for conversation in read[:: 5 if own in NATIVE else 1]:
         assert conversation.wire == wire or not said(conversation)
         if own in NATIVE and not any("the server keeps" in change.why for change in conversation.changes):
-            again = sigadapt.logs.conversation_from_request(sent_again(conversation, own))
+            again = conversation_from_request(sent_again(conversation, own))
             same = (again.system, again.question) == (conversation.system, conversation.question)
             calls = [call[1:4:2] for call in said(again)] == [call[1:4:2] for call in said(conversation)]
             differ += [] if same and calls else [conversation]
@@ -166,13 +166,11 @@ def test_turns() -> None:
     body = chat(
         user("a"), user("b"), call, result, user("c"), {"role": "assistant", "content": "d"}, user("e")
     )
-    conversation = sigadapt.logs.conversation_from_request(body)
+    conversation = conversation_from_request(body)
     first, second = conversation.history.messages
     assert (first["question"], "answer" in first, len(first["results"])) == ("a\n\nb", False, 1)
     assert (second, conversation.question) == ({"question": "c", "answer": "d"}, "e")
-    ends = sigadapt.logs.conversation_from_request(
-        chat(user("a"), {"role": "assistant", "content": "The answer is"})
-    )
+    ends = conversation_from_request(chat(user("a"), {"role": "assistant", "content": "The answer is"}))
     assert (ends.question, ends.history.messages) == (None, [{"question": "a", "answer": "The answer is"}])
     assert sent_again(ends)["messages"][-1] == {"role": "assistant", "content": "The answer is"}
 
@@ -184,7 +182,7 @@ def test_unanswered() -> None:
         "content": "Let me look.",
         "tool_calls": [function("get_weather", "{}", "c1")],
     }
-    conversation = sigadapt.logs.conversation_from_request(chat(user("a"), call, user("b")))
+    conversation = conversation_from_request(chat(user("a"), call, user("b")))
     (row,) = conversation.history.messages
     assert (row["calls"][0].id, row["calls"].text, "results" in row) == ("c1", "Let me look.", False)
     assert [change.what for change in conversation.changes] == ["healed"]
@@ -196,7 +194,7 @@ def test_bad_call() -> None:
     """logs: A bad call of a request stays as it was sent."""
     call = assistant("c1", '{"city": "Ro')
     result = {"role": "tool", "tool_call_id": "c1", "content": "ERROR: cut off"}
-    conversation = sigadapt.logs.conversation_from_request(chat(user("?"), call, result))
+    conversation = conversation_from_request(chat(user("?"), call, result))
     assert conversation.results is not None
     ((bad, answered),) = conversation.results.rounds[0].pairs
     assert isinstance(bad, InvalidToolCall)
@@ -227,7 +225,7 @@ def test_on_record() -> None:
             user("More."),
         ],
     }
-    conversation = sigadapt.logs.conversation_from_request(body)
+    conversation = conversation_from_request(body)
     assert [change.what for change in conversation.changes] == ["lowered", "lowered"]
     assert conversation.question == [
         {"type": "instructions", "value": "Be kind."},
@@ -259,31 +257,21 @@ CALLED: list[Any] = [
 def test_instructions_inside_of_the_conversation(before: list[Any]) -> None:
     """logs: Instructions inside of the conversation go out in their place"""
     body = later_instructions(*before)
-    conversation = sigadapt.logs.conversation_from_request(body)
+    conversation = conversation_from_request(body)
     assert conversation.changes == ()
     for ended in (body, {**body, "messages": body["messages"][:-1]}):
-        conversation = sigadapt.logs.conversation_from_request(ended)
+        conversation = conversation_from_request(ended)
         sent = sent_again(conversation)["messages"]
         assert [(row["role"], row["content"]) for row in sent] == [
             (row["role"], row["content"]) for row in ended["messages"]
         ]
     for wire in ("anthropic", "gemini"):
-        with LoopbackProvider([Answer(text="ok")]) as provider:
-            lm = dspy.LM(**provider.lm_options(wire))
-            with dspy.context(lm=lm):
-                conversation.program()(**conversation.inputs())
-        entry = cast("dict[str, Any]", lm.history[-1])
-        (change,) = [each for each in entry["changes"] if "instructions" in each.why]
+        changes: list[Any] = []
+        assert "The user is a guest." in json.dumps(sent_again(conversation, wire, changes=changes))
+        (change,) = [each for each in changes if "instructions" in each.why]
         assert change.what == "lowered"
-        assert "The user is a guest." in json.dumps(provider.received[0].body)
     saved = json.loads(conversation.history.model_dump_json())
-    again = {**conversation.inputs(), "history": saved}
-    with (
-        LoopbackProvider([Answer(text="ok")]) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options("openai"))),
-    ):
-        conversation.program()(**again)
-    assert provider.received[0].body["messages"] == sent
+    assert sent_again(conversation, history=saved)["messages"] == sent
 
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
@@ -293,7 +281,7 @@ UNSAID: list[tuple[str, dict[str, Any], str, str]] = table(__file__, "UNSAID")
 @pytest.mark.parametrize(("_", "body", "place", "word"), UNSAID, ids=[row[0] for row in UNSAID])
 def test_what_is_left_out_is_on_record(_: str, body: dict[str, Any], place: str, word: str) -> None:
     """logs: What a message holds beside its content is on record"""
-    changes = sigadapt.logs.conversation_from_request(body).changes
+    changes = conversation_from_request(body).changes
     (change,) = [each for each in changes if "no result" not in each.why]
     assert (change.where, change.what, word in change.why) == (place, "dropped", True), change
 
@@ -312,7 +300,7 @@ def test_what_says_nothing_is_not_on_record() -> None:
         {"role": "assistant", "content": "Ho.", **empty},
         {**user("Hi."), "name": None},
     ]
-    assert sigadapt.logs.conversation_from_request({"model": "m", "messages": rows}).changes == ()
+    assert conversation_from_request({"model": "m", "messages": rows}).changes == ()
 
 
 def test_media() -> None:
@@ -323,7 +311,7 @@ def test_media() -> None:
         "max_tokens": 9,
         "messages": [user([{"type": "text", "text": "What?"}, image])],
     }
-    conversation = sigadapt.logs.conversation_from_request(body)
+    conversation = conversation_from_request(body)
     assert isinstance(conversation.question, list)
     assert sent_again(conversation, "anthropic")["messages"] == body["messages"]
     (message,) = sent_again(conversation)["messages"]
@@ -333,7 +321,7 @@ def test_media() -> None:
     (content,) = sent_again(conversation, "gemini")["contents"]
     assert content["parts"][1]["inlineData"]["data"] == PNG
     sound = {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}
-    heard = sigadapt.logs.conversation_from_request(chat(user([sound])))
+    heard = conversation_from_request(chat(user([sound])))
     with pytest.raises(InvalidHistory, match="audio"):
         sent_again(heard, "anthropic")
 
@@ -342,7 +330,7 @@ def test_settings() -> None:
     """logs: Settings hold no key."""
     body = chat(user("?"), temperature=0.3, api_key="sk-fake-000111222", strange={"token": "x" * 20})
     body["tool_choice"] = {"type": "function", "function": {"name": "get_weather"}}
-    conversation = sigadapt.logs.conversation_from_request(body)
+    conversation = conversation_from_request(body)
     wanted = {"model": "m", "temperature": 0.3, "tool_choice": "get_weather"}
     assert conversation.settings == wanted
     assert {change.where for change in conversation.changes} == {"/api_key", "/strange"}
@@ -368,21 +356,18 @@ NONE: list[Any] = [
 def test_no_request(body: Any) -> None:
     """logs: What is no request of a chat is refused."""
     with pytest.raises(InvalidHistory, match="request of a chat") as raised:
-        sigadapt.logs.conversation_from_request(body)
+        conversation_from_request(body)
     assert raised.value.code == "unreadable_request"
     with pytest.raises(sigadapt.errors.InvalidOption):
-        sigadapt.logs.conversation_from_request({"messages": []}, wire="nobody")
+        conversation_from_request({"messages": []}, wire="nobody")
 
 
-@pytest.mark.asyncio
 async def test_async() -> None:
     """logs: Nothing is added to a recorded conversation."""
-    conversation = sigadapt.logs.conversation_from_request(chat(user("?")))
-    with (
-        LoopbackProvider([Answer(text="ok")]) as provider,
-        dspy.context(lm=dspy.LM(**provider.lm_options("openai"))),
-    ):
-        assert (await conversation.program().acall(**conversation.inputs())).answer == "ok"
+    conversation = conversation_from_request(chat(user("?")))
+    with LoopbackProvider([Answer(text="ok")]) as provider:
+        with dspy.context(lm=dspy.LM(**provider.lm_options("openai"))):
+            assert (await conversation.program().acall(**conversation.inputs())).answer == "ok"
 
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
@@ -402,15 +387,12 @@ LATER: dict[str, Any] = {
 def test_a_deferred_tool_loses_no_field_that_it_never_had(wire: str) -> None:
     """logs: A tool that was deferred loses nothing."""
     conversation = conversation_from_request(LATER)
-    with LoopbackProvider([Answer(text="ok")]) as provider:
-        lm: Any = dspy.LM(**provider.lm_options(wire))
-        with dspy.context(lm=lm):
-            conversation.program()(**conversation.inputs())
-        changes: list[str] = [str(each) for entry in lm.history for each in entry.get("changes") or ()]
-    assert not any("namespace" in each for each in changes)
+    changes: list[Any] = []
+    body = sent_again(conversation, wire, changes=changes)
+    assert not any("namespace" in str(each) for each in changes)
     if wire == "anthropic":
         assert [*conversation.changes, *changes] == []
-        [later] = [tool for tool in provider.received[0].body["tools"] if tool["name"] == "later"]
+        [later] = [tool for tool in body["tools"] if tool["name"] == "later"]
         assert later["defer_loading"] is True
 
 

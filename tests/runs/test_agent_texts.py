@@ -1,5 +1,6 @@
 """What an agent submits, as text: the real dspy.LM over loopback HTTP."""
 
+import dataclasses
 from typing import Any, Literal
 
 import dspy
@@ -179,6 +180,21 @@ def test_several_in_one_step(answers: Any, text: str) -> None:
     assert texts(found, by_step=True) == {(1, "title"): text}
     assert calls(found) == []
     assert text.endswith(found[-1].prediction.title)
+
+
+class Rewrites:
+    """A hook that answers in other words than the model has streamed."""
+
+    def after_choice(self, choice: Any, context: Any) -> Any:
+        calls = [call.model_copy(update={"args": {"title": "no"}}) for call in choice.tool_calls]
+        return dataclasses.replace(choice, tool_calls=ToolCalls(calls))
+
+
+def test_a_call_that_a_hook_changed() -> None:
+    """watching-runs: An answer of one step comes once."""
+    found = run([Answer(calls=[submit(title="yes")])], TITLE, hooks=[Rewrites()])
+    assert texts(found) == {"title": "yes"}  # a page cannot unread it
+    assert found[-1].prediction.title == "no"
 
 
 TEXT = st.text(
