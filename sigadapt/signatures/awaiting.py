@@ -2,11 +2,14 @@
 
 They yield an `Await`, or another step with the methods `now` and `later`, such as a request. `arun` awaits
 what is yielded. `run` calls `now`, and raises an error at the first `Await`, because a sync caller cannot
-wait.
+wait. `start` calls `now`, too, and leaves the rest to `arun` as soon as a step returns an awaitable. An error
+of a step is raised inside of the steps, which may handle it; so is a cancellation, so that they leave their
+contexts.
 """
 
 from collections.abc import Awaitable, Callable, Generator
-from inspect import iscoroutine
+from functools import partial
+from inspect import isawaitable, iscoroutine
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from sigadapt.errors import SigadaptError
@@ -37,36 +40,50 @@ Steps: TypeAlias = Generator[Any, Any, _T]
 
 def run(steps: Steps[_T]) -> _T:
     """Run steps for a caller that cannot await, and return their result."""
-    resume: Callable[[Any], Any] = steps.send
-    value: Any = None
+    go_on: Callable[[], Any] = partial(next, steps)
     while True:
         try:
-            step: Any = resume(value)
+            step = go_on()
         except StopIteration as done:
             return done.value
         if isinstance(step, Await):
             steps.close()
             raise step.refused()
-        try:
-            resume = steps.send
-            value = step.now()
-        except BaseException as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
-            resume = steps.throw
-            value = error
+        go_on, _ = _with_answer_of(step, steps)
 
 
-async def arun(steps: Steps[_T]) -> _T:
-    """Run steps for a caller that awaits, and return their result."""
-    resume: Callable[[Any], Any] = steps.send
-    value: Any = None
+def start(steps: Steps[_T]) -> "_T | Awaitable[_T]":
+    """Run steps until one has to be awaited; return their result, or what awaits the rest."""
+    go_on: Callable[[], Any] = partial(next, steps)
     while True:
         try:
-            step: Any = resume(value)
+            step = go_on()
         except StopIteration as done:
             return done.value
+        go_on, answer = _with_answer_of(step, steps)
+        if isawaitable(answer):
+            return arun(steps, answer)
+
+
+async def arun(steps: Steps[_T], answer: "Awaitable[Any] | None" = None) -> _T:
+    """Run steps for a caller that awaits, and return their result; `answer` is of a step that has begun."""
+    go_on: Callable[[], Any] = partial(next, steps)
+    while True:
+        if answer is not None:
+            try:
+                go_on = partial(steps.send, await answer)
+            except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
+                go_on = partial(steps.throw, error)
         try:
-            resume = steps.send
-            value = await step.later()
-        except BaseException as error:  # noqa: BLE001  (a cancelled call leaves the contexts of its steps)
-            resume = steps.throw
-            value = error
+            answer = go_on().later()
+        except StopIteration as done:
+            return done.value
+
+
+def _with_answer_of(step: Any, steps: Steps[Any]) -> tuple[Callable[[], Any], Any]:
+    """Return what goes on with the steps after one of them, and what that one returned."""
+    try:
+        answer = step.now()
+    except BaseException as error:  # noqa: BLE001  (raised inside of the steps)
+        return partial(steps.throw, error), None
+    return partial(steps.send, answer), answer

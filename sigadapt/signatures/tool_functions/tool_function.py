@@ -16,12 +16,12 @@ The order of one call, whose hooks stand in a row:
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from functools import WRAPPER_ASSIGNMENTS, partial
 from inspect import Signature, isawaitable, signature, unwrap
-from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import dspy
 from pydantic_core import to_jsonable_python
@@ -29,6 +29,7 @@ from pydantic_core import to_jsonable_python
 from sigadapt.errors import InvalidToolDecl
 from sigadapt.schemas.arguments import Flaw
 from sigadapt.schemas.json_values import Json, cut, equal_json
+from sigadapt.signatures.awaiting import Steps, arun, start
 from sigadapt.signatures.binding import bound_arguments, types_of_function, without_own_defaults
 from sigadapt.signatures.calls.tool_call import ToolCall, copy_of_call, mark_approved
 from sigadapt.signatures.confirmation import REJECTED, Confirmation, pin_of, question_for
@@ -52,8 +53,6 @@ from sigadapt.signatures.tool_results.tool_result import ToolResult, failure_in
 
 _LOG = logging.getLogger("sigadapt")
 
-_T = TypeVar("_T")
-
 
 class _FunctionStep(NamedTuple):
     """Something to call, sync or async, before the steps go on."""
@@ -72,9 +71,6 @@ class _FunctionStep(NamedTuple):
             return await arun_function(self.function, self.arguments)
         value = self.function(**self.arguments)
         return await value if isawaitable(value) else value
-
-
-_Steps: TypeAlias = Generator[_FunctionStep, Any, _T]
 
 
 class _HookValue(NamedTuple):
@@ -147,13 +143,13 @@ class ToolFunction(TakesCall):
 
     def __call__(self, /, **arguments: Any) -> Any:
         """Run the tool; what it returns may be awaitable."""
-        return _start(self._steps(arguments))
+        return start(self._steps(arguments))
 
     async def acall(self, /, **arguments: Any) -> Any:
         """Run the tool without blocking the event loop."""
-        return await _finish(self._steps(arguments))
+        return await arun(self._steps(arguments))
 
-    def _steps(self, arguments: Json) -> _Steps[Any]:
+    def _steps(self, arguments: Json) -> Steps[Any]:
         call = take_open_call() or call_by_hand(self._decl, arguments)
         call.call = self._copy_of(call)  # the record says what the model sent, whatever a hook does
         context = ToolContext[Any].of_call(call)
@@ -167,7 +163,7 @@ class ToolFunction(TakesCall):
             mark_approved(copy, pin_of(self._decl))
         return copy
 
-    def _value(self, call: OpenCall, context: ToolContext, arguments: Json) -> _Steps[Any]:
+    def _value(self, call: OpenCall, context: ToolContext, arguments: Json) -> Steps[Any]:
         """Return the value of the call: from elsewhere, of a hook, or of the function."""
         if call.source is not None:
             call.end()
@@ -177,7 +173,7 @@ class ToolFunction(TakesCall):
             return before.value
         return (yield from self._run(call, context, arguments if before is None else before))
 
-    def _before(self, call: OpenCall, context: ToolContext) -> "_Steps[_HookValue | Json | None]":
+    def _before(self, call: OpenCall, context: ToolContext) -> Steps["_HookValue | Json | None"]:
         """Return the value that a hook gives, or the arguments that hooks changed; None if none does."""
         agreed_call = call.call
         call.agreed_args = deepcopy(agreed_call.args)
@@ -199,7 +195,7 @@ class ToolFunction(TakesCall):
             return None
         return (yield from self._changed_arguments(call, shown_call.args))
 
-    def _run(self, call: OpenCall, context: ToolContext, arguments: Json) -> _Steps[Any]:
+    def _run(self, call: OpenCall, context: ToolContext, arguments: Json) -> Steps[Any]:
         """Return what the function returns, or the value of a hook that recovers."""
         if self._decl.external:
             call.wait([Need("result", result_hint(self._decl.name), args=call.changed_args)])
@@ -238,7 +234,7 @@ class ToolFunction(TakesCall):
             raise TypeError(f"{self._decl.name}() got an unexpected keyword argument {name!r}")
         return {**arguments, name: context}
 
-    def _recover(self, call: OpenCall, context: ToolContext, error: Exception) -> "_Steps[_HookValue | None]":
+    def _recover(self, call: OpenCall, context: ToolContext, error: Exception) -> Steps["_HookValue | None"]:
         """Return the value that a hook gives in place of a failure; None if none does.
 
         Raises:
@@ -255,7 +251,7 @@ class ToolFunction(TakesCall):
                 return _HookValue(answer)
         return None
 
-    def _after(self, call: OpenCall, context: ToolContext, value: Any) -> _Steps[Any]:
+    def _after(self, call: OpenCall, context: ToolContext, value: Any) -> Steps[Any]:
         """Return a value as the hooks leave it, one after the other."""
         result = value
         if call.source is not None and isinstance(value, ToolResult):
@@ -279,7 +275,7 @@ class ToolFunction(TakesCall):
             mark_approved(changed, pin_of(self._decl))
         return changed
 
-    def _changed_arguments(self, call: OpenCall, changed_args: Json) -> _Steps[Json]:
+    def _changed_arguments(self, call: OpenCall, changed_args: Json) -> Steps[Json]:
         """Return the arguments that hooks changed, as the function takes them."""
         decl = self._decl
         args = yield from self._agreed_arguments(call, changed_args)
@@ -291,7 +287,7 @@ class ToolFunction(TakesCall):
             return values
         raise ValueError(f"its before_tool hook changed the arguments: {values.message}")
 
-    def _agreed_arguments(self, call: OpenCall, args: Json) -> _Steps[Json]:
+    def _agreed_arguments(self, call: OpenCall, args: Json) -> Steps[Json]:
         """Return changed arguments if no person has to agree to them any more; else ask, or stop the call."""
         visible, question = question_for(self._decl, args)
         was_decided = call.decision is not None
@@ -351,7 +347,7 @@ def _without(own: Signature, name: str | None) -> Signature:
     return own.replace(parameters=[part for part in own.parameters.values() if part.name != name])
 
 
-def _ask_hook(call: OpenCall, hook: Callable[..., Any], name: str, given: tuple[Any, ...]) -> _Steps[Any]:
+def _ask_hook(call: OpenCall, hook: Callable[..., Any], name: str, given: tuple[Any, ...]) -> Steps[Any]:
     """Return what a hook answers.
 
     Raises:
@@ -362,39 +358,3 @@ def _ask_hook(call: OpenCall, hook: Callable[..., Any], name: str, given: tuple[
     except Exception as error:  # noqa: BLE001  (whatever the hook raises fails the call)
         _LOG.exception("the hook %s of %s failed", name, call.call)
         raise HookError(name, error) from None
-
-
-def _start(steps: _Steps[_T]) -> "_T | Awaitable[_T]":
-    """Run steps until one has to be awaited; return their result, or what awaits the rest."""
-    advance: Callable[[], _FunctionStep] = partial(next, steps)
-    while True:
-        try:
-            step = advance()
-        except StopIteration as end:
-            return end.value
-        try:
-            value = step.now()
-        except BaseException as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
-            advance = partial(steps.throw, error)
-            continue
-        if isawaitable(value):
-            return _finish(steps, value)
-        advance = partial(steps.send, value)
-
-
-async def _finish(steps: _Steps[_T], waiting: "Awaitable[Any] | None" = None) -> _T:
-    """Run steps to their end, from the value of one that has to be awaited."""
-    while True:
-        advance: Callable[[], _FunctionStep] = partial(next, steps)
-        if waiting is not None:
-            try:
-                value = await waiting
-            except BaseException as error:  # noqa: BLE001  (raised inside the steps, which may handle it)
-                advance = partial(steps.throw, error)
-            else:
-                advance = partial(steps.send, value)
-        try:
-            step = advance()
-        except StopIteration as end:
-            return end.value
-        waiting = step.later()
