@@ -178,30 +178,15 @@ def test_an_approval_cannot_be_forged() -> None:
     assert not is_signed(loaded, [], SECRET)
 
 
-@given(
-    st.recursive(
-        st.none() | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner)
-            | st.dictionaries(
-                st.sampled_from(
-                    [
-                        "messages",
-                        "calls",
-                        "results",
-                        "tool_calls",
-                        "rounds",
-                        "turn",
-                        "state",
-                        "id",
-                        "question",
-                    ]
-                ),
-                inner,
-            )
-        ),
-    )
+KEYS = st.sampled_from(
+    ["messages", "calls", "results", "tool_calls", "rounds", "turn", "state", "id", "question"]
 )
+VALUES = st.recursive(
+    st.none() | st.text(max_size=5), lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)
+)
+
+
+@given(VALUES)
 def test_whatever_a_client_sends_is_a_history_or_an_error(value: Any) -> None:
     """conversations: A history from a client is checked."""
     try:

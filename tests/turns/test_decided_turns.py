@@ -181,3 +181,20 @@ def test_a_decision_about_a_change_is_a_decision() -> None:
     ):
         [result] = error.results_of(tools, {one(error).id: decision})
         assert (result.value, result.is_error, till.paid) == (words, True, [])
+
+
+def test_a_call_that_needs_a_yes_by_now_goes_on_to_wait() -> None:
+    """tool-context: Some decisions may come later."""
+    till = Till()
+    first = ToolDecl.of(till.tools["send"], sequential=True)
+    freely = ToolDecls([first, till.pay.func])
+    calls = ToolCalls([{"id": "c0", "name": "send", "args": {}}, *PAY.model_dump()["tool_calls"]])
+    error = waiting(lambda: calls.run(freely))
+    question = one(error)
+    tools = ToolDecls([first, till.pay])
+    with pytest.raises(InvalidHistory) as caught:
+        error.results_of(tools, {question.id: "Ada"})
+    assert (caught.value.code, caught.value.tool) == ("undecided", "pay")
+    again = waiting(lambda: error.results_of(tools, {question.id: "Ada"}, partial=True))
+    assert (one(again).kind, till.paid) == ("approval", [])
+    sent, paid = again.results_of(tools, {one(again).id: True})

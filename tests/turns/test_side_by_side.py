@@ -187,33 +187,6 @@ def test_one_by_one(how: str, *, is_sequential: bool) -> None:
         assert outcomes[0].value == threading.current_thread().name
 
 
-async def test_cancelled() -> None:
-    """tool-call-outputs: What leaves a turn ends it."""
-    began = asyncio.Event()
-    ended: dict[int, Outcome] = {}
-
-    async def swallow() -> str:
-        try:
-            began.set()
-            await asyncio.sleep(WAIT)
-        except asyncio.CancelledError:
-            return "swallowed"
-        return "slept"
-
-    async def hang() -> None:
-        await asyncio.sleep(WAIT)
-
-    calls = [TurnCall(swallow, is_async=True), TurnCall(hang, is_async=True)]
-    end: Any = ended.__setitem__
-    task = asyncio.create_task(arun_turn(calls, on_end=end))
-    await began.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert ended[0] == Outcome("swallowed")
-    assert isinstance(ended[1].error, asyncio.CancelledError)
-
-
 @pytest.mark.parametrize("how", HOWS)
 def test_what_a_callback_raises_leaves(how: str) -> None:
     """tool-call-outputs: What leaves a turn ends it."""

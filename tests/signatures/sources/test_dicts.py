@@ -68,6 +68,9 @@ def test_a_list_of_functions_gives_each():
     told = ToolDecls({"functionDeclarations": [{"name": "b"}, {"name": "a"}]})
     assert [facts.name for facts in told] == ["b", "a"]
     assert len(ToolDecls({"functionDeclarations": []})) == 0
+    with pytest.raises(InvalidToolDecl) as caught:
+        ToolDecl.of({"functionDeclarations": [{"name": "a"}, {"name": "b"}]})
+    assert caught.value.fix == "Use ToolDecls."
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -131,19 +134,8 @@ def test_other_values_are_not_read(value: Any):
     assert refusal(value).code == "unknown_source"
 
 
-marks = st.sampled_from(
-    [
-        "name",
-        "type",
-        "function",
-        "parameters",
-        "input_schema",
-        "inputSchema",
-        "toolSpec",
-        "functionDeclarations",
-        "json",
-    ]
-)
+MARKS = "name type function parameters input_schema inputSchema toolSpec functionDeclarations json"
+marks = st.sampled_from(MARKS.split())
 values = st.recursive(
     st.none() | st.sampled_from(["x", "function", "custom", "OBJECT", 1]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(marks, inner, max_size=3),

@@ -92,20 +92,8 @@ def test_a_docstring_without_sections_is_all_description(text: str):
     assert (decl.description, descriptions(decl)) == (text, {})
 
 
-lines = st.sampled_from(
-    [
-        "Args:",
-        "Returns:",
-        "Parameters",
-        "----------",
-        "    a: b",
-        "    a : int",
-        "        b",
-        ":param a: b",
-        "x",
-        "",
-    ]
-)
+HEADS = ["Args:", "Returns:", "Parameters", "----------"]
+lines = st.sampled_from([*HEADS, "    a: b", "    a : int", "        b", ":param a: b", "x", ""])
 
 
 @given(st.lists(lines, max_size=8).map("\n".join))

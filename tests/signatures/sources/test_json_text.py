@@ -6,30 +6,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from signatures.sources.test_dicts import SCHEMA, SHAPES
 
 from sigadapt import ToolDecls
 from sigadapt.errors import InvalidToolDecl
 
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
-SHAPES: list[Any] = [
-    {"type": "function", "function": {"name": "f", "parameters": SCHEMA}},
-    {"type": "function", "name": "f", "parameters": SCHEMA},
-    {"name": "f", "input_schema": SCHEMA},
-    {"name": "f", "inputSchema": SCHEMA},
-    {"toolSpec": {"name": "f", "inputSchema": {"json": SCHEMA}}},
-    {"functionDeclarations": [{"name": "f", "parametersJsonSchema": SCHEMA}]},
-    [{"name": "f", "parameters": SCHEMA}],
-    [[{"name": "f", "parameters": SCHEMA}], {"type": "web_search"}],
+LISTS: list[Any] = [
+    [{"name": "search", "parameters": SCHEMA}],
+    [[{"name": "search", "parameters": SCHEMA}], {"type": "web_search"}],
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES.values(), *LISTS])
 def test_json_text_declares_what_its_value_does(shape: Any):
     """tool-declarations: JSON text declares what its value does."""
     text = json.dumps(shape, indent=1)
     assert isinstance(text, ToolDecls)
     assert ToolDecls(text) == ToolDecls(shape)
-    assert ToolDecls(text)["f"].parameters == SCHEMA
+    assert ToolDecls(text)["search"].parameters == SCHEMA
     assert ToolDecls([text, {"name": "g"}]).to_openai()[:-1] == ToolDecls(shape).to_openai()
 
 
