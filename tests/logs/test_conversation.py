@@ -365,9 +365,11 @@ def test_no_request(body: Any) -> None:
 async def test_async() -> None:
     """logs: Nothing is added to a recorded conversation."""
     conversation = conversation_from_request(chat(user("?")))
-    with LoopbackProvider([Answer(text="ok")]) as provider:
-        with dspy.context(lm=dspy.LM(**provider.lm_options("openai"))):
-            assert (await conversation.program().acall(**conversation.inputs())).answer == "ok"
+    with (
+        LoopbackProvider([Answer(text="ok")]) as provider,
+        dspy.context(lm=dspy.LM(**provider.lm_options("openai"))),
+    ):
+        assert (await conversation.program().acall(**conversation.inputs())).answer == "ok"
 
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
