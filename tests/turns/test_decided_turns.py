@@ -198,3 +198,4 @@ def test_a_call_that_needs_a_yes_by_now_goes_on_to_wait() -> None:
     again = waiting(lambda: error.results_of(tools, {question.id: "Ada"}, partial=True))
     assert (one(again).kind, till.paid) == ("approval", [])
     sent, paid = again.results_of(tools, {one(again).id: True})
+    assert (sent.value, paid.value, till.paid) == ("Ada", "paid", [(500, "")])
