@@ -84,10 +84,15 @@ def test(*arguments: str) -> None:
 
 
 def lint() -> None:
-    """Check style and formatting."""
+    """Check style and formatting, and that imports point down (`[tool.importlinter]`)."""
     install(TESTS)
     run(command(VENV, "ruff"), "check", ".")
     run(command(VENV, "ruff"), "format", "--check", ".")
+    imports = command(VENV, "lint-imports")
+    if imports.exists():
+        run(imports, "--no-logo", "--no-cache")
+    else:
+        say("lint: imports are not checked; import-linter needs Python 3.11")
 
 
 def types() -> None:
